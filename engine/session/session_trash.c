@@ -149,7 +149,8 @@ enum wal_status wal__session_undelete(struct wal__core *core,
 
 /* --- emptying ----------------------------------------------------------- */
 
-/* One that was taken out of the trash meanwhile, or is deleted, is skipped. */
+/* One that was taken out of the trash meanwhile, or is deleted, is skipped. No
+ * sequence is expected: a session in the trash gets no entries. */
 static enum wal_status resolve_empty(void *ctx, struct wal__op *op)
 {
     struct wal__op_frame *frame = &op->frames[0];

@@ -408,6 +408,58 @@ void wal__transfer_redact(struct wal__transfer *transfer,
 
 /* --- deletion ------------------------------------------------------------- */
 
+/* *is_used: the copy has entries that the session has not. A branch shares
+ * entries with its trunk, and is not compared. */
+static enum wal_status compare_copy(struct wal__transfer *transfer,
+                                    struct wal__transfer_session *session,
+                                    bool *is_used)
+{
+    struct wal__transfer_entries found;
+    enum wal_status status;
+
+    *is_used = false;
+    if (session->trunk != NULL) {
+        return WAL_OK;
+    }
+    status = wal__transfer_collect(transfer->from, session->number,
+                                   &transfer->from_records, &transfer->error);
+    if (status == WAL_OK) {
+        status = wal__transfer_collect(transfer->to, session->handle->number,
+                                       &transfer->to_records, &transfer->error);
+    }
+    transfer->from_id.sequence = 0;
+    transfer->to_id.sequence = 0;
+    if (status == WAL_OK) {
+        status = wal__transfer_compare_entries(transfer, session, 0, &found);
+    }
+    *is_used = status == WAL_OK && (found.has_more || found.has_other);
+    return status;
+}
+
+/* Deletes the copy, unless others append to it meanwhile: what they did is
+ * theirs, and the copy stays as an incomplete one. */
+static enum wal_status remove_unused(struct wal__transfer *transfer,
+                                     struct wal__transfer_session *session)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_remove_options options =
+        WAL_INIT(wal_session_remove_options);
+    bool is_used = false;
+    enum wal_status status =
+        wal_session_get_info(session->handle, &info, &transfer->error);
+
+    if (status == WAL_OK) {
+        status = compare_copy(transfer, session, &is_used);
+    }
+    if (status != WAL_OK || is_used) {
+        return status;
+    }
+    options.flags = WAL_SESSION_REMOVE_EXPECT;
+    options.expected_sequence = info.last_sequence;
+    status = wal_session_remove(session->handle, &options, &transfer->error);
+    return status == WAL_ECONFLICT || status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
 void wal__transfer_remove(struct wal__transfer *transfer,
                           struct wal__transfer_session *session)
 {
@@ -418,7 +470,7 @@ void wal__transfer_remove(struct wal__transfer *transfer,
         return;
     }
     wal__transfer_redact(transfer, session);
-    status = wal_session_delete(session->handle, &transfer->error);
+    status = remove_unused(transfer, session);
     session->is_removed = status == WAL_OK;
     (void)wal__transfer_try(transfer, session, status);
 }

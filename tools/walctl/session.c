@@ -232,6 +232,8 @@ static int delete_session(const struct cli *cli, struct wal_session *session,
     char *text = cli_copy_text(title.data, (size_t)title.size);
     bool trash = cli->verb != NULL && !erase;
 
+    /* The user names the session, and nothing of it is looked at to decide: it
+     * goes as it is. */
     if (status == WAL_OK) {
         status = trash ? wal_session_trash(session, &error)
                        : wal_session_delete(session, &error);

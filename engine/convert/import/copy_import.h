@@ -49,8 +49,8 @@ void wal__copy_import_deinit(struct wal__copy_import *copy);
  * session, which has what *match describes, or NULL. *must_delete is set when
  * that session must be deleted and created again: when its import of the shared
  * lines did not finish, or when it has little more than copied lines, nobody
- * modified it, and the file shares more lines. What is appended to it after that
- * is seen when it is deleted, by its last_sequence.
+ * modified it, and the file shares more lines. What is appended to it later is
+ * seen when it is deleted, by its last_sequence.
  */
 enum wal_status wal__copy_import_detect(struct wal__copy_import *copy,
                                         struct wal_session *session,

@@ -378,6 +378,7 @@ void serve_opencode_delete(struct serve_exchange *exchange)
     if (session == NULL) {
         return;
     }
+    /* The client names the session: it goes as it is, and can come back. */
     status = wal_session_trash(session, &error);
     if (status == WAL_OK) {
         cli_json_bool(&exchange->json, true);

@@ -269,41 +269,48 @@ int retain_plan_read(struct retain_plan *plan, const struct cli *cli,
 
 /* --- moving ------------------------------------------------------------- */
 
-/* The claim keeps those out that ask for one. */
-static enum wal_status move_claimed(struct wal_session *session,
-                                    struct wal_error *error)
+/* The claim keeps those out that ask for one; by the expected sequence the
+ * session is as it was listed, and copied to the archive. */
+static enum wal_status move_unchanged(const struct retain_item *item,
+                                      struct wal_session *session,
+                                      struct wal_error *error)
 {
+    struct wal_session_remove_options options =
+        WAL_INIT(wal_session_remove_options);
     enum wal_status status = wal_session_claim(session, error);
 
-    return status == WAL_OK ? wal_session_trash(session, error) : status;
+    options.flags = WAL_SESSION_REMOVE_TRASH | WAL_SESSION_REMOVE_EXPECT;
+    options.expected_sequence = item->last_sequence;
+    return status == WAL_OK ? wal_session_remove(session, &options, error)
+                            : status;
 }
 
 enum wal_status retain_plan_move(struct retain_item *item,
                                  struct wal_store *store,
                                  struct wal_error *error)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session *session = NULL;
-    enum wal_status status = open_item(item, store, &session, &info, error);
+    enum wal_status status =
+        wal_session_open(store, cli_slice(item->id), &session, error);
 
-    /* Moving it is a change, too: it may come between opening and reading. */
-    if (status == WAL_OK && (info.flags & WAL_SESSION_TRASHED) != 0) {
-        item->reason = RETAIN_GONE;
-    } else if (status == WAL_OK && info.last_sequence != item->last_sequence) {
-        item->reason = RETAIN_CHANGED;
-    } else if (status == WAL_OK) {
-        status = move_claimed(session, error);
+    if (status == WAL_OK) {
+        status = move_unchanged(item, session, error);
     }
     wal_session_close(session);
-    if (status == WAL_ECLAIMED) {
+    switch ((int)status) {
+    case WAL_ECONFLICT:
+        item->reason = RETAIN_CHANGED;
+        return WAL_OK;
+    case WAL_ECLAIMED:
         item->reason = RETAIN_CLAIMED;
         return WAL_OK;
-    }
-    if (status == WAL_ENOTFOUND || status == WAL_ETRASHED) {
+    case WAL_ENOTFOUND:
+    case WAL_ETRASHED:
         item->reason = RETAIN_GONE;
         return WAL_OK;
+    default:
+        return status;
     }
-    return status;
 }
 
 void retain_plan_deinit(struct retain_plan *plan)

@@ -1,0 +1,83 @@
+/*
+ * test_retain_plan.c - tests of moving a chosen session to the trash
+ * (tools/walctl/retain/retain_plan.h): only as it was when it was chosen. The
+ * code is compiled into this test.
+ */
+#include "tests/lib/kit/parts_kit.h"
+
+#include "tools/walctl/retain/retain_plan.c"
+
+static struct retain_item choose_session(struct wal_session *session)
+{
+    static char id[] = "s";
+    struct retain_item item = {.id = id};
+
+    item.last_sequence = kit_info(session).last_sequence;
+    return item;
+}
+
+static void test_move__unchanged_session_goes(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct retain_item item;
+
+    kit_append(session, "a", NULL);
+    item = choose_session(session);
+    assert_int_equal(retain_plan_move(&item, store, NULL), WAL_OK);
+    assert_int_equal(item.reason, 0);
+    assert_true((kit_info(session).flags & WAL_SESSION_TRASHED) != 0);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_move__changed_session_stays(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct retain_item item = choose_session(session);
+
+    kit_append(session, "a", NULL);
+    assert_int_equal(retain_plan_move(&item, store, NULL), WAL_OK);
+    assert_int_equal(item.reason, RETAIN_CHANGED);
+    assert_true((kit_info(session).flags & WAL_SESSION_TRASHED) == 0);
+    assert_branch(session, "a");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_move__claimed_and_gone_sessions_have_a_reason(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_store *other = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct retain_item item = choose_session(session);
+
+    assert_int_equal(wal_session_claim(session, NULL), WAL_OK);
+    assert_int_equal(retain_plan_move(&item, other, NULL), WAL_OK);
+    assert_int_equal(item.reason, RETAIN_CLAIMED);
+    assert_int_equal(wal_session_trash(session, NULL), WAL_OK);
+    assert_int_equal(retain_plan_move(&item, other, NULL), WAL_OK);
+    assert_int_equal(item.reason, RETAIN_GONE);
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    item.reason = (enum retain_reason)0;
+    assert_int_equal(retain_plan_move(&item, other, NULL), WAL_OK);
+    assert_int_equal(item.reason, RETAIN_GONE);
+    wal_session_close(session);
+    kit_close(other);
+    kit_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KIT_TEST(test_move__unchanged_session_goes),
+        KIT_TEST(test_move__changed_session_stays),
+        KIT_TEST(test_move__claimed_and_gone_sessions_have_a_reason),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -202,6 +202,96 @@ def check_erased(server):
     events.close()
 
 
+def read_until(events, name, data):
+    """Reads up to an event with these members; returns all of what came."""
+    seen = []
+    while True:
+        event = events.next()
+        seen.append(event)
+        if event[1] == name and data.items() <= event[2].items():
+            return seen
+
+
+def in_memory(server, text):
+    """How often a text is in the memory of the server that no file has."""
+    found = 0
+    with open("/proc/%d/maps" % server.process.pid, encoding="ascii") as maps, \
+            open("/proc/%d/mem" % server.process.pid, "rb") as memory:
+        for line in maps:
+            fields = line.split()
+            if fields[1][:2] != "rw" or (len(fields) > 5 and
+                                         fields[5].startswith("/")):
+                continue
+            begin, end = (int(part, 16) for part in fields[0].split("-"))
+            try:
+                memory.seek(begin)
+                found += memory.read(end - begin).count(text.encode())
+            except OSError:
+                continue
+    return found
+
+
+def check_hidden(server):
+    """What was redacted or deleted is in no event that is sent later, and no
+    event of it is kept."""
+    ways = (("redact", "a"), ("redact", "a", "--erase"), ("delete",),
+            ("delete", "--erase"))
+    for number, way in enumerate(ways):
+        session, canary = "hidden%d" % number, "canary%dsecret" % number
+        start = server.get("/api/v1/info")["sequence"]
+        server.create("--id", session)
+        server.run("append", session, text='{"id":"a","type":"message",'
+                   '"payload":{"role":"user","content":"%s"}}\n' % canary)
+        server.run("fork", session, "--id", session + "-fork")
+        live = Events(server, "?after=%d" % start)
+        fork = Events(server, "?session=%s-fork" % session)
+        old = read_until(live, "session", {"id": session + "-fork"})
+        if canary not in json.dumps(old):
+            fail("no event has the text")
+        server.run(way[0], session, *way[1:])
+        if way[0] == "redact":
+            events = read_until(live, "entry", {"sessionId": session})
+            same((None, True, "a"), (events[-1][0],
+                                     events[-1][2]["entry"]["redacted"],
+                                     events[-1][2]["entry"]["id"]),
+                 "the entry that was redacted")
+            last = read_until(live, "entry", {"sessionId": session})
+            same(["session", "entry"], [event[1] for event in last],
+                 "the session and the redaction")
+            same(None, last[0][2]["text"], "the text of the session")
+            read_until(fork, "entry", {"sessionId": session})
+        else:
+            read_until(live, "deleted", {"sessionId": session})
+        server.run("gc", "--erase")
+        for query, last in (("?after=%d" % start, None), ("", start)):
+            again = Events(server, query, last)
+            events = read_until(again, "session", {"text": None, "parentId": None,
+                                                   "id": server.create()})
+            # The fork of a session that was deleted has the entry itself.
+            if way[0] == "redact" and canary in json.dumps(events):
+                fail("%s: sent again after %s" % (canary, way))
+            again.close()
+        live.close()
+        fork.close()
+        until = time.monotonic() + 60
+        event = '"kind":"text","text":"' + canary
+        while in_memory(server, event) > 0:
+            if time.monotonic() > until:
+                fail("%s: %d events in the memory after %s" %
+                     (canary, in_memory(server, event), way))
+            time.sleep(0.2)
+
+
+def check_above(server):
+    """The number of an event that this log does not have is that of its end."""
+    end = server.get("/api/v1/info")["sequence"]
+    events = Events(server, "", end + 1000)
+    same(end, events.next()[2]["sequence"], "hello above the end")
+    server.create("--id", "above")
+    same("above", events.next()[2]["id"], "an event after it")
+    events.close()
+
+
 def check_segments(server):
     """The events of several segments of the log come in its order, whole, also
     from the middle and through a slow client."""
@@ -275,6 +365,8 @@ with Server() as main:
                 store=main.store) as second:
         check_exact(main, second)
     check_erased(main)
+    check_hidden(main)
+    check_above(main)
     check_segments(main)
     check_narrow(main)
     check_end(main)

@@ -57,7 +57,8 @@ char *serve_catch_up(struct serve_feed *feed, uint32_t session, uint64_t limit,
         if (item->sequence > limit) {
             break;
         }
-        if (session == 0 || item->session == session) {
+        if (session == 0 || item->session == session ||
+            item->change == SERVE_REDACTS) {
             serve_render(&feed->renderer, item, file);
         }
         at = item->sequence;

@@ -22,10 +22,13 @@ struct serve_client {
     struct serve_client *next;
     struct serve_client *previous;
     uint64_t position;
+    uint64_t start;   /* where the events were when it connected */
     uint32_t session; /* its number; 0: all */
     bool is_waiting;  /* the connection is suspended */
     bool wants_comment;
     int64_t sent_ms; /* monotonic; the last bytes */
+    bool has_events; /* `rest` has some, and not the greeting */
+    bool is_cut;     /* what did not fit was hidden meanwhile */
     /* What is being sent and did not fit. */
     char *rest;
     size_t rest_size;

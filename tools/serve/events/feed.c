@@ -38,12 +38,54 @@ static void sleep_us(uint64_t us)
 
 /* --- the follower ------------------------------------------------------- */
 
+/* Closes what the renderer of lagging clients has open, so that no file is kept
+ * that compaction has replaced. With `all` drops the parts of the log that were
+ * sorted, too. */
+static void close_reading(struct serve_feed *feed, bool all)
+{
+    pthread_mutex_lock(&feed->reading);
+    serve_renderer_deinit(&feed->renderer);
+    for (size_t i = 0; all && i < SERVE_ORDERS; i++) {
+        serve_order_deinit(&feed->orders[i]);
+    }
+    pthread_mutex_unlock(&feed->reading);
+}
+
+static void drop_rest(struct serve_client *client)
+{
+    if (client->rest != NULL) {
+        explicit_bzero(client->rest, client->rest_size);
+        free(client->rest);
+        client->rest = NULL;
+    }
+}
+
+/* Drops events that were made before what they show was changed. */
+static void forget(struct serve_feed *feed, enum serve_change change)
+{
+    if (change == SERVE_ADDS) {
+        return;
+    }
+    close_reading(feed, true);
+    pthread_mutex_lock(&feed->lock);
+    serve_recent_drop(&feed->recent, UINT64_MAX);
+    for (struct serve_client *client = feed->clients;
+         client != NULL && change != SERVE_REPLACES; client = client->next) {
+        if (client->rest != NULL && client->has_events) {
+            drop_rest(client);
+            client->is_cut = true;
+        }
+    }
+    pthread_mutex_unlock(&feed->lock);
+}
+
 /* Makes the event of an item, and keeps it. */
 static void keep(struct serve_feed *feed, struct serve_renderer *renderer,
                  const struct serve_order_item *item)
 {
-    struct serve_event event = {.sequence = item->sequence,
-                                .session = item->session};
+    struct serve_event event = {
+        .sequence = item->sequence,
+        .session = item->change == SERVE_REDACTS ? 0 : item->session};
     FILE *file = open_memstream(&event.data, &event.size);
 
     if (file == NULL) {
@@ -76,6 +118,7 @@ static bool read_log(struct serve_feed *feed, struct serve_renderer *renderer,
         }
         for (size_t i = serve_order_find(&order, end);
              status == WAL_OK && i < order.count; i++) {
+            forget(feed, order.items[i].change);
             keep(feed, renderer, &order.items[i]);
         }
         if (status == WAL_OK) {
@@ -89,6 +132,28 @@ static bool read_log(struct serve_feed *feed, struct serve_renderer *renderer,
     return status == WAL_OK;
 }
 
+/* Whether the recent events have all that a client has not seen. A client that
+ * has just come reads what is older from the log, as it is now. Lock. */
+static bool keeps_up(const struct serve_client *client)
+{
+    return client->position >= client->feed->recent.after &&
+           client->position >= client->start;
+}
+
+/* Drops the events that all clients have which keep up. Lock. */
+static void drop_sent(struct serve_feed *feed)
+{
+    uint64_t sent = feed->recent.end;
+
+    for (const struct serve_client *client = feed->clients; client != NULL;
+         client = client->next) {
+        if (keeps_up(client) && client->position < sent) {
+            sent = client->position;
+        }
+    }
+    serve_recent_drop(&feed->recent, sent);
+}
+
 /* Resumes the connections that have something to send. Lock. */
 static void wake_clients(struct serve_feed *feed)
 {
@@ -100,9 +165,8 @@ static void wake_clients(struct serve_feed *feed)
         if (!client->is_waiting) {
             continue;
         }
-        if (client->position >= recent->after &&
-            serve_recent_next(recent, client->position, client->session) ==
-                NULL) {
+        if (keeps_up(client) && serve_recent_next(recent, client->position,
+                                                  client->session) == NULL) {
             client->position =
                 recent->end > client->position ? recent->end : client->position;
         }
@@ -134,7 +198,12 @@ static void *follow(void *ctx)
             !read_log(feed, &renderer, &known, sequence)) {
             sleep_us(RETRY_MS * 1000);
         }
+        if (status == WAL_EBUSY) {
+            serve_renderer_deinit(&renderer);
+            close_reading(feed, false);
+        }
         pthread_mutex_lock(&feed->lock);
+        drop_sent(feed);
         wake_clients(feed);
         pause = feed->client_count * PAUSE_US;
         is_stopping = feed->is_stopping;
@@ -158,6 +227,7 @@ static size_t send_bytes(struct serve_client *client, const char *bytes,
 
     memcpy(data, bytes, now);
     if (now < size) {
+        client->has_events = true;
         client->rest = cli_copy_text(bytes + now, size - now);
         client->rest_size = size - now;
         client->rest_at = 0;
@@ -174,8 +244,7 @@ static size_t send_rest(struct serve_client *client, char *data, size_t max)
     memcpy(data, client->rest + client->rest_at, size);
     client->rest_at += size;
     if (client->rest_at == client->rest_size) {
-        free(client->rest);
-        client->rest = NULL;
+        drop_rest(client);
     }
     client->sent_ms = serve_now_ms();
     return size;
@@ -223,6 +292,7 @@ static size_t send_old(struct serve_client *client, char *data, size_t max)
     if (size > 0) {
         sent = send_bytes(client, bytes, size, data, max);
     }
+    explicit_bzero(bytes, size);
     free(bytes);
     return sent;
 }
@@ -248,11 +318,11 @@ static ssize_t read_events(void *ctx, uint64_t offset, char *data, size_t max)
     while (size == 0 && !has_ended && !yields && !client->is_waiting) {
         uint64_t before = client->position;
 
-        if (feed->is_stopping) {
+        if (feed->is_stopping || client->is_cut) {
             has_ended = true;
         } else if (client->rest != NULL) {
             size = send_rest(client, data, max);
-        } else if (client->position < feed->recent.after) {
+        } else if (!keeps_up(client)) {
             size = send_old(client, data, max);
             if (size == 0 && client->position == before) {
                 wait_for_events(client); /* the store cannot be read now */
@@ -290,8 +360,28 @@ static void end_client(void *ctx)
     }
     feed->client_count--;
     pthread_mutex_unlock(&feed->lock);
-    free(client->rest);
+    drop_rest(client);
     free(client);
+}
+
+/* Returns the position of a client that has none, or one that is above the
+ * log's end: of another store, or of this one before it was restored. */
+static uint64_t check_position(struct serve_feed *feed, uint64_t position)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    uint64_t end;
+
+    pthread_mutex_lock(&feed->lock);
+    end = feed->recent.end;
+    pthread_mutex_unlock(&feed->lock);
+    /* The log may be further than the events. */
+    if (position <= end ||
+        (position != UINT64_MAX &&
+         wal_store_get_info(feed->server->store, &info, NULL) == WAL_OK &&
+         position <= info.last_sequence)) {
+        return position;
+    }
+    return end;
 }
 
 /* Adds a client at a position, or at the end when it has none. */
@@ -306,8 +396,9 @@ static struct serve_client *add_client(struct serve_exchange *exchange,
     client->session = session;
     client->rest = cli_alloc(128);
     client->sent_ms = serve_now_ms();
+    client->position = check_position(feed, position);
     pthread_mutex_lock(&feed->lock);
-    client->position = position != UINT64_MAX ? position : feed->recent.end;
+    client->start = feed->recent.end;
     client->rest_size = (size_t)snprintf(
         client->rest, 128, "event: hello\ndata: {\"sequence\":%llu}\n\n",
         (unsigned long long)client->position);

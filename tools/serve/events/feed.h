@@ -2,7 +2,13 @@
  * feed.h - events of the store: one thread follows the log for all clients.
  *
  * A client is a position in the log. One that keeps up gets events that were
- * made once for all; one that lags reads the log, a piece at a time.
+ * made once for all; one that lags, or has just come, reads the log, a piece at
+ * a time.
+ *
+ * What was redacted, deleted or replaced is in no event that is sent after the
+ * server has seen the record of that. Events that were made before are dropped
+ * then, and a client of which a part of one was not sent yet is disconnected:
+ * it comes back with the number of the last whole event.
  *
  * Threads: any, but for start and stop.
  */

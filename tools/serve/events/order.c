@@ -4,6 +4,7 @@
 #include "tools/serve/events/order.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agentwal/checkpoint.h"
 #include "agentwal/record.h"
@@ -18,13 +19,25 @@ static bool is_damage(enum wal_status status)
     return status == WAL_ECORRUPT || status == WAL_EIO;
 }
 
-static void add(struct serve_order *order, uint64_t sequence, uint32_t session,
-                const char *name, char *text)
+static void add(struct serve_order *order, struct serve_order_item item)
 {
     order->items = cli_reserve(order->items, order->count, &order->capacity,
                                sizeof(order->items[0]));
-    order->items[order->count++] = (struct serve_order_item){
-        .sequence = sequence, .session = session, .name = name, .text = text};
+    order->items[order->count++] = item;
+}
+
+static enum serve_change change_of(const struct wal_record *record)
+{
+    struct wal_slice type;
+
+    if (record->kind != WAL_RECORD_ENTRY) {
+        return record->kind == WAL_RECORD_SESSION ? SERVE_REPLACES : SERVE_ADDS;
+    }
+    type = record->entry->type;
+    return type.size == sizeof(WAL_TYPE_REDACTION) - 1 &&
+                   memcmp(type.data, WAL_TYPE_REDACTION, (size_t)type.size) == 0
+               ? SERVE_REDACTS
+               : SERVE_ADDS;
 }
 
 static int compare(const void *a, const void *b)
@@ -134,7 +147,10 @@ static enum wal_status read_records(struct serve_order *order,
     while (status == WAL_OK) {
         status = wal_record_cursor_next(cursor, &record, error);
         if (status == WAL_OK && record.sequence <= order->upto) {
-            add(order, record.sequence, record.session_number, NULL, NULL);
+            add(order,
+                (struct serve_order_item){.sequence = record.sequence,
+                                          .session = record.session_number,
+                                          .change = change_of(&record)});
             if (record.kind == WAL_RECORD_SESSION) {
                 add_named(order, &record);
             }
@@ -193,6 +209,17 @@ static char *make_text(struct wal_slice session, const char *key,
     return data;
 }
 
+static void add_deleted(struct serve_order *order, uint64_t sequence,
+                        uint32_t session, struct wal_slice id)
+{
+    add(order,
+        (struct serve_order_item){.sequence = sequence,
+                                  .session = session,
+                                  .name = "deleted",
+                                  .text = make_text(id, NULL, id, NULL, id),
+                                  .change = SERVE_HIDES});
+}
+
 /* Adds heads that were moved by no entry. */
 static void add_heads(struct serve_order *order, size_t records,
                       struct wal_session *session,
@@ -206,9 +233,12 @@ static void add_heads(struct serve_order *order, size_t records,
            (status = wal_head_cursor_next(cursor, &head, NULL)) == WAL_OK) {
         if (head.stream == 0 && is_in(order, head.version) &&
             !is_record(order, records, head.version)) {
-            add(order, head.version, info->number, "head",
-                make_text(info->id, "name", head.name, "entryId",
-                          head.entry_id));
+            add(order, (struct serve_order_item){
+                           .sequence = head.version,
+                           .session = info->number,
+                           .name = "head",
+                           .text = make_text(info->id, "name", head.name,
+                                             "entryId", head.entry_id)});
         }
     }
     wal_head_cursor_close(cursor);
@@ -225,8 +255,12 @@ static void add_checkpoints(struct serve_order *order,
     while (status == WAL_OK && (status = wal_checkpoint_cursor_next(
                                     cursor, &checkpoint, NULL)) == WAL_OK) {
         if (is_in(order, checkpoint.version)) {
-            add(order, checkpoint.version, info->number, "checkpoint",
-                make_text(info->id, "id", checkpoint.id, NULL, info->id));
+            add(order, (struct serve_order_item){
+                           .sequence = checkpoint.version,
+                           .session = info->number,
+                           .name = "checkpoint",
+                           .text = make_text(info->id, "id", checkpoint.id,
+                                             NULL, info->id)});
         }
     }
     wal_checkpoint_cursor_close(cursor);
@@ -251,8 +285,7 @@ static enum wal_status read_states(struct serve_order *order, size_t records,
         struct wal_session *session = NULL;
 
         if (is_trash && is_in(order, info.last_sequence)) {
-            add(order, info.last_sequence, info.number, "deleted",
-                make_text(info.id, NULL, info.id, NULL, info.id));
+            add_deleted(order, info.last_sequence, info.number, info.id);
         } else if (!is_trash &&
                    wal_session_open(store, info.id, &session, NULL) == WAL_OK) {
             add_heads(order, records, session, &info);
@@ -267,10 +300,7 @@ static enum wal_status read_states(struct serve_order *order, size_t records,
 void serve_order_add_deleted(struct serve_order *order, uint64_t sequence,
                              const struct serve_named *session)
 {
-    struct wal_slice id = cli_slice(session->id);
-
-    add(order, sequence, session->number, "deleted",
-        make_text(id, NULL, id, NULL, id));
+    add_deleted(order, sequence, session->number, cli_slice(session->id));
 }
 
 /* --- both --------------------------------------------------------------- */

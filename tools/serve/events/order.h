@@ -14,11 +14,20 @@
 
 #include "tools/cli/cli.h"
 
+/* What an item does to the events before it. */
+enum serve_change {
+    SERVE_ADDS,
+    SERVE_REPLACES, /* texts of a session */
+    SERVE_HIDES,    /* a session was deleted */
+    SERVE_REDACTS   /* an entry, also of forks of the session */
+};
+
 struct serve_order_item {
     uint64_t sequence;
     uint32_t session; /* its number */
     const char *name; /* of an event with a text; NULL: a record of the log */
     char *text;       /* data of such an event */
+    enum serve_change change;
 };
 
 /* A session. */

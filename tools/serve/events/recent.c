@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct serve_event *at(const struct serve_recent *recent,
                               uint64_t number)
@@ -19,6 +20,7 @@ static void drop_oldest(struct serve_recent *recent)
 
     recent->after = oldest->sequence;
     recent->bytes -= oldest->size;
+    explicit_bzero(oldest->data, oldest->size);
     free(oldest->data);
     oldest->data = NULL;
     recent->first++;
@@ -56,16 +58,21 @@ const struct serve_event *serve_recent_next(const struct serve_recent *recent,
     while (low < recent->first + recent->count) {
         const struct serve_event *event = at(recent, low++);
 
-        if (session == 0 || event->session == session) {
+        if (session == 0 || event->session == session || event->session == 0) {
             return event;
         }
     }
     return NULL;
 }
 
-void serve_recent_deinit(struct serve_recent *recent)
+void serve_recent_drop(struct serve_recent *recent, uint64_t upto)
 {
-    while (recent->count > 0) {
+    while (recent->count > 0 && at(recent, recent->first)->sequence <= upto) {
         drop_oldest(recent);
     }
+}
+
+void serve_recent_deinit(struct serve_recent *recent)
+{
+    serve_recent_drop(recent, UINT64_MAX);
 }

@@ -3,7 +3,9 @@
  * all clients that keep up.
  *
  * Invariant: it has at most SERVE_RECENT_BYTES and SERVE_RECENT_COUNT events,
- * and all of those above `after` up to `end`.
+ * and all of those above `after` up to `end`. Its owner drops an event when the
+ * clients have it, and all of them when a record hides what was before it. The
+ * bytes of an event that is dropped are overwritten.
  *
  * Threads: the owner locks.
  */
@@ -20,7 +22,7 @@ enum {
 
 struct serve_event {
     uint64_t sequence;
-    uint32_t session; /* its number */
+    uint32_t session; /* its number; 0: an event for all */
     size_t size;
     char *data;
 };
@@ -43,6 +45,9 @@ void serve_recent_add(struct serve_recent *recent, struct serve_event event);
 const struct serve_event *serve_recent_next(const struct serve_recent *recent,
                                             uint64_t position,
                                             uint32_t session);
+
+/* Drops the events up to a sequence number. */
+void serve_recent_drop(struct serve_recent *recent, uint64_t upto);
 
 void serve_recent_deinit(struct serve_recent *recent);
 

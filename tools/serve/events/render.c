@@ -6,12 +6,21 @@
 #include <inttypes.h>
 
 #include "agentwal/record.h"
+#include "tools/cli/entry.h"
 #include "tools/shown/entry_json.h"
 #include "tools/shown/session_json.h"
 
+enum {
+    REDACTION_MAX = 64 << 10 /* bytes of the payload of a redaction */
+};
+
+/* An event without a number is sent before that of its record. */
 static void begin(FILE *file, uint64_t sequence, const char *name)
 {
-    fprintf(file, "id: %" PRIu64 "\nevent: %s\ndata: ", sequence, name);
+    if (sequence != 0) {
+        fprintf(file, "id: %" PRIu64 "\n", sequence);
+    }
+    fprintf(file, "event: %s\ndata: ", name);
 }
 
 static void end(FILE *file)
@@ -53,20 +62,37 @@ static bool open_session(struct serve_renderer *renderer,
     return true;
 }
 
+static void write_session(struct serve_renderer *renderer,
+                          const struct wal_record *record, uint64_t sequence,
+                          FILE *file)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct cli_json json;
+    struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
+
+    if (open_session(renderer, record) &&
+        wal_session_get_info(renderer->session, &info, NULL) == WAL_OK) {
+        begin(file, sequence, "session");
+        cli_json_init(&json, file);
+        shown_session(&shown, &info);
+        end(file);
+    }
+}
+
 /* An entry with its parent and depth, which the record does not have. */
 static void write_entry(struct serve_renderer *renderer,
-                        const struct wal_record *record, FILE *file)
+                        const struct wal_record *record, struct wal_slice id,
+                        uint64_t sequence, FILE *file)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct cli_json json;
     struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
 
     if (record->entry->stream != 0 || !open_session(renderer, record) ||
-        wal_entry_cursor_get(renderer->entries, record->entry->id, &entry,
-                             NULL) != WAL_OK) {
+        wal_entry_cursor_get(renderer->entries, id, &entry, NULL) != WAL_OK) {
         return;
     }
-    begin(file, record->sequence, "entry");
+    begin(file, sequence, "entry");
     cli_json_init(&json, file);
     cli_json_open(&json, '{');
     cli_json_key(&json, "sessionId");
@@ -79,20 +105,23 @@ static void write_entry(struct serve_renderer *renderer,
     end(file);
 }
 
-static void write_session(struct serve_renderer *renderer,
-                          const struct wal_record *record, FILE *file)
+/* What a redaction changes: the entry that it names, and the session, whose
+ * text that entry may be. */
+static void write_redacted(struct serve_renderer *renderer,
+                           const struct wal_record *record, FILE *file)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct cli_json json;
-    struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
+    struct wal__json_member target = {.key = "targetEntryId"};
+    struct wal__json_span payload;
+    struct cli_texts texts = {.items = NULL};
 
-    if (open_session(renderer, record) &&
-        wal_session_get_info(renderer->session, &info, NULL) == WAL_OK) {
-        begin(file, record->sequence, "session");
-        cli_json_init(&json, file);
-        shown_session(&shown, &info);
-        end(file);
+    if (cli_entry_json(record->entry, &payload) &&
+        wal__json_members(payload.data, payload.size, &target, 1, NULL) ==
+            WAL__JSON_OK) {
+        write_entry(renderer, record, cli_unescape(&target.value, &texts), 0,
+                    file);
+        write_session(renderer, record, 0, file);
     }
+    cli_texts_deinit(&texts);
 }
 
 static void write_document(const struct wal_record *record, FILE *file)
@@ -119,7 +148,7 @@ static void write_record(struct serve_renderer *renderer,
         WAL_INIT(wal_record_cursor_options);
     struct wal_record record = WAL_INIT(wal_record);
 
-    options.payload_limit = 1;
+    options.payload_limit = REDACTION_MAX;
     if (renderer->records == NULL &&
         wal_record_cursor_open(renderer->store, &options, &renderer->records,
                                NULL) != WAL_OK) {
@@ -131,10 +160,13 @@ static void write_record(struct serve_renderer *renderer,
     }
     switch (record.kind) {
     case WAL_RECORD_ENTRY:
-        write_entry(renderer, &record, file);
+        if (item->change == SERVE_REDACTS) {
+            write_redacted(renderer, &record, file);
+        }
+        write_entry(renderer, &record, record.entry->id, record.sequence, file);
         break;
     case WAL_RECORD_SESSION:
-        write_session(renderer, &record, file);
+        write_session(renderer, &record, record.sequence, file);
         break;
     case WAL_RECORD_DOC:
         write_document(&record, file);

@@ -59,6 +59,10 @@
  *   Processes  Any number of processes may open one store. After fork() the
  *              child's handles return WAL_EFORKED; the child opens its own, and
  *              may close the handles that it has, but for the store.
+ *   Signals    The library installs a handler of SIGBUS, which keeps a process
+ *              alive when another program cuts a file of the store, and passes
+ *              every other one on. One that is installed later must do the
+ *              same (SPEC.md 4.6).
  *   Durability A call that writes returns once its change is durable, unless
  *              it takes an enum wal_durability.
  */

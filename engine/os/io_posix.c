@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "engine/base/descriptor.h"
+#include "engine/base/guarded_map.h"
 #include "engine/base/heap.h"
 #include "engine/os/clock.h"
 #include "engine/os/close_on_fork.h"
@@ -292,9 +293,10 @@ static enum wal_status file_map(void *ctx, struct wal__file *file,
     }
 
     int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    void *map = mmap(NULL, (size_t)size, protection, MAP_SHARED, file->fd, 0);
+    void *map =
+        wal__guarded_map(file->fd, 0, (size_t)size, protection, MAP_SHARED);
 
-    if (map == MAP_FAILED) {
+    if (map == NULL) {
         return fail(sys_errno, errno);
     }
     *at = map;
@@ -347,7 +349,7 @@ static void file_evict(void *ctx, void *at, uint64_t size)
 static void file_unmap(void *ctx, void *at, uint64_t size)
 {
     (void)ctx;
-    (void)munmap(at, (size_t)size);
+    wal__guarded_unmap(at, (size_t)size);
 }
 
 /* Replaces *lock by a conflicting lock, or by F_UNLCK. */

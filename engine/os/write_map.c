@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "engine/base/guarded_map.h"
 #include "engine/os/io.h"
 #include "format/bytes/assert.h"
 
@@ -71,18 +72,20 @@ static bool populate(struct wal__write_map *map, const struct wal__io *io,
     return true;
 }
 
-/* With the mutex: maps the file, unless it is mapped. A file that may need
- * space when it is written again gets a map of no bytes. */
+/* With the mutex: maps the file, unless it is mapped, and again when a page of
+ * this process vanished, which may be one of its. A file that may need space
+ * when it is written again gets a map of no bytes. */
 static bool map_target(struct wal__write_map *map, const struct wal__io *io,
                        const struct wal__write_target *target)
 {
     void *at = NULL;
     int ignored = 0;
 
-    if (map->id == target->id) {
+    if (map->id == target->id && map->losses == wal__guarded_map_losses()) {
         return true;
     }
     unmap(map, io);
+    map->losses = wal__guarded_map_losses();
     if (!io->writes_in_place(io->ctx, target->file)) {
         map->id = target->id;
         return true;
@@ -126,7 +129,8 @@ static bool make_ready(struct wal__write_map *map, const struct wal__io *io,
     bool ready;
 
     /* The writer alone changes the map. */
-    if (map->id == target->id && is_populated(map, io, end, now)) {
+    if (map->id == target->id && map->losses == wal__guarded_map_losses() &&
+        is_populated(map, io, end, now)) {
         return true;
     }
     pthread_mutex_lock(&map->mutex);
@@ -170,7 +174,8 @@ bool wal__write_map_write(struct wal__write_map *map, const struct wal__io *io,
     }
     copy_pieces(map->at + offset, iov, count);
     atomic_store(&map->written, end);
-    return true;
+    /* Else another program may have cut the file, and the page is not its. */
+    return map->losses == wal__guarded_map_losses();
 }
 
 void wal__write_map_prepare(struct wal__write_map *map,

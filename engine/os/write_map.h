@@ -3,13 +3,13 @@
  * no sync follows at once: a copy into the system's cache costs a tenth of a
  * system call (docs/engine/design-notes.md).
  *
- * A store to a map cannot fail: where the page cannot be written, the process
- * receives SIGBUS. So pages are populated first, 64 KiB ahead. Where that fails
- * the caller writes by the file, which reports why. Populated pages are trusted
- * for a few milliseconds. Where a file system copies on write, a page that was
- * written back may need space again: the caller writes by the file always.
- * Pages that were written are unmapped soon: a sync would have to write-protect
- * each of them on every processor.
+ * A store to a map cannot fail: where the page cannot be written, it vanishes
+ * (engine/base/guarded_map.h). So pages are populated first, 64 KiB ahead.
+ * Where that fails, or a page vanished, the caller writes by the file, which
+ * reports why. Populated pages are trusted for a few milliseconds. Where a file
+ * system copies on write, a page that was written back may need space again:
+ * the caller writes by the file always. Pages that were written are unmapped
+ * soon: a sync would have to write-protect each of them on every processor.
  *
  * Invariant: the pages from `written` to `populated` are populated. Threads:
  * init, deinit, write and keep by one at a time; prepare and evict by any.
@@ -31,6 +31,7 @@ struct wal__write_map {
     uint64_t id;           /* of the file; 0: nothing is mapped */
     uint8_t *at;
     uint64_t size;
+    uint32_t losses;               /* of pages, when the file was mapped */
     uint64_t kept;                 /* pages before it are unmapped again */
     _Atomic uint64_t written;      /* end of the last write */
     _Atomic uint64_t populated;    /* end of the populated part */
@@ -49,8 +50,8 @@ struct wal__write_target {
     uint64_t size;
 };
 
-/* Writes the pieces to the file at the offset. False: nothing was written, and
- * the caller writes by pwritev instead. */
+/* Writes the pieces to the file at the offset. False: not all of them were
+ * written, and the caller writes all by pwritev. */
 bool wal__write_map_write(struct wal__write_map *map, const struct wal__io *io,
                           const struct wal__write_target *target,
                           const struct iovec *iov, int count, uint64_t offset);

@@ -486,6 +486,13 @@ static bool working_directory_changed(const struct wal__control *control)
                WAL_ENOTFOUND;
 }
 
+/* Whether another program has cut LOCK, or overwritten its page. */
+static bool page_is_void(const struct wal__control *control)
+{
+    return control->file_page != NULL && control->page == control->file_page &&
+           atomic_load(&control->page->magic) != CONTROL_MAGIC;
+}
+
 enum wal_status wal__control_check_lock_file(const struct wal__control *control,
                                              struct wal_error *error)
 {
@@ -496,7 +503,8 @@ enum wal_status wal__control_check_lock_file(const struct wal__control *control,
 
     status = io->path_stat(io->ctx, control->path, &stat, &err);
     if (status == WAL_OK && stat.device == control->device &&
-        stat.inode == control->inode) {
+        stat.inode == control->inode && !page_is_void(control) &&
+        (stat.size >= WAL__CONTROL_SIZE || control->file_page == NULL)) {
         return WAL_OK;
     }
     if (status == WAL_ENOTFOUND && working_directory_changed(control)) {
@@ -511,7 +519,7 @@ enum wal_status wal__control_check_lock_file(const struct wal__control *control,
         error, WAL_ELOCKFILE, 0, control->path, 0,
         "the file was %s while the store is open: the store accepts no more "
         "writes; close it in every process and open it again",
-        status == WAL_OK ? "replaced" : "removed");
+        status == WAL_OK ? "replaced or cut" : "removed");
 }
 
 enum wal_status wal__control_check_ratelimited(struct wal__control *control,
@@ -521,7 +529,8 @@ enum wal_status wal__control_check_ratelimited(struct wal__control *control,
     uint64_t now = io->monotonic_ns(io->ctx);
     enum wal_status status;
 
-    if (now - atomic_load(&control->checked_ns) < CHECK_INTERVAL_NS) {
+    if (now - atomic_load(&control->checked_ns) < CHECK_INTERVAL_NS &&
+        !page_is_void(control)) {
         return WAL_OK;
     }
     status = wal__control_check_lock_file(control, error);

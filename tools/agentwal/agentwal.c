@@ -126,9 +126,6 @@ static int run_verb(struct cli *cli, int argc, char **argv)
     if ((verb->flags & VERB_NAMELESS) != 0) {
         remove_arguments(&argc, argv, at, 1);
     }
-    if ((verb->flags & VERB_MAPS_FILES) != 0) {
-        walconv_handle_truncation();
-    }
     code = verb->run(cli, argc, argv);
     free(text);
     return code;

@@ -24,17 +24,16 @@
 #include "tools/watch/verbs.h"
 
 enum {
-    NONE = CLI_NO_STORE,
-    MAPS = VERB_MAPS_FILES
+    NONE = CLI_NO_STORE
 };
 
 /* name, group, flags, index of the store, function, help */
 static const struct verb verbs[] = {
-    {"import", VERB_CONVERT, VERB_ADDS | MAPS, 1, walconv_import, &help_import},
-    {"adopt", VERB_CONVERT, VERB_ADDS | MAPS, 1, walconv_adopt, &help_adopt},
-    {"export", VERB_CONVERT, MAPS, 1, walconv_export, &help_export},
-    {"follow", VERB_CONVERT, MAPS, 1, walconv_follow, &help_follow},
-    {"path", VERB_CONVERT, MAPS, 1, walconv_path, &help_path},
+    {"import", VERB_CONVERT, VERB_ADDS, 1, walconv_import, &help_import},
+    {"adopt", VERB_CONVERT, VERB_ADDS, 1, walconv_adopt, &help_adopt},
+    {"export", VERB_CONVERT, 0, 1, walconv_export, &help_export},
+    {"follow", VERB_CONVERT, 0, 1, walconv_follow, &help_follow},
+    {"path", VERB_CONVERT, 0, 1, walconv_path, &help_path},
     {"dialects", VERB_CONVERT, 0, NONE, walconv_dialects, &help_dialects},
     {"list", VERB_READ, 0, 1, walctl_list, &help_list},
     {"show", VERB_READ, 0, 1, walctl_show, &help_show},

@@ -27,9 +27,7 @@ enum {
     /* The verb creates the store that is missing. */
     VERB_ADDS = 1,
     /* Its name is not one of the operands that `run` gets. */
-    VERB_NAMELESS = 2,
-    /* It reads or writes session files through maps. */
-    VERB_MAPS_FILES = 4
+    VERB_NAMELESS = 2
 };
 
 struct verb_option {

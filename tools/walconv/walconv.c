@@ -7,10 +7,8 @@
  */
 #include "tools/walconv/walconv.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/cli/json.h"
 #include "tools/cli/suggest.h"
@@ -206,29 +204,9 @@ static int run(struct cli *cli, int argc, char **argv)
                            "no command given (see %s --help)", cli->tool);
 }
 
-/* Long lines are read from a map; truncation of the file raises SIGBUS. */
-static void handle_sigbus(int number)
-{
-    static const char text[] =
-        "agentwal: a file became shorter while it was read\n";
-    ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
-
-    (void)number;
-    (void)written;
-    _exit(CLI_FAILED);
-}
-
-void walconv_handle_truncation(void)
-{
-    const struct sigaction on_sigbus = {.sa_handler = handle_sigbus};
-
-    (void)sigaction(SIGBUS, &on_sigbus, NULL);
-}
-
 int walconv_main(int argc, char **argv)
 {
     static struct cli cli = {.tool = "walconv", .help = help};
 
-    walconv_handle_truncation();
     return cli_finish(&cli, run(&cli, argc, argv));
 }

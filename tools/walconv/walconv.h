@@ -16,10 +16,6 @@
 /* The tool: runs the command line and returns the exit code. */
 int walconv_main(int argc, char **argv);
 
-/* Makes the process exit with a message when a file becomes shorter while it is
- * read. Call it before the commands that read or write session files. */
-void walconv_handle_truncation(void);
-
 int walconv_import(struct cli *cli, int argc, char **argv);
 int walconv_adopt(struct cli *cli, int argc, char **argv);
 int walconv_export(struct cli *cli, int argc, char **argv);

@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine/base/guarded_map.h"
+
 #define WINDOW_SIZE 65536
 #define WINDOW_MAX  WAL__PIECE_SIZE
 
@@ -30,7 +32,7 @@ void wal__line_reader_init(struct wal__line_reader *reader,
 static void unmap(struct wal__line_reader *reader)
 {
     if (reader->mapped != NULL) {
-        munmap(reader->mapped, reader->mapped_size);
+        wal__guarded_unmap(reader->mapped, reader->mapped_size);
         reader->mapped = NULL;
     }
 }
@@ -158,10 +160,11 @@ static int return_mapped(struct wal__line_reader *reader,
         return -1;
     }
     reader->mapped_size = page_offset + (size_t)(end - begin);
-    reader->mapped = mmap(NULL, reader->mapped_size, PROT_READ, MAP_PRIVATE,
-                          reader->fd, (off_t)(begin - page_offset));
-    if (reader->mapped == MAP_FAILED) {
-        reader->mapped = NULL;
+    reader->losses = wal__guarded_map_losses();
+    reader->mapped =
+        wal__guarded_map(reader->fd, (off_t)(begin - page_offset),
+                         reader->mapped_size, PROT_READ, MAP_PRIVATE);
+    if (reader->mapped == NULL) {
         return -1;
     }
     reader->begin = 0;
@@ -200,6 +203,10 @@ int wal__line_reader_next(struct wal__line_reader *reader,
 {
     size_t scanned = 0;
 
+    if (reader->mapped != NULL && reader->losses != wal__guarded_map_losses()) {
+        errno = ESTALE;
+        return -1;
+    }
     unmap(reader);
     if (reader->is_opaque) {
         return next_opaque_piece(reader, piece);

@@ -40,6 +40,7 @@ struct wal__line_reader {
     size_t capacity;
     void *mapped; /* a line longer than a window, or NULL */
     size_t mapped_size;
+    uint32_t losses; /* of pages, when it was mapped */
 };
 
 void wal__line_reader_init(struct wal__line_reader *reader,
@@ -53,7 +54,8 @@ void wal__line_reader_seek(struct wal__line_reader *reader, uint64_t offset,
                            uint64_t line);
 
 /* Returns 1 and the next piece, 0 at the end of the file, or -1 with errno set;
- * ESTALE: the file became shorter. */
+ * ESTALE: the file became shorter. The piece before, if it has more than
+ * WAL__PIECE_SIZE, may then have held zeros in the place of what went. */
 int wal__line_reader_next(struct wal__line_reader *reader,
                           struct wal__piece *piece);
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/base/guarded_map.h"
 #include "engine/convert/import/file_import.h"
 #include "engine/convert/import_tree/checkpoint_import.h"
 #include "engine/convert/import_tree/session_dir_check.h"
@@ -272,6 +273,7 @@ import_open_file(struct dir_import *dir_import,
     enum wal_status status;
     struct stat stat;
     uint32_t stream = 0;
+    uint32_t losses;
     void *map;
 
     if (fstat(fd, &stat) != 0) {
@@ -286,13 +288,18 @@ import_open_file(struct dir_import *dir_import,
                                   dir_import->target.session, dialect, stream,
                                   error);
     }
-    map = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED) {
+    losses = wal__guarded_map_losses();
+    map = wal__guarded_map(fd, 0, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE);
+    if (map == NULL) {
         return wal__import_errno(error);
     }
     bytes = (struct wal_slice){map, (uint64_t)stat.st_size};
     status = import_bytes(dir_import, file, bytes, error);
-    munmap(map, (size_t)stat.st_size);
+    wal__guarded_unmap(map, (size_t)stat.st_size);
+    if (status == WAL_OK && losses != wal__guarded_map_losses()) {
+        errno = ESTALE;
+        status = wal__import_errno(error);
+    }
     return status;
 }
 

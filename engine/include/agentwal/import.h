@@ -36,8 +36,9 @@
  *
  * Threads: any; calls may run at the same time, in several processes too. An
  * import of a source that another import is writing fails with WAL_ECLAIMED or
- * WAL_EBUSY: import it again. Sources are only read. A source that another
- * process truncates while lines of more than 4 MiB are read raises SIGBUS.
+ * WAL_EBUSY: import it again. Sources are only read. The import of a
+ * source that another process truncates meanwhile fails; of a line of more than
+ * 4 MiB it may leave zeros in the place of what went.
  */
 #ifndef AGENTWAL_IMPORT_H
 #define AGENTWAL_IMPORT_H

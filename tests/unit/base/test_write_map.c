@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -135,6 +136,37 @@ static void test_map__large_write_is_left_to_the_file(void **state)
 {
     (void)state;
     assert_false(write_at(4096, sizeof(bytes)));
+}
+
+/*
+ * The page goes between populating it and the store: the caller writes by the
+ * file, and neither that page nor another is stored to as if it were there. In
+ * a child, whose first map installs the handler of SIGBUS; first of all tests,
+ * since each sets the handler of the test program.
+ */
+static void test_map__vanished_page_is_refused(void **state)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    (void)state;
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool ok = write_at(4096, PIECE);
+
+        ok = truncate("segment", 4096) == 0 && ok;
+        for (int i = 0; i < 2; i++) {
+            struct timespec now;
+
+            (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+            atomic_store(&map.populated_ns, (uint64_t)now.tv_sec * 1000000000 +
+                                                (uint64_t)now.tv_nsec);
+            ok = !write_at((uint64_t)4 * 4096, PIECE) && ok;
+        }
+        _exit(ok ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 /* A store to such a page would raise SIGBUS. */
@@ -314,6 +346,7 @@ static void test_map__is_prepared_while_it_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        MAP_TEST(test_map__vanished_page_is_refused),
         MAP_TEST(test_map__what_is_written_is_in_the_file),
         MAP_TEST(test_map__the_last_page_can_be_written),
         MAP_TEST(test_map__eviction_keeps_the_page_that_is_written),

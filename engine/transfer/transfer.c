@@ -102,12 +102,18 @@ static void repeat(struct wal__transfer *transfer,
         wal__transfer_document(transfer, session, event->position);
         break;
     default:
-        wal__transfer_create(transfer, session, event->position);
+        wal__transfer_create(transfer, session);
         break;
     }
     session->left--;
-    if (session->left == 0 && wal__transfer_goes_on(transfer, session)) {
+    if (session->left > 0 || !wal__transfer_goes_on(transfer, session)) {
+        return;
+    }
+    if (transfer->redactions.size == 0) {
         wal__transfer_complete(transfer, session);
+    } else if (wal__buf_append(&transfer->waiting, &session->rank,
+                               sizeof(session->rank)) != WAL_OK) {
+        wal__transfer_fail(transfer, wal__no_memory(&transfer->error));
     }
 }
 
@@ -133,24 +139,34 @@ static void repeat_all(struct wal__transfer *transfer)
     wal__transfer_flush(transfer);
 }
 
-/* Completes the sessions that had no records to repeat, hides what is hidden,
- * and deletes what only forks needed. */
+static void complete(struct wal__transfer *transfer, uint32_t rank)
+{
+    struct wal__transfer_session *session = transfer->sessions[rank];
+
+    if (wal__transfer_goes_on(transfer, session) && !session->is_complete) {
+        wal__transfer_complete(transfer, session);
+    }
+}
+
+/* Hides what is hidden, completes the sessions that are not complete yet, in
+ * the order of their last records, and deletes what only forks needed. */
 static void finish(struct wal__transfer *transfer)
 {
     for (uint32_t i = 0; i < transfer->session_count; i++) {
-        struct wal__transfer_session *session = transfer->sessions[i];
+        wal__transfer_redact(transfer, transfer->sessions[i]);
+    }
+    for (size_t at = 0; at < transfer->waiting.size; at += sizeof(uint32_t)) {
+        uint32_t rank;
 
-        if (wal__transfer_goes_on(transfer, session) && !session->is_complete) {
-            wal__transfer_complete(transfer, session);
-        }
+        memcpy(&rank, transfer->waiting.data + at, sizeof(rank));
+        complete(transfer, rank);
     }
     for (uint32_t i = 0; i < transfer->session_count; i++) {
-        struct wal__transfer_session *session = transfer->sessions[i];
-
-        if (session->is_temporary) {
-            wal__transfer_remove(transfer, session);
-        } else if (!session->is_removed) {
-            wal__transfer_redact(transfer, session);
+        complete(transfer, i);
+    }
+    for (uint32_t i = 0; i < transfer->session_count; i++) {
+        if (transfer->sessions[i]->is_temporary) {
+            wal__transfer_remove(transfer, transfer->sessions[i]);
         }
     }
 }
@@ -196,6 +212,7 @@ static void init(struct wal__transfer *transfer)
     wal__hashmap_init(&transfer->session_map, heap);
     wal__buf_init(&transfer->events, heap);
     wal__buf_init(&transfer->redactions, heap);
+    wal__buf_init(&transfer->waiting, heap);
     wal__buf_init(&transfer->from_records.items, heap);
     wal__buf_init(&transfer->from_records.hidden, heap);
     wal__buf_init(&transfer->to_records.items, heap);
@@ -220,6 +237,7 @@ static void deinit(struct wal__transfer *transfer)
     wal__hashmap_deinit(&transfer->session_map);
     wal__buf_deinit(&transfer->events);
     wal__buf_deinit(&transfer->redactions);
+    wal__buf_deinit(&transfer->waiting);
     wal__buf_deinit(&transfer->from_records.items);
     wal__buf_deinit(&transfer->from_records.hidden);
     wal__buf_deinit(&transfer->to_records.items);

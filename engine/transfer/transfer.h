@@ -58,12 +58,19 @@ struct wal__transfer_session {
     bool is_continued; /* entries are added to a present session */
     uint8_t state;     /* enum wal__transfer_state */
     bool is_complete;
-    uint64_t fork_record; /* sequence of its FORK record */
-    uint64_t fork_point;  /* sequence of an entry; 0: none */
+    uint64_t fork_record;   /* sequence of its FORK record */
+    uint64_t fork_point;    /* sequence of an entry; 0: none */
+    uint64_t fork_position; /* of the FORK record that names fork_point */
     /* Of what forks need if it is not wanted: the highest sequence of an entry,
      * and the sequence that documents are below. */
     uint64_t entry_limit;
     uint64_t document_limit;
+    /* Of what forks see through it of its own sources: the highest fork point
+     * (0: none), its owner, and the FORK record that names it. */
+    uint64_t through_point;
+    uint64_t through_position;
+    uint32_t through_owner;
+    bool is_lowered;            /* fork_point is what forks see through it */
     uint64_t left;              /* events that were not repeated yet */
     uint64_t entries;           /* that were added */
     uint64_t documents;         /* versions that were added */
@@ -174,6 +181,9 @@ struct wal__transfer {
     struct wal__hashmap session_map; /* number -> rank */
     struct wal__buf events;          /* struct wal__transfer_event */
     struct wal__buf redactions; /* struct wal__transfer_redaction, by target */
+    /* uint32_t: ranks of sessions whose records were repeated, and which stay
+     * marked until what was left out is redacted. */
+    struct wal__buf waiting;
     struct wal__transfer_records from_records;
     struct wal__transfer_records to_records;
     struct wal__transfer_records trunk_records; /* in `to`, of a branch */
@@ -299,18 +309,27 @@ void wal__transfer_compare(struct wal__transfer *transfer,
 
 /* --- transfer_compare.c --------------------------------------------------- */
 
-/* The id of the fork point of the session in from_records; "": none. */
-enum wal_status wal__transfer_read_fork_id(struct wal__transfer *transfer,
-                                           char id[WAL_ID_SIZE]) WAL_MUST_USE;
+/* Returns the FORK record of from_records or to_records, or NULL. */
+const struct wal__transfer_record *
+wal__transfer_find_fork(const struct wal__transfer_records *records);
+/* Reads a FORK record; *record points into scratch or a map. */
+enum wal_status wal__transfer_read_fork(struct wal__core *core,
+                                        uint64_t position,
+                                        struct wal__record_buf *scratch,
+                                        struct wal__fork_record *record,
+                                        struct wal_error *error) WAL_MUST_USE;
 /* What a session of `to` is that an earlier transfer did not complete. */
 enum wal__transfer_mark {
     WAL__TRANSFER_UNMARKED,
     WAL__TRANSFER_MARKED,       /* it is to be completed */
     WAL__TRANSFER_MARKED_SOURCE /* it is to be deleted */
 };
-/* Sets *same: from_records and to_records have the same fork point, or none. */
-enum wal_status wal__transfer_compare_forks(struct wal__transfer *transfer,
-                                            bool *same) WAL_MUST_USE;
+/* Sets *same: the session and that of its id in `to` have the same fork point,
+ * or none. Where fork_point is lowered, the one in `to` has to see it. */
+enum wal_status
+wal__transfer_compare_forks(struct wal__transfer *transfer,
+                            const struct wal__transfer_session *session,
+                            bool *same) WAL_MUST_USE;
 /* Marks the entries of from_records, from the rank `first` on, that to_records
  * has, those of session->handle. */
 enum wal_status wal__transfer_compare_entries(
@@ -402,11 +421,9 @@ wal__transfer_compare_versions(struct wal__transfer *transfer,
                                struct wal_error *error) WAL_MUST_USE;
 /* --- transfer_sessions.c -------------------------------------------------- */
 
-/* Creates the session in `to`, as a fork if it is one; its source is there.
- * position: of its FORK record if it is one. */
+/* Creates the session in `to`, as a fork if it is one; its source is there. */
 void wal__transfer_create(struct wal__transfer *transfer,
-                          struct wal__transfer_session *session,
-                          uint64_t position);
+                          struct wal__transfer_session *session);
 /* Completes a session whose last record was repeated: entries that wait, heads,
  * texts. */
 void wal__transfer_complete(struct wal__transfer *transfer,

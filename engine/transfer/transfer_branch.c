@@ -50,6 +50,7 @@ static enum wal_status find_place(struct wal__transfer *transfer,
                                   const struct wal__transfer_entries *found,
                                   struct place *place)
 {
+    struct wal__fork_record fork = {0};
     struct wal__summary trunk;
     enum wal_status status =
         read_numbers(transfer, session->trunk->number, &trunk);
@@ -75,7 +76,13 @@ static enum wal_status find_place(struct wal__transfer *transfer,
         }
         return status;
     }
-    return wal__transfer_read_fork_id(transfer, session->branch_point);
+    status =
+        wal__transfer_read_fork(transfer->from, session->fork_position,
+                                &transfer->scratch, &fork, &transfer->error);
+    if (status == WAL_OK) {
+        wal__transfer_copy_id(session->branch_point, fork.entry_id);
+    }
+    return status;
 }
 
 /* Compares the session of `to` with the records after the common ones. Sets its

@@ -43,8 +43,8 @@ enum wal_status wal__transfer_read_mark(struct wal__transfer *transfer,
 
 /* --- fork points ---------------------------------------------------------- */
 
-static const struct wal__transfer_record *
-find_fork(const struct wal__transfer_records *records)
+const struct wal__transfer_record *
+wal__transfer_find_fork(const struct wal__transfer_records *records)
 {
     const struct wal__transfer_record *items =
         (const void *)records->items.data;
@@ -57,16 +57,16 @@ find_fork(const struct wal__transfer_records *records)
     return NULL;
 }
 
-static enum wal_status read_fork(struct wal__core *core,
-                                 const struct wal__transfer_record *item,
-                                 struct wal__record_buf *scratch,
-                                 struct wal__fork_record *record,
-                                 struct wal_error *error)
+enum wal_status wal__transfer_read_fork(struct wal__core *core,
+                                        uint64_t position,
+                                        struct wal__record_buf *scratch,
+                                        struct wal__fork_record *record,
+                                        struct wal_error *error)
 {
     struct wal__frame frame;
     struct wal__span payload;
-    enum wal_status status = wal__log_read(&core->log, item->position, scratch,
-                                           &frame, &payload, error);
+    enum wal_status status =
+        wal__log_read(&core->log, position, scratch, &frame, &payload, error);
 
     return status == WAL_OK &&
                    wal__fork_record_decode(payload, record) != WAL__FMT_OK
@@ -74,45 +74,45 @@ static enum wal_status read_fork(struct wal__core *core,
                : status;
 }
 
-enum wal_status wal__transfer_read_fork_id(struct wal__transfer *transfer,
-                                           char id[WAL_ID_SIZE])
+/* Whether the session of `to` sees an entry. */
+static enum wal_status sees(struct wal__transfer *transfer,
+                            struct wal_session *session, struct wal__span id,
+                            bool *is_seen)
 {
-    const struct wal__transfer_record *fork =
-        find_fork(&transfer->from_records);
-    struct wal__fork_record record = {0};
-    enum wal_status status = WAL_OK;
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    enum wal_status status =
+        wal_entry_get(session, wal__text_slice(id), &entry, &transfer->error);
 
-    if (fork != NULL) {
-        status = read_fork(transfer->from, fork, &transfer->scratch, &record,
-                           &transfer->error);
-    }
-    if (status == WAL_OK) {
-        wal__transfer_copy_id(id, record.entry_id);
-    }
-    return status;
+    *is_seen = status == WAL_OK || status == WAL_EREDACTED;
+    return *is_seen || status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
 /* Whether both sessions are no forks, or forks at the same entry. One store may
  * have forked the session that owns it, and the other a fork of that one. */
-enum wal_status wal__transfer_compare_forks(struct wal__transfer *transfer,
-                                            bool *same)
+enum wal_status
+wal__transfer_compare_forks(struct wal__transfer *transfer,
+                            const struct wal__transfer_session *session,
+                            bool *same)
 {
-    const struct wal__transfer_record *from =
-        find_fork(&transfer->from_records);
-    const struct wal__transfer_record *to = find_fork(&transfer->to_records);
+    const struct wal__transfer_record *to =
+        wal__transfer_find_fork(&transfer->to_records);
     struct wal__fork_record a;
     struct wal__fork_record b;
     enum wal_status status;
 
-    *same = from == NULL && to == NULL;
-    if (from == NULL || to == NULL) {
+    *same = !session->is_fork && to == NULL;
+    if (!session->is_fork || to == NULL) {
         return WAL_OK;
     }
-    status = read_fork(transfer->from, from, &transfer->scratch, &a,
-                       &transfer->error);
+    status = wal__transfer_read_fork(transfer->from, session->fork_position,
+                                     &transfer->scratch, &a, &transfer->error);
+    if (status == WAL_OK && session->is_lowered) {
+        return sees(transfer, session->handle, a.entry_id, same);
+    }
     if (status == WAL_OK) {
-        status = read_fork(transfer->to, to, &transfer->to_scratch, &b,
-                           &transfer->error);
+        status = wal__transfer_read_fork(transfer->to, to->position,
+                                         &transfer->to_scratch, &b,
+                                         &transfer->error);
     }
     *same = status == WAL_OK && a.stream == b.stream &&
             wal__transfer_is_copy(transfer, a.owner_id, b.owner_id) &&

@@ -255,6 +255,30 @@ static void add_source(struct wal__transfer *transfer,
     if (fork->fork_point > owner->entry_limit) {
         owner->entry_limit = fork->fork_point;
     }
+    if (owner != source && fork->fork_point > source->through_point) {
+        source->through_point = fork->fork_point;
+        source->through_position = fork->fork_position;
+        source->through_owner = fork->fork_owner;
+    }
+}
+
+/* Sets the FORK record of a fork in from_records. Where forks see nothing of a
+ * session but what it sees itself of its sources, they need no more of these:
+ * the rest up to its fork point may be gone (SPEC.md 3.9). */
+static void find_point(const struct wal__transfer *transfer,
+                       struct wal__transfer_session *session)
+{
+    const struct wal__transfer_record *fork =
+        wal__transfer_find_fork(&transfer->from_records);
+
+    session->fork_position = fork == NULL ? 0 : fork->position;
+    if (fork != NULL && !session->is_wanted && session->entry_limit == 0 &&
+        session->through_point > 0) {
+        session->is_lowered = true;
+        session->fork_point = session->through_point;
+        session->fork_position = session->through_position;
+        session->fork_owner = session->through_owner;
+    }
 }
 
 /* Whether an earlier transfer left the source of a fork that is there. */
@@ -293,6 +317,7 @@ static void plan_session(struct wal__transfer *transfer,
         return;
     }
     apply_limits(transfer, session);
+    find_point(transfer, session);
     wal__transfer_compare(transfer, session);
     if (!wal__transfer_goes_on(transfer, session)) {
         return;

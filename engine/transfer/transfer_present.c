@@ -36,7 +36,8 @@ static void compare_present(struct wal__transfer *transfer,
     struct wal__transfer_entries found;
     bool is_marked = mark != WAL__TRANSFER_UNMARKED;
     bool same = false;
-    enum wal_status status = wal__transfer_compare_forks(transfer, &same);
+    enum wal_status status =
+        wal__transfer_compare_forks(transfer, session, &same);
 
     if (!wal__transfer_try(transfer, session, status)) {
         return;

@@ -62,18 +62,14 @@ static void free_id(struct wal__transfer *transfer,
     }
 }
 
-/* Forks the source at the entry of the FORK record. */
+/* Forks the source at the entry that the FORK record at fork_position names. */
 static enum wal_status fork_session(struct wal__transfer *transfer,
                                     struct wal__transfer_session *session,
-                                    const struct wal_session_options *options,
-                                    uint64_t position)
+                                    const struct wal_session_options *options)
 {
     const struct wal__transfer_session *source =
         wal__transfer_find(transfer, session->fork_source);
-    struct wal__record_buf *scratch = &transfer->to_scratch;
     struct wal__fork_record record;
-    struct wal__frame frame;
-    struct wal__span payload;
     char head[WAL_ID_SIZE];
     enum wal_status status;
 
@@ -83,13 +79,9 @@ static enum wal_status fork_session(struct wal__transfer *transfer,
                          "its source, %s, is refused",
                          source == NULL ? "" : source->id);
     }
-    status = wal__log_read(&transfer->from->log, position, scratch, &frame,
-                           &payload, &transfer->error);
-    if (status == WAL_OK &&
-        wal__fork_record_decode(payload, &record) != WAL__FMT_OK) {
-        status = wal__fail(&transfer->error, WAL_ECORRUPT,
-                           "its fork point is not well-formed");
-    }
+    status = wal__transfer_read_fork(transfer->from, session->fork_position,
+                                     &transfer->to_scratch, &record,
+                                     &transfer->error);
     if (status == WAL_OK && record.entry_id.size == 0 &&
         wal_head_get(source->handle, 0, WAL_STR(""), head, NULL) == WAL_OK) {
         status = wal__fail(&transfer->error, WAL_EEXISTS,
@@ -128,8 +120,7 @@ static enum wal_status create_branch(struct wal__transfer *transfer,
 }
 
 void wal__transfer_create(struct wal__transfer *transfer,
-                          struct wal__transfer_session *session,
-                          uint64_t position)
+                          struct wal__transfer_session *session)
 {
     struct wal_session_options options;
     enum wal_status status;
@@ -147,7 +138,7 @@ void wal__transfer_create(struct wal__transfer *transfer,
         status = session->trunk != NULL
                      ? create_branch(transfer, session, &options)
                  : session->is_fork
-                     ? fork_session(transfer, session, &options, position)
+                     ? fork_session(transfer, session, &options)
                      : wal_session_create(transfer->to_store, &options,
                                           &session->handle, &transfer->error);
     }
@@ -388,7 +379,7 @@ void wal__transfer_redact(struct wal__transfer *transfer,
         enum wal_status status;
 
         if (items[i].rank != session->rank || session->handle == NULL ||
-            !wal__transfer_goes_on(transfer, session)) {
+            session->is_removed || !wal__transfer_goes_on(transfer, session)) {
             continue;
         }
         status = wal__log_read(&transfer->from->log, items[i].position,

@@ -542,6 +542,104 @@ static void test_merge__fork_alone_brings_its_sources_deleted(void **state)
     close_stores(&stores);
 }
 
+/* f forks s at c, and g forks f at a, which s has. */
+static void make_fork_before_a_fork_point(struct wal_store *store)
+{
+    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *f;
+    struct wal_session *g;
+
+    kit_append_all(s, "a b c");
+    f = kit_fork(s, "c", "f");
+    kit_append_all(f, "x");
+    g = kit_fork(f, "a", "g");
+    kit_append_all(g, "p");
+    wal_session_close(g);
+    wal_session_close(f);
+    wal_session_close(s);
+}
+
+static void delete_and_erase(struct wal_store *store, const char *ids)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_STORE_COMPACT_ERASE,
+        .rate = UINT64_MAX};
+
+    for (; *ids != '\0'; ids++) {
+        const char id[2] = {*ids, '\0'};
+        struct wal_session *session = kit_session(store, id);
+
+        delete_session(session);
+        wal_session_close(session);
+    }
+    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+}
+
+static void test_merge__fork_before_the_fork_point_of_its_source(void **state)
+{
+    static const char *const deleted[] = {"", "f", "s", "sf"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(deleted) / sizeof(deleted[0]); i++) {
+        struct stores stores;
+
+        assert_int_equal(system("rm -rf from to"), 0);
+        stores = open_stores();
+        make_fork_before_a_fork_point(stores.from);
+        delete_and_erase(stores.from, deleted[i]);
+        (void)merge(&stores, "g", "created g;");
+        assert_same_session(stores.from, stores.to, "g");
+        assert_idempotent(&stores, "g", "unchanged g;");
+        (void)merge(&stores, NULL,
+                    i == 0   ? "created s;created f;unchanged g;"
+                    : i == 1 ? "created s;unchanged g;"
+                    : i == 2 ? "created f;unchanged g;"
+                             : "unchanged g;");
+        assert_same_stores(stores.from, stores.to);
+        close_stores(&stores);
+    }
+}
+
+/* The source is there, as a fork at its own fork point. */
+static void
+test_merge__fork_before_the_fork_point_joins_its_source(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *f;
+
+    (void)state;
+    make_fork_before_a_fork_point(stores.from);
+    (void)merge(&stores, "f", "created f;");
+    (void)merge(&stores, "g", "created g;");
+    assert_same_session(stores.from, stores.to, "f");
+    assert_same_session(stores.from, stores.to, "g");
+    delete_and_erase(stores.from, "sf");
+    assert_idempotent(&stores, "g", "unchanged g;");
+    f = kit_session(stores.to, "f");
+    assert_branch(f, "a b c x");
+    wal_session_close(f);
+    close_stores(&stores);
+}
+
+/* The other store has the source, which does not see what the fork needs. */
+static void
+test_merge__fork_of_a_source_with_another_point_refused(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *o = kit_create(stores.to, "o");
+    struct wal_session *f;
+
+    (void)state;
+    kit_append_all(o, "n");
+    f = kit_fork(o, "n", "f");
+    make_fork_before_a_fork_point(stores.from);
+    (void)merge(&stores, "g", "refused g;refused f;");
+    wal_session_close(f);
+    wal_session_close(o);
+    close_stores(&stores);
+}
+
 static void test_merge__deleted_source_stays_deleted(void **state)
 {
     struct stores stores = open_stores();
@@ -800,6 +898,71 @@ static void test_merge__redaction_in_a_fork_hides_without_it(void **state)
     close_stores(&stores);
 }
 
+/* The entry a of the session is redacted, unless the session is marked as
+ * incomplete or not there. */
+static void assert_not_bare(struct wal_store *store, const char *id)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session *session = NULL;
+
+    if (wal_session_open(store, kit_text(id), &session, NULL) != WAL_OK) {
+        return;
+    }
+    assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
+    if (memmem(info.metadata.data, info.metadata.size, "agentwalTransfer",
+               16) == NULL) {
+        assert_hidden(store, id, "a");
+    }
+    wal_session_close(session);
+}
+
+/* The entries arrive before the redaction, which another session holds. */
+static void test_merge__stopped_before_a_redaction_leaves_a_mark(void **state)
+{
+    static const char *const merged[] = {"s", "g", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t at = 1;
+        bool is_stopped = true;
+
+        for (; is_stopped; at++) {
+            struct wal_transfer_result result = WAL_INIT(wal_transfer_result);
+            struct seen seen = {.stop_at = at};
+            struct wal_error error;
+            struct stores stores;
+            struct wal_session *s;
+            struct wal_session *f;
+            struct wal_session *g;
+
+            assert_int_equal(system("rm -rf from to"), 0);
+            stores = open_stores();
+            s = kit_create(stores.from, "s");
+            kit_append_all(s, "a b");
+            f = kit_fork(s, "b", "f");
+            g = kit_fork(s, "b", "g");
+            kit_append_all(g, "p");
+            kit_append_all(s, "c");
+            redact(f, "a");
+            is_stopped = try_merge(&stores, merged[i], &seen, &result,
+                                   &error) == WAL_ECALLBACK;
+            assert_not_bare(stores.to, "s");
+            assert_not_bare(stores.to, "f");
+            assert_not_bare(stores.to, "g");
+            memset(&seen, 0, sizeof(seen));
+            assert_int_equal(
+                try_merge(&stores, merged[i], &seen, &result, &error), WAL_OK);
+            assert_int_equal(result.refused, 0);
+            assert_hidden(stores.to, merged[i] == NULL ? "f" : merged[i], "a");
+            wal_session_close(g);
+            wal_session_close(f);
+            wal_session_close(s);
+            close_stores(&stores);
+        }
+        assert_true(at > 4);
+    }
+}
+
 static void test_merge__erased_entry_is_hidden(void **state)
 {
     const struct wal_store_compact_options options = {
@@ -935,6 +1098,9 @@ int main(void)
         KIT_TEST(test_merge__one_store_twice_is_refused),
         KIT_TEST(test_merge__forks_of_forks_are_forks),
         KIT_TEST(test_merge__fork_alone_brings_its_sources_deleted),
+        KIT_TEST(test_merge__fork_before_the_fork_point_of_its_source),
+        KIT_TEST(test_merge__fork_before_the_fork_point_joins_its_source),
+        KIT_TEST(test_merge__fork_of_a_source_with_another_point_refused),
         KIT_TEST(test_merge__deleted_source_stays_deleted),
         KIT_TEST(test_merge__fork_joins_a_source_that_is_there),
         KIT_TEST(test_merge__fork_of_a_present_source_sees_what_it_saw),
@@ -947,6 +1113,7 @@ int main(void)
         KIT_TEST(test_merge__redacted_content_is_left_out),
         KIT_TEST(test_merge__later_redaction_hides_what_was_merged),
         KIT_TEST(test_merge__redaction_in_a_fork_hides_without_it),
+        KIT_TEST(test_merge__stopped_before_a_redaction_leaves_a_mark),
         KIT_TEST(test_merge__erased_entry_is_hidden),
         KIT_TEST(test_merge__payload_out_of_line_is_copied),
         KIT_TEST(test_merge__checkpoints_come_with_their_files),

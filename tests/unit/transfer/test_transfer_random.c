@@ -1,7 +1,9 @@
 /*
  * test_transfer_random.c - random sessions: a bundle of all of them, taken into
- * an empty store, answers everything as the store that it was written from; and
- * a store that is merged into at random times has the same entries.
+ * an empty store, answers everything as the store that it was written from; so
+ * do bundles of a few of them, taken into an empty store and into one that gets
+ * them all; and a store that is merged into at random times has the same
+ * entries. AGENTWAL_LONG tries 50 times as many stores.
  */
 #include "agentwal/admin.h"
 #include "agentwal/transfer.h"
@@ -22,6 +24,7 @@ struct known {
     char id[16];
     uint32_t entries[ENTRIES_MAX]; /* numbers of ids */
     uint32_t count;
+    uint32_t inherited; /* of them */
 };
 
 struct world {
@@ -31,7 +34,8 @@ struct world {
     uint32_t count;
     uint32_t next_entry;
     struct kit_content large;
-    bool documents; /* documents are written too */
+    bool documents;         /* documents are written too */
+    bool redacts_inherited; /* forks redact entries of their sources */
 };
 
 static uint32_t pick(struct world *world, uint32_t limit)
@@ -47,6 +51,22 @@ static struct known *pick_session(struct world *world)
 
         if (known->session != NULL) {
             return known;
+        }
+    }
+}
+
+/* The entries that a fork of the source at one of them sees of its branch. */
+static void see_inherited(struct known *fork, const struct known *source,
+                          uint32_t rank)
+{
+    for (uint32_t i = 0; i <= rank; i++) {
+        struct wal_entry entry = WAL_INIT(wal_entry);
+        char id[16];
+
+        snprintf(id, sizeof(id), "e%u", source->entries[i]);
+        if (wal_entry_get(fork->session, kit_text(id), &entry, NULL) ==
+            WAL_OK) {
+            fork->entries[fork->count++] = source->entries[i];
         }
     }
 }
@@ -67,7 +87,8 @@ static void add_session(struct world *world, struct known *source)
         rank = pick(world, source->count);
         snprintf(at, sizeof(at), "e%u", source->entries[rank]);
         known->session = kit_fork(source->session, at, known->id);
-        /* It sees only the branch: parents are chosen among its own. */
+        see_inherited(known, source, rank);
+        known->inherited = known->count;
     }
     world->count++;
 }
@@ -195,11 +216,13 @@ static void redact(struct world *world, struct known *known)
 {
     char entry[16];
 
-    if (known->count == 0) {
+    uint32_t first = world->redacts_inherited ? 0 : known->inherited;
+
+    if (known->count == first) {
         return;
     }
     snprintf(entry, sizeof(entry), "e%u",
-             known->entries[pick(world, known->count)]);
+             known->entries[first + pick(world, known->count - first)]);
     (void)!wal_session_redact(known->session, kit_text(entry), WAL_STR("why"),
                               NULL, NULL);
 }
@@ -251,10 +274,10 @@ static void end(struct world *world)
     kit_close(world->store);
 }
 
-static void compact(struct wal_store *store)
+static void compact(struct wal_store *store, uint32_t flags)
 {
     const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .rate = UINT64_MAX};
+        .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
 
     assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
 }
@@ -284,7 +307,7 @@ static void test_transfer_random__bundle_answers_the_same(void **state)
             step(&world);
         }
         if (pick(&world, 2) == 0) {
-            compact(world.store);
+            compact(world.store, pick(&world, 2) * WAL_STORE_COMPACT_ERASE);
         }
         check(wal_bundle_write(world.store, WAL_STR("bundle"), &options, NULL,
                                &error),
@@ -317,7 +340,7 @@ static void test_transfer_random__merged_at_any_time(void **state)
                 continue;
             }
             if (pick(&world, 6) == 0) {
-                compact(pick(&world, 2) == 0 ? world.store : to);
+                compact(pick(&world, 2) == 0 ? world.store : to, 0);
             }
             check(wal_store_merge(world.store, to, NULL, &result, &error),
                   &error, seed);
@@ -331,10 +354,118 @@ static void test_transfer_random__merged_at_any_time(void **state)
     }
 }
 
+/* Each entry is in both stores, with the same content or redacted. A redaction
+ * that a session made which was not taken along adds an entry, so that the
+ * sessions as a whole may differ. */
+static void assert_same_entries(struct wal_store *a, struct wal_store *b,
+                                const struct known *known)
+{
+    struct wal_session *x = kit_session(a, known->id);
+    struct wal_session *y = kit_session(b, known->id);
+
+    for (uint32_t i = 0; i < known->count; i++) {
+        struct wal_entry one = WAL_INIT(wal_entry);
+        struct wal_entry other = WAL_INIT(wal_entry);
+        enum wal_status status;
+        char id[16];
+
+        snprintf(id, sizeof(id), "e%u", known->entries[i]);
+        status = wal_entry_get(x, kit_text(id), &one, NULL);
+        assert_int_equal(wal_entry_get(y, kit_text(id), &other, NULL), status);
+        if (status == WAL_OK) {
+            assert_int_equal(one.payload.size, other.payload.size);
+            assert_memory_equal(one.payload.data, other.payload.data,
+                                one.payload.size);
+        } else {
+            assert_int_equal(status, WAL_EREDACTED);
+        }
+    }
+    wal_session_close(x);
+    wal_session_close(y);
+}
+
+/* Writes a bundle of these sessions and takes it into both stores. */
+static void carry(struct world *world, struct known *const *known,
+                  uint32_t count, struct wal_store *all, uint64_t seed)
+{
+    struct wal_slice ids[SESSIONS];
+    const struct wal_transfer_options options = {.struct_size = sizeof(options),
+                                                 .directory = WAL_STR("."),
+                                                 .sessions = ids,
+                                                 .session_count = count};
+    const struct wal_transfer_options whole = {.struct_size = sizeof(whole),
+                                               .directory = WAL_STR(".")};
+    struct wal_transfer_result result = WAL_INIT(wal_transfer_result);
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *alone;
+
+    for (uint32_t i = 0; i < count; i++) {
+        ids[i] = kit_text(known[i]->id);
+    }
+    assert_int_equal(system("rm -rf alone bundle"), 0);
+    alone = kit_open("alone", WAL_OPEN_CREATE);
+    check(wal_bundle_write(world->store, WAL_STR("bundle"), &options, NULL,
+                           &error),
+          &error, seed);
+    check(wal_bundle_read(alone, WAL_STR("bundle"), &whole, &result, &error),
+          &error, seed);
+    assert_int_equal(result.refused, 0);
+    assert_int_equal(kit_store_info(alone).sessions, count);
+    check(wal_bundle_read(all, WAL_STR("bundle"), &whole, &result, &error),
+          &error, seed);
+    assert_int_equal(result.refused, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_same_entries(world->store, alone, known[i]);
+        assert_same_entries(world->store, all, known[i]);
+        if (!world->redacts_inherited) {
+            assert_same_session(world->store, alone, known[i]->id);
+        }
+    }
+    kit_close(alone);
+}
+
+static void test_transfer_random__few_at_a_time(void **state)
+{
+    uint32_t rounds = getenv("AGENTWAL_LONG") != NULL ? 50 * ROUNDS : ROUNDS;
+    uint64_t seed = kit_seed();
+
+    (void)state;
+    for (uint32_t round = 0; round < rounds; round++, seed++) {
+        struct world world = begin(seed, true);
+        struct wal_store *all = kit_open("to", WAL_OPEN_CREATE);
+
+        print_message("seed %llu\n", (unsigned long long)seed);
+        world.redacts_inherited = seed % 2 == 0;
+        for (uint32_t i = 0; i < STEPS; i++) {
+            step(&world);
+        }
+        if (pick(&world, 3) > 0) {
+            compact(world.store, pick(&world, 2) * WAL_STORE_COMPACT_ERASE);
+        }
+        for (uint32_t first = 0; first < world.count;) {
+            struct known *known[SESSIONS];
+            uint32_t end = first + 1 + pick(&world, 2);
+            uint32_t count = 0;
+
+            for (; first < end && first < world.count; first++) {
+                if (world.sessions[first].session != NULL) {
+                    known[count++] = &world.sessions[first];
+                }
+            }
+            if (count > 0) {
+                carry(&world, known, count, all, seed);
+            }
+        }
+        kit_close(all);
+        end(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_transfer_random__bundle_answers_the_same),
+        KIT_TEST(test_transfer_random__few_at_a_time),
         KIT_TEST(test_transfer_random__merged_at_any_time),
     };
 

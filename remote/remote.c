@@ -58,6 +58,18 @@ void wal_remote_close(struct wal_remote *remote)
     }
 }
 
+enum wal_status wal_remote_set_wait(struct wal_remote *remote,
+                                    wal_remote_wait_fn *wait, void *ctx,
+                                    struct wal_error *error)
+{
+    if (remote == NULL) {
+        return wal__invalid(error, "the remote is null");
+    }
+    remote->driver->wait = wait;
+    remote->driver->wait_ctx = ctx;
+    return WAL_OK;
+}
+
 enum wal_status wal_remote_probe(struct wal_remote *remote,
                                  struct wal_error *error)
 {

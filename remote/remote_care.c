@@ -14,11 +14,14 @@
 #include "remote/history/machine.h"
 #include "remote/pull/check.h"
 #include "remote/pull/pull.h"
+#include "remote/ship/writer.h"
 
 /* --- following ---------------------------------------------------------- */
 
 enum {
     SECOND_MS = 1000,
+    IDLE_SHARE = 30,  /* a pause is this part of the time without news */
+    PAUSE_MAX_S = 15, /* between looks */
     POLLS_TO_RUN = 30 /* without news, after which all is looked at */
 };
 
@@ -27,6 +30,8 @@ struct follower {
     wal_remote_look_fn *each;
     void *ctx;
     uint32_t polls; /* since the last run */
+    uint64_t parts; /* as of the last news */
+    uint64_t news_ms;
 };
 
 /* Looks for news, and applies them. */
@@ -48,16 +53,44 @@ static enum wal_status look(struct follower *follower, struct wal_error *error)
     return status;
 }
 
-/* Waits for a notification of the writer, or a second where the remote has
- * none; a signal ends that sooner. */
-static void pause_a_second(const struct wal__pull *pull)
+/* How many seconds pass until the next look: more when there was nothing new
+ * for long, since each look has its price. */
+static uint64_t pause_of(struct follower *follower)
+{
+    const uint64_t now_ms = follower->pull.remote->now_ms();
+    uint64_t seconds;
+
+    if (follower->pull.result.parts != follower->parts ||
+        follower->news_ms == 0) {
+        follower->parts = follower->pull.result.parts;
+        follower->news_ms = now_ms;
+    }
+    seconds = (now_ms - follower->news_ms) / SECOND_MS / IDLE_SHARE;
+    return seconds < 1 ? 1 : seconds > PAUSE_MAX_S ? PAUSE_MAX_S : seconds;
+}
+
+/* Whether the follower is to end: asked each second. */
+static bool is_ended(const struct wal__pull *pull)
+{
+    const struct wal__driver *driver = pull->remote->driver;
+    const struct wal_error none = {.struct_size = sizeof(none)};
+
+    return driver->wait != NULL &&
+           driver->wait(driver->wait_ctx, 0, &none) != 0;
+}
+
+/* Waits for a notification of the writer, or some seconds where the remote has
+ * none; a signal ends a second sooner. */
+static void pause_seconds(const struct wal__pull *pull, uint64_t seconds)
 {
     const struct timespec second = {.tv_sec = 1};
-    enum wal_status status =
-        wal__remote_watch(pull->remote, pull->uuid, SECOND_MS);
+    enum wal_status status = WAL_END;
 
-    if (status != WAL_OK && status != WAL_END) {
-        (void)nanosleep(&second, NULL);
+    for (; seconds > 0 && status != WAL_OK && !is_ended(pull); seconds--) {
+        status = wal__remote_watch(pull->remote, pull->uuid, SECOND_MS);
+        if (status != WAL_OK && status != WAL_END) {
+            (void)nanosleep(&second, NULL);
+        }
     }
 }
 
@@ -76,7 +109,7 @@ static enum wal_status follow(struct follower *follower,
                            status == WAL_OK ? NULL : &own) != 0) {
             return WAL_OK;
         }
-        pause_a_second(&follower->pull);
+        pause_seconds(&follower->pull, pause_of(follower));
     }
 }
 
@@ -145,6 +178,11 @@ static enum wal_status make_base(struct wal_remote *remote,
     status = wal__base_pace_read(remote, uuid, &end, &pace, error);
     if (status == WAL_OK &&
         (wal__base_is_due(&pace) || (flags & WAL_REMOTE_COMPACT_NOW) != 0)) {
+        /* Another writer may have shipped a past that is not this store's. */
+        status = wal__writer_verify(source, &history.position, true, error);
+        if (status != WAL_OK) {
+            return status;
+        }
         status = wal__base_make(remote, source, uuid, &end,
                                 (flags & WAL_REMOTE_COMPACT_ANEW) != 0, &made,
                                 error);

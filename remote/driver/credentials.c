@@ -386,10 +386,10 @@ enum wal_status wal__credentials_load(const struct wal__heap *heap,
     enum wal_status status = load_environment(&loaded, &detail);
 
     if (status == WAL_ENOTFOUND) {
-        status = load_file(heap, &loaded, &detail);
+        status = load_command(heap, &loaded, &detail);
     }
     if (status == WAL_ENOTFOUND) {
-        status = load_command(heap, &loaded, &detail);
+        status = load_file(heap, &loaded, &detail);
     }
     if (status == WAL_ENOTFOUND) {
         const char *profile = variable("AWS_PROFILE");

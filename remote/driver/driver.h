@@ -14,11 +14,12 @@
  *                the same bytes until its deadline.
  *   WAL_EACCESS  credentials are missing or wrong, or the clock is: error->text
  *                says which
- *   WAL_EINVAL   the name; or the store ignores conditions, so that it cannot
- *                be a remote
+ *   WAL_EINVAL   the name
  *   WAL_ETOOBIG  more than WAL__OBJECT_MAX bytes, or than the store takes
  *   WAL_ENOSPACE the bucket or the disk is full
  *   WAL_ENOTSTORE the bucket or directory does not exist
+ *   WAL_ECALLBACK the driver's `wait` has ended the call; as with WAL_EREMOTE,
+ *                what a writing call did is unknown
  *   WAL_ENOMEM
  * error->text is a sentence that never has a secret; error->file is the URL of
  * the object, the file with the credentials, or empty.
@@ -43,8 +44,18 @@ enum {
  * holds until it returns. false stops the listing, which then succeeds. */
 typedef bool wal__driver_list_fn(void *ctx, const char *name, uint64_t size);
 
+/* Called about each second while a call waits, by the thread that made it:
+ * waited_ms since its last byte came or went, or since it began. why->text is
+ * what the last attempt met, or empty. Other than 0 ends the call. */
+typedef int32_t wal__driver_wait_fn(void *ctx, uint64_t waited_ms,
+                                    const struct wal_error *why);
+
 struct wal__driver {
     const struct wal__driver_calls *calls;
+    /* Set before the first call, or NULL. Only drivers that wait for a network
+     * call it. */
+    wal__driver_wait_fn *wait;
+    void *wait_ctx;
 };
 
 struct wal__driver_calls {

@@ -149,7 +149,13 @@ static enum wal_status put_file(const struct wal__file_place *place,
     }
     result = replace ? renameat(at.fd, temporary, at.fd, at.leaf)
                      : linkat(at.fd, temporary, at.fd, at.leaf, 0);
-    if (result != 0) {
+    if (result != 0 && (errno == EPERM || errno == EOPNOTSUPP)) {
+        status = wal__file_fail(place, name,
+                                "cannot create the object: the file system "
+                                "has no hard links, by which one of several "
+                                "that create it succeeds",
+                                error);
+    } else if (result != 0) {
         status = fail_name(place, name, &at, error);
     }
     if (result != 0 || !replace) {

@@ -7,20 +7,15 @@
  * not by HEAD, whose answer has no code: a missing bucket and a missing object
  * would be the same.
  *
- * Invariant: put_if_absent does not succeed on a store that ignores
- * If-None-Match. Such stores exist, and on them two writers would overwrite
- * each other. The first object that a driver creates is therefore created
- * twice, with the same bytes: the second one must be refused.
- *
  * Any thread.
  */
 #include "remote/driver/driver_s3.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
 #include "remote/driver/object_name.h"
 #include "remote/driver/s3_request.h"
 
@@ -33,7 +28,6 @@ struct driver_s3 {
     struct wal__driver driver; /* first: what callers have */
     const struct wal__heap *heap;
     struct wal__s3 s3;
-    _Atomic bool is_conditional; /* If-None-Match was seen to work */
 };
 
 static struct driver_s3 *of(struct wal__driver *driver)
@@ -90,41 +84,14 @@ static enum wal_status put_object(struct driver_s3 *self, const char *name,
     return only_expected(self, name, call(self, &request, error), error);
 }
 
-/* Creates the object that was just created: WAL_OK when that is refused. */
-static enum wal_status create_again(struct driver_s3 *self, const char *name,
-                                    struct wal_slice bytes,
-                                    struct wal_error *error)
-{
-    struct wal_error detail = {.struct_size = sizeof(detail)};
-    enum wal_status status = put_object(self, name, bytes, true, &detail);
-
-    if (status == WAL_OK) {
-        return wal__s3_fail(
-            &self->s3, name, WAL_EINVAL,
-            "the object store ignores If-None-Match, so that two writers would "
-            "overwrite each other: it cannot be a remote",
-            error);
-    }
-    return report(status == WAL_EEXISTS ? WAL_OK : status, &detail, error);
-}
-
 static enum wal_status put_if_absent(struct wal__driver *driver,
                                      const char *name, struct wal_slice bytes,
                                      struct wal_error *error)
 {
-    struct driver_s3 *self = of(driver);
     enum wal_status status = wal__object_check(name, bytes, error);
 
-    if (status == WAL_OK) {
-        status = put_object(self, name, bytes, true, error);
-    }
-    if (status == WAL_OK && !self->is_conditional) {
-        status = create_again(self, name, bytes, error);
-    }
-    if (status == WAL_OK || status == WAL_EEXISTS) {
-        self->is_conditional = true;
-    }
-    return status;
+    return status == WAL_OK ? put_object(of(driver), name, bytes, true, error)
+                            : status;
 }
 
 static enum wal_status put(struct wal__driver *driver, const char *name,
@@ -259,6 +226,9 @@ static void add_parameter(struct listing *listing, const char *name,
     char *query = listing->query;
     size_t size = listing->query_size;
 
+    /* A name has at most 20 bytes. Values are bounded, and each byte of one
+     * takes at most three. */
+    WAL__ASSERT(size + 32 + 3 * strlen(value) < QUERY_MAX);
     size += (size_t)snprintf(query + size, QUERY_MAX - size,
                              "%s%s=", size == 0 ? "" : "&", name);
     for (; *value != '\0'; value++) {
@@ -450,6 +420,7 @@ enum wal_status wal__driver_s3_open(const struct wal__driver_url *url,
     }
     self->driver.calls = &calls;
     self->heap = heap;
+    self->s3.driver = &self->driver;
     status = wal__s3_init(&self->s3, url, heap, error);
     if (status != WAL_OK) {
         wal__heap_free(heap, self);

@@ -6,6 +6,7 @@
 #include "remote/driver/driver_url.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -264,6 +265,27 @@ static enum wal_status parse_place(struct range rest,
     return status;
 }
 
+/* Takes an option that the URL lacks from one of two variables of the
+ * environment, if there is one. */
+static enum wal_status take_variable(const char *name, const char *first,
+                                     const char *second, char *value,
+                                     size_t capacity, struct wal_error *error)
+{
+    const char *text = getenv(first);
+
+    if (text == NULL || text[0] == '\0') {
+        text = getenv(second);
+    }
+    if (value[0] != '\0' || text == NULL || text[0] == '\0') {
+        return WAL_OK;
+    }
+    if (strlen(text) >= capacity) {
+        return wal__invalid(error, "%s or %s is too long", first, second);
+    }
+    memcpy(value, text, strlen(text) + 1);
+    return check_value(name, value, error);
+}
+
 static enum wal_status parse_s3(struct range rest, struct wal__driver_url *url,
                                 struct wal_error *error)
 {
@@ -273,6 +295,16 @@ static enum wal_status parse_s3(struct range rest, struct wal__driver_url *url,
          {"region", url->region, sizeof(url->region)}}};
     enum wal_status status = parse_place(rest, &options, url, error);
 
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = take_variable("region", "AWS_REGION", "AWS_DEFAULT_REGION",
+                           url->region, sizeof(url->region), error);
+    if (status == WAL_OK) {
+        status =
+            take_variable("endpoint", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL",
+                          url->endpoint, sizeof(url->endpoint), error);
+    }
     if (status != WAL_OK) {
         return status;
     }

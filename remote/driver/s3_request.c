@@ -4,6 +4,9 @@
  * Every attempt has the same bytes. The waits between attempts double, with a
  * random part, so that writers that failed together do not return together.
  *
+ * An attempt ends when no byte has come or gone for a time, and never because a
+ * large body takes long: a link may be as slow as it is.
+ *
  * Invariant: no text has a part of a key: texts are made of the URL without its
  * options, of what libcurl says of the connection, and of the letters of an
  * error's code. Any thread.
@@ -11,6 +14,7 @@
 #include "remote/driver/s3_request.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,11 +25,29 @@ enum {
     ERROR_BODY_MAX = 64 * 1024,
     WAIT_FIRST_MS = 50,
     WAIT_MAX_MS = 2000,
-    ATTEMPT_MIN_MS = 1000,
-    STALL_MAX_S = 15,
-    BYTES_PER_MS = 1024, /* what a large object is allowed for */
-    RENEW_S = 60         /* before credentials expire */
+    WAIT_SLICE_MS = 250, /* between looks whether the wait is to end */
+    STALL_MIN_MS = 1000,
+    STALL_MAX_MS = 30 * 1000,
+    RETRY_AFTER_MAX_S = 30,
+    RENEW_S = 60 /* before credentials expire */
 };
+
+/* The file of certificates that the environment names, as other programs read
+ * it; empty: none. */
+static void find_ca_file(char *file, size_t capacity)
+{
+    static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE",
+                                        "SSL_CERT_FILE"};
+
+    file[0] = '\0';
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = getenv(names[i]);
+
+        if (value != NULL && value[0] != '\0' && file[0] == '\0') {
+            (void)snprintf(file, capacity, "%s", value);
+        }
+    }
+}
 
 enum wal_status wal__s3_init(struct wal__s3 *s3,
                              const struct wal__driver_url *url,
@@ -38,6 +60,7 @@ enum wal_status wal__s3_init(struct wal__s3 *s3,
     s3->url = *url;
     s3->deadline_ms = WAL__S3_DEADLINE_MS;
     s3->loaded = 0;
+    find_ca_file(s3->ca_file, sizeof(s3->ca_file));
     (void)snprintf(s3->scope, sizeof(s3->scope), "aws:amz:%s:s3", url->region);
     status = wal__s3_pool_init(&s3->pool, error);
     if (status != WAL_OK) {
@@ -69,14 +92,6 @@ enum wal_status wal__s3_fail(const struct wal__s3 *s3, const char *name,
     (void)snprintf(url, sizeof(url), "s3://%s/%s%s", s3->url.bucket,
                    s3->url.prefix, name == NULL ? "" : name);
     return wal__fail_at(error, status, 0, url, 0, "%s", text);
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* Copies the credentials, which are loaded first when there are none, they end
@@ -155,6 +170,7 @@ static void fill_transfer(struct wal__s3 *s3,
     transfer->scope = s3->scope;
     transfer->credentials = credentials;
     transfer->body = request->body;
+    transfer->ca_file = s3->ca_file[0] == '\0' ? NULL : s3->ca_file;
     transfer->answer_max = request->answer_max > ERROR_BODY_MAX
                                ? request->answer_max
                                : ERROR_BODY_MAX;
@@ -181,8 +197,38 @@ struct verdict {
     enum wal_status status;
     bool may_retry;
     bool is_expired;
+    bool is_unreachable; /* nobody is there */
     char text[400];
 };
+
+/* A request with all its attempts. */
+struct call {
+    struct wal__s3 *s3;
+    const struct wal__s3_request *request;
+    struct texts texts;
+    struct wal__credentials credentials;
+    struct wal__s3_transfer transfer;
+    struct verdict verdict;
+    uint64_t began_ms;
+    uint64_t flowed_ms; /* of the attempt in which bytes flowed longest */
+    uint32_t tried;     /* attempts */
+    bool was_reached;   /* by one of them */
+};
+
+/* Whether the driver's owner ends the call. */
+static bool is_ended(void *ctx)
+{
+    const struct call *call = ctx;
+    const struct wal__driver *driver = call->s3->driver;
+    struct wal_error why = {.struct_size = sizeof(why)};
+
+    if (driver == NULL || driver->wait == NULL) {
+        return false;
+    }
+    (void)snprintf(why.text, sizeof(why.text), "%s", call->verdict.text);
+    return driver->wait(driver->wait_ctx,
+                        wal__s3_now_ms() - call->transfer.moved_ms, &why) != 0;
+}
 
 static void judge_answer(const struct wal__s3_request *request,
                          const struct wal__s3_transfer *transfer,
@@ -208,109 +254,153 @@ static void judge_answer(const struct wal__s3_request *request,
     }
 }
 
-static void attempt(struct wal__s3 *s3, const struct wal__s3_request *request,
-                    struct wal__s3_transfer *transfer, struct verdict *verdict)
+static void attempt(struct call *call)
 {
-    enum wal__s3_outcome outcome = wal__s3_transfer(&s3->pool, transfer);
+    struct wal__s3_transfer *transfer = &call->transfer;
+    struct verdict verdict = {.status = WAL_EREMOTE};
+    const char *text = "";
 
-    *verdict = (struct verdict){.status = WAL_EREMOTE};
-    switch (outcome) {
+    switch (wal__s3_transfer(&call->s3->pool, transfer)) {
     case WAL__S3_ANSWERED:
-        judge_answer(request, transfer, verdict);
+        judge_answer(call->request, transfer, &verdict);
         break;
     case WAL__S3_CUT:
-        verdict->may_retry = true;
-        (void)snprintf(verdict->text, sizeof(verdict->text),
-                       "the object store does not answer: %s",
-                       transfer->reason);
+        verdict.may_retry = true;
+        text = "the object store does not answer: ";
+        break;
+    case WAL__S3_UNREACHABLE:
+        verdict.may_retry = true;
+        verdict.is_unreachable = true;
+        text = "the object store does not answer: ";
         break;
     case WAL__S3_REFUSED:
-        (void)snprintf(verdict->text, sizeof(verdict->text),
-                       "cannot reach the object store: %s", transfer->reason);
+        text = "cannot reach the object store: ";
+        break;
+    case WAL__S3_ENDED:
+        verdict.status = WAL_ECALLBACK;
+        (void)snprintf(verdict.text, sizeof(verdict.text),
+                       "the request was ended before its answer");
         break;
     case WAL__S3_TOO_BIG:
         (void)snprintf(
-            verdict->text, sizeof(verdict->text),
+            verdict.text, sizeof(verdict.text),
             "the answer of the object store is longer than was asked for");
         break;
     case WAL__S3_NO_MEMORY:
-        verdict->status = WAL_ENOMEM;
-        (void)snprintf(verdict->text, sizeof(verdict->text), "no memory");
+        verdict.status = WAL_ENOMEM;
+        (void)snprintf(verdict.text, sizeof(verdict.text), "no memory");
         break;
+    }
+    if (text[0] != '\0') {
+        (void)snprintf(verdict.text, sizeof(verdict.text), "%s%s", text,
+                       transfer->reason);
+    }
+    call->verdict = verdict;
+    call->tried++;
+    call->was_reached = call->was_reached || !verdict.is_unreachable;
+    if (transfer->flowed_ms > call->flowed_ms) {
+        call->flowed_ms = transfer->flowed_ms;
     }
 }
 
-/* Waits before attempt number `tried` + 1; false: the time would be over. */
-static bool wait_before(uint32_t tried, int64_t deadline)
+/* When nothing is tried again. */
+static uint64_t deadline_of(const struct call *call)
 {
-    int64_t wait = WAIT_FIRST_MS;
-    struct timespec now;
-    struct timespec until;
+    uint64_t allowed_ms = call->s3->deadline_ms;
 
-    for (uint32_t i = 1; i < tried && wait < WAIT_MAX_MS; i++) {
+    if (call->tried > 0 && !call->was_reached &&
+        allowed_ms > WAL__S3_UNREACHABLE_MS) {
+        allowed_ms = WAL__S3_UNREACHABLE_MS;
+    }
+    return call->began_ms + allowed_ms + call->flowed_ms;
+}
+
+static void sleep_ms(uint64_t ms)
+{
+    const struct timespec until = {.tv_sec = (time_t)(ms / 1000),
+                                   .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &until, NULL);
+}
+
+/* Waits before the next attempt, as long as the store asks for. false: the time
+ * would be over, or the call is ended. */
+static bool wait_before(struct call *call)
+{
+    const uint64_t asked_s = call->transfer.retry_after_s < RETRY_AFTER_MAX_S
+                                 ? call->transfer.retry_after_s
+                                 : RETRY_AFTER_MAX_S;
+    const uint64_t now = wal__s3_now_ms();
+    struct timespec clock = {0};
+    uint64_t wait = WAIT_FIRST_MS;
+
+    for (uint32_t i = 1; i < call->tried && wait < WAIT_MAX_MS; i++) {
         wait *= 2;
     }
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    wait = wait / 2 + (now.tv_nsec / 1000) % (wait / 2 + 1);
-    if (now_ms() + wait >= deadline) {
+    (void)clock_gettime(CLOCK_MONOTONIC, &clock);
+    wait = wait / 2 + (uint64_t)(clock.tv_nsec / 1000) % (wait / 2 + 1);
+    if (wait < asked_s * 1000) {
+        wait = asked_s * 1000;
+    }
+    if (now + wait >= deadline_of(call)) {
         return false;
     }
-    until.tv_sec = wait / 1000;
-    until.tv_nsec = wait % 1000 * 1000000;
-    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &until, NULL);
+    while (wait > 0) {
+        const uint64_t slice = wait < WAIT_SLICE_MS ? wait : WAIT_SLICE_MS;
+
+        if (is_ended(call)) {
+            call->verdict = (struct verdict){.status = WAL_ECALLBACK};
+            (void)snprintf(call->verdict.text, sizeof(call->verdict.text),
+                           "the request was ended before its answer");
+            return false;
+        }
+        sleep_ms(slice);
+        wait -= slice;
+    }
     return true;
 }
 
-/* Milliseconds that an attempt may take, which begins `left` before the
- * deadline: enough for an answer, and more for a large object. One that makes
- * no progress ends sooner. */
-static uint32_t time_of(const struct wal__s3_request *request, int64_t left)
+/* Milliseconds without a byte after which the next attempt ends. */
+static uint32_t stall_of(const struct call *call)
 {
-    return (uint32_t)((left < ATTEMPT_MIN_MS ? ATTEMPT_MIN_MS : left) +
-                      (int64_t)((request->body.size + request->answer_max) /
-                                BYTES_PER_MS));
-}
+    const uint64_t now = wal__s3_now_ms();
+    const uint64_t deadline = deadline_of(call);
+    uint64_t stall = call->s3->deadline_ms / 2;
 
-/* Seconds without a byte after which an attempt ends. */
-static uint32_t stall_of(const struct wal__s3 *s3)
-{
-    uint32_t stall = s3->deadline_ms / 4000;
-
-    return stall < 1 ? 1 : stall > STALL_MAX_S ? STALL_MAX_S : stall;
+    if (stall > STALL_MAX_MS) {
+        stall = STALL_MAX_MS;
+    }
+    if (now + stall > deadline) {
+        stall = deadline > now ? deadline - now : 0;
+    }
+    return stall < STALL_MIN_MS ? STALL_MIN_MS : (uint32_t)stall;
 }
 
 /* Attempts until there is a verdict that will not change. */
-static enum wal_status run(struct wal__s3 *s3,
-                           const struct wal__s3_request *request,
-                           struct texts *texts,
-                           struct wal__credentials *credentials,
-                           struct wal__s3_transfer *transfer,
-                           struct verdict *verdict, struct wal_error *error)
+static enum wal_status run(struct call *call, struct wal_error *error)
 {
-    const int64_t deadline = now_ms() + s3->deadline_ms;
+    struct wal__s3 *s3 = call->s3;
     uint64_t loaded = 0;
-    uint32_t tried = 0;
     bool renew = false;
 
     do {
         const bool was_renewed = renew;
-        enum wal_status status = get_credentials(s3, renew ? loaded : 0,
-                                                 credentials, &loaded, error);
+        enum wal_status status = get_credentials(
+            s3, renew ? loaded : 0, &call->credentials, &loaded, error);
 
         if (status != WAL_OK) {
             return status;
         }
-        fill_transfer(s3, request, texts, credentials, transfer);
-        transfer->timeout_ms = time_of(request, deadline - now_ms());
-        transfer->stall_s = stall_of(s3);
-        attempt(s3, request, transfer, verdict);
-        tried++;
-        renew = verdict->is_expired && !was_renewed;
-    } while ((verdict->may_retry || renew) && wait_before(tried, deadline));
-    return verdict->status == WAL_OK
+        fill_transfer(s3, call->request, &call->texts, &call->credentials,
+                      &call->transfer);
+        call->transfer.stall_ms = stall_of(call);
+        attempt(call);
+        renew = call->verdict.is_expired && !was_renewed;
+    } while ((call->verdict.may_retry || renew) && wait_before(call));
+    return call->verdict.status == WAL_OK
                ? WAL_OK
-               : wal__s3_fail(s3, request->name, verdict->status, verdict->text,
-                              error);
+               : wal__s3_fail(s3, call->request->name, call->verdict.status,
+                              call->verdict.text, error);
 }
 
 enum wal_status wal__s3_call(struct wal__s3 *s3,
@@ -318,21 +408,21 @@ enum wal_status wal__s3_call(struct wal__s3 *s3,
                              struct wal__s3_answer *answer,
                              struct wal_error *error)
 {
-    struct {
-        struct texts texts;
-        struct wal__credentials credentials;
-        struct wal__s3_transfer transfer;
-        struct verdict verdict;
-    } *call = wal__heap_zalloc(s3->heap, sizeof(*call));
+    struct call *call = wal__heap_zalloc(s3->heap, sizeof(*call));
     enum wal_status status;
 
     if (call == NULL || fill_texts(s3, request, &call->texts) != WAL_OK) {
         wal__heap_free(s3->heap, call);
         return wal__no_memory(error);
     }
+    call->s3 = s3;
+    call->request = request;
+    call->began_ms = wal__s3_now_ms();
+    call->transfer.moved_ms = call->began_ms;
+    call->transfer.is_ended = is_ended;
+    call->transfer.is_ended_ctx = call;
     call->transfer.answer = answer->body;
-    status = run(s3, request, &call->texts, &call->credentials, &call->transfer,
-                 &call->verdict, error);
+    status = run(call, error);
     answer->body = call->transfer.answer;
     answer->http_status = call->transfer.http_status;
     answer->range_total = call->transfer.range_total;

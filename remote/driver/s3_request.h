@@ -13,9 +13,14 @@
 /* A bucket. Any thread. */
 struct wal__s3 {
     const struct wal__heap *heap;
+    const struct wal__driver *driver; /* whose `wait` is called; or NULL */
     struct wal__driver_url url;
-    char scope[96];       /* of signatures */
-    uint32_t deadline_ms; /* after which nothing is tried again */
+    char scope[96]; /* of signatures */
+    /* Of certificates that are trusted; empty: libcurl's. */
+    char ca_file[4096];
+    /* After which nothing is tried again. The time in which bytes flowed is not
+     * counted, once. */
+    uint32_t deadline_ms;
     struct wal__s3_pool pool;
     struct wal__sha256_alg sha256_alg;
     pthread_mutex_t lock; /* of the credentials */
@@ -24,7 +29,8 @@ struct wal__s3 {
 };
 
 enum {
-    WAL__S3_DEADLINE_MS = 60 * 1000
+    WAL__S3_DEADLINE_MS = 60 * 1000,
+    WAL__S3_UNREACHABLE_MS = 5 * 1000 /* the deadline where nobody is */
 };
 
 struct wal__s3_request {

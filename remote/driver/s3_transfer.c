@@ -4,11 +4,16 @@
  * Certificates are always verified, redirects never followed: a signed request
  * goes to the endpoint of the URL or nowhere. A handle is used by one thread at
  * a time; one that the pool has no room for is closed.
+ *
+ * A request may take as long as bytes flow. libcurl sees those that the kernel
+ * has taken, so that the kernel may hold few that are not on their way yet.
  */
 #include "remote/driver/s3_transfer.h"
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +27,8 @@
 #endif
 
 enum {
-    CONNECT_TIMEOUT_MS = 5000
+    CONNECT_TIMEOUT_MS = 5000,
+    UNSENT_MAX = 128 * 1024 /* bytes of a connection that the kernel holds */
 };
 
 static pthread_once_t init_once = PTHREAD_ONCE_INIT;
@@ -83,11 +89,55 @@ static void give_handle(struct wal__s3_pool *pool, CURL *handle)
     }
 }
 
-/* What the write callback gets. */
+/* What the callbacks get. */
 struct sink {
     struct wal__s3_transfer *transfer;
     enum wal__s3_outcome outcome;
+    uint64_t began_ms;
+    curl_off_t moved; /* bytes */
 };
+
+uint64_t wal__s3_now_ms(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Called by libcurl whenever bytes flow, after a signal, and each second. */
+static int watch(void *ctx, curl_off_t download_size, curl_off_t downloaded,
+                 curl_off_t upload_size, curl_off_t uploaded)
+{
+    struct sink *sink = ctx;
+    struct wal__s3_transfer *transfer = sink->transfer;
+    const uint64_t now = wal__s3_now_ms();
+
+    (void)download_size;
+    (void)upload_size;
+    if (downloaded + uploaded != sink->moved) {
+        sink->moved = downloaded + uploaded;
+        transfer->moved_ms = now;
+        transfer->flowed_ms = now - sink->began_ms;
+    }
+    if (transfer->is_ended != NULL &&
+        transfer->is_ended(transfer->is_ended_ctx)) {
+        sink->outcome = WAL__S3_ENDED;
+        return 1;
+    }
+    return now - sink->began_ms - transfer->flowed_ms >= transfer->stall_ms;
+}
+
+static int set_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+    const int unsent = UNSENT_MAX;
+
+    (void)ctx;
+    (void)purpose;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent,
+                     sizeof(unsent));
+    return CURL_SOCKOPT_OK;
+}
 
 static size_t take_answer(char *data, size_t item_size, size_t count, void *ctx)
 {
@@ -148,9 +198,10 @@ static CURLcode set_connection(CURL *handle,
     SET(CURLOPT_FOLLOWLOCATION, 0L);
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
-    SET(CURLOPT_TIMEOUT_MS, (long)transfer->timeout_ms);
-    SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
-    SET(CURLOPT_LOW_SPEED_TIME, (long)transfer->stall_s);
+    SET(CURLOPT_SOCKOPTFUNCTION, set_socket);
+    if (transfer->ca_file != NULL) {
+        SET(CURLOPT_CAINFO, transfer->ca_file);
+    }
     SET(CURLOPT_USERAGENT, "agentwal/" AGENTWAL_VERSION);
     return code;
 }
@@ -177,6 +228,9 @@ static CURLcode set_request(CURL *handle, struct wal__s3_transfer *transfer,
     SET(CURLOPT_PASSWORD, transfer->credentials->secret_key);
     SET(CURLOPT_WRITEFUNCTION, take_answer);
     SET(CURLOPT_WRITEDATA, sink);
+    SET(CURLOPT_NOPROGRESS, 0L);
+    SET(CURLOPT_XFERINFOFUNCTION, watch);
+    SET(CURLOPT_XFERINFODATA, sink);
     SET(CURLOPT_ERRORBUFFER, reason);
     return code;
 }
@@ -186,6 +240,11 @@ static enum wal__s3_outcome outcome_of(CURLcode code)
     /* Some of many. */
     if (code == CURLE_OUT_OF_MEMORY) {
         return WAL__S3_NO_MEMORY;
+    }
+    if (code == CURLE_COULDNT_RESOLVE_HOST ||
+        code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_COULDNT_CONNECT ||
+        code == CURLE_SSL_CONNECT_ERROR) {
+        return WAL__S3_UNREACHABLE;
     }
     return code == CURLE_OK ? WAL__S3_ANSWERED
            : code == CURLE_PEER_FAILED_VERIFICATION ||
@@ -207,6 +266,11 @@ static void read_headers(CURL *handle, struct wal__s3_transfer *transfer)
     transfer->has_etag = curl_easy_header(handle, "ETag", 0, CURLH_HEADER, -1,
                                           &header) == CURLHE_OK &&
                          header->value[0] != '\0';
+    if (curl_easy_header(handle, "Retry-After", 0, CURLH_HEADER, -1, &header) ==
+        CURLHE_OK) {
+        /* A date is not read: it begins with a letter, and is 0. */
+        transfer->retry_after_s = strtoull(header->value, NULL, 10);
+    }
     transfer->range_total = UINT64_MAX;
     if (curl_easy_header(handle, "Content-Range", 0, CURLH_HEADER, -1,
                          &header) != CURLHE_OK) {
@@ -246,7 +310,7 @@ static CURLcode perform(CURL *handle)
 enum wal__s3_outcome wal__s3_transfer(struct wal__s3_pool *pool,
                                       struct wal__s3_transfer *transfer)
 {
-    struct sink sink = {transfer, WAL__S3_ANSWERED};
+    struct sink sink = {.transfer = transfer, .outcome = WAL__S3_ANSWERED};
     char reason[CURL_ERROR_SIZE] = "";
     CURL *handle = take_handle(pool);
     struct curl_slist *headers;
@@ -262,11 +326,18 @@ enum wal__s3_outcome wal__s3_transfer(struct wal__s3_pool *pool,
     code = headers == NULL
                ? CURLE_OUT_OF_MEMORY
                : set_request(handle, transfer, headers, &sink, reason);
+    sink.began_ms = wal__s3_now_ms();
+    transfer->flowed_ms = 0;
     if (code == CURLE_OK) {
         code = perform(handle);
     }
+    transfer->retry_after_s = 0;
     if (code == CURLE_OK) {
         read_headers(handle, transfer);
+    } else if (code == CURLE_ABORTED_BY_CALLBACK) {
+        (void)snprintf(transfer->reason, sizeof(transfer->reason),
+                       "no byte came or went for %llu ms",
+                       (unsigned long long)transfer->stall_ms);
     } else {
         (void)snprintf(transfer->reason, sizeof(transfer->reason), "%s",
                        reason[0] == '\0' ? curl_easy_strerror(code) : reason);

@@ -30,7 +30,10 @@ void wal__s3_pool_deinit(struct wal__s3_pool *pool);
 enum wal__s3_outcome {
     WAL__S3_ANSWERED = 0, /* http_status and answer are set */
     WAL__S3_CUT,          /* no answer, or part of one: may be tried again */
+    WAL__S3_UNREACHABLE,  /* nobody is there: no such host, nothing listens,
+                           * or no TLS */
     WAL__S3_REFUSED,      /* nor will there be one: certificate, address */
+    WAL__S3_ENDED,        /* by the caller's `waits` */
     WAL__S3_TOO_BIG,      /* the answer is above answer_max */
     WAL__S3_NO_MEMORY
 };
@@ -45,15 +48,25 @@ struct wal__s3_transfer {
     uint32_t header_count;
     struct wal_slice body; /* of PUT */
     size_t answer_max;
-    uint32_t timeout_ms; /* of all of it */
-    uint32_t stall_s;    /* without a byte */
+    const char *ca_file; /* of certificates that are trusted; NULL: libcurl's */
+    uint32_t stall_ms;   /* without a byte, after which it is cut */
+    /* When the last byte came or went (CLOCK_MONOTONIC), also of an attempt
+     * before; the caller sets it before the first one. */
+    uint64_t moved_ms;
+    /* Called about each second; true ends the request. */
+    bool (*is_ended)(void *ctx);
+    void *is_ended_ctx;
     /* The answer. */
     struct wal__buf answer; /* the caller inits and deinits it */
     long http_status;
-    uint64_t range_total; /* of Content-Range; UINT64_MAX: it has none */
+    uint64_t range_total;   /* of Content-Range; UINT64_MAX: it has none */
+    uint64_t retry_after_s; /* 0: not said */
+    uint64_t flowed_ms;     /* from its beginning to its last byte; 0: none */
     bool has_etag;
     char reason[256]; /* why it was not answered */
 };
+
+uint64_t wal__s3_now_ms(void);
 
 /* Threads: any, with one pool. */
 enum wal__s3_outcome wal__s3_transfer(struct wal__s3_pool *pool,

@@ -11,10 +11,12 @@
 
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
+#include "remote/history/flow.h"
 #include "remote/history/machine.h"
 
 enum {
-    KEPT = 4 * 1024 * 1024 /* bytes of a slot that is used again */
+    KEPT = 4 * 1024 * 1024,       /* bytes of a slot that is used again */
+    FLOW_BYTES = 16 * 1024 * 1024 /* on the way at first */
 };
 
 struct slot {
@@ -38,6 +40,7 @@ struct wal__fetch {
     bool is_held; /* the caller has the object before the head */
     bool stops;
     uint64_t bytes; /* sizes of those taken, or held */
+    struct wal__flow flow;
     struct slot slots[WAL__FETCH_READERS];
 };
 
@@ -65,7 +68,8 @@ static bool has_room(const struct wal__fetch *fetch)
         return false;
     }
     return fetch->taken == fetch->head ||
-           fetch->bytes + fetch->items[fetch->taken].size <= WAL__FETCH_BYTES;
+           wal__flow_has_room(&fetch->flow, fetch->bytes,
+                              fetch->items[fetch->taken].size);
 }
 
 static void *run(void *ctx)
@@ -74,7 +78,8 @@ static void *run(void *ctx)
 
     (void)pthread_mutex_lock(&fetch->mutex);
     while (!fetch->stops && fetch->taken < fetch->count) {
-        size_t at = fetch->taken;
+        const size_t at = fetch->taken;
+        uint64_t began_ms;
 
         if (!has_room(fetch)) {
             (void)pthread_cond_wait(&fetch->has_room, &fetch->mutex);
@@ -83,9 +88,14 @@ static void *run(void *ctx)
         fetch->taken++;
         fetch->bytes += fetch->items[at].size;
         (void)pthread_mutex_unlock(&fetch->mutex);
+        began_ms = fetch->remote->now_ms();
         read_item(fetch, at);
         (void)pthread_mutex_lock(&fetch->mutex);
         slot_of(fetch, at)->is_read = true;
+        wal__flow_count(&fetch->flow, slot_of(fetch, at)->bytes.size,
+                        slot_of(fetch, at)->status == WAL_EREMOTE, began_ms,
+                        fetch->remote->now_ms());
+        (void)pthread_cond_broadcast(&fetch->has_room);
         (void)pthread_cond_signal(&fetch->is_read);
     }
     (void)pthread_mutex_unlock(&fetch->mutex);
@@ -127,6 +137,7 @@ enum wal_status wal__fetch_open(struct wal_remote *remote,
     opened->remote = remote;
     opened->items = items;
     opened->count = count;
+    wal__flow_init(&opened->flow, FLOW_BYTES, WAL__FETCH_BYTES);
     for (size_t i = 0; i < WAL__FETCH_READERS; i++) {
         wal__buf_init(&opened->slots[i].bytes, remote->heap);
     }

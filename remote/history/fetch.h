@@ -3,8 +3,8 @@
  * many small ones do not take a round trip each.
  *
  * Invariant: of the objects that are read and were not returned, at most
- * WAL__FETCH_READERS are in memory, of at most WAL__FETCH_BYTES together,
- * unless the next one is larger.
+ * WAL__FETCH_READERS are in memory, of at most WAL__FETCH_BYTES together, and
+ * fewer where the link is slow (flow.h), unless the next one is larger.
  *
  * Threads: one at a time per fetch. Private threads call the driver; without
  * them each object is read when it is asked for.

@@ -66,6 +66,10 @@ enum wal_status wal__remote_find_store(struct wal_remote *remote,
                                        uint8_t uuid[16],
                                        struct wal_error *error) WAL_MUST_USE;
 
+/* WAL_EINVAL: the remote replaced the object, which it must not. */
+enum wal_status wal__remote_is_no_remote(const char *name,
+                                         struct wal_error *error);
+
 /* See wal_remote_probe. */
 enum wal_status wal__remote_probe(struct wal_remote *remote,
                                   struct wal_error *error) WAL_MUST_USE;

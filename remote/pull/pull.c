@@ -141,13 +141,39 @@ static enum wal_status skip_missing(struct wal__pull *pull, bool is_second,
     return status == WAL_END ? wal__history_missing(name, error) : status;
 }
 
+/* Whether all is applied that was there when the run got to the last epoch:
+ * what comes meanwhile, which may never end, is for the next run. `count`
+ * objects of the page, which is of the last epoch, were applied. *last is the
+ * number with which the run ends, or 0. */
+static enum wal_status is_at_end(struct wal__pull *pull, size_t count,
+                                 uint64_t *last, bool *is_end,
+                                 struct wal_error *error)
+{
+    struct wal__store_object part = pull->next;
+    enum wal_status status = WAL_OK;
+
+    if (pull->page.count < WAL__PART_PAGE_MAX) {
+        *is_end = count == pull->page.count;
+        return WAL_OK;
+    }
+    if (*last == 0) {
+        part.epoch = pull->last_epoch;
+        status = wal__remote_last(pull->remote, &part, last, error);
+    }
+    *is_end = status == WAL_OK && pull->next.number > *last;
+    return status;
+}
+
 static enum wal_status apply_parts(struct wal__pull *pull,
                                    struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     bool was_missing = false;
+    bool is_end = false;
+    uint64_t last = 0;
 
-    while (status == WAL_OK && pull->next.epoch <= pull->last_epoch) {
+    while (status == WAL_OK && !is_end &&
+           pull->next.epoch <= pull->last_epoch) {
         const struct wal__store_object next = pull->next;
         size_t count;
 
@@ -159,11 +185,8 @@ static enum wal_status apply_parts(struct wal__pull *pull,
         if (count > 0) {
             status = apply_run(pull, count, error);
             was_missing = false;
-            /* All that was there has been applied: what comes meanwhile, which
-             * may never end, is for the next run. */
-            if (status == WAL_OK && next.epoch == pull->last_epoch &&
-                count == pull->page.count && count < WAL__PART_PAGE_MAX) {
-                return WAL_OK;
+            if (status == WAL_OK && next.epoch == pull->last_epoch) {
+                status = is_at_end(pull, count, &last, &is_end, error);
             }
             if (status == WAL_ENOTFOUND) {
                 status = WAL_OK; /* the next listing lacks it */
@@ -192,7 +215,7 @@ static enum wal_status read_last_epoch(struct wal__pull *pull,
                : status;
 }
 
-enum wal_status wal__pull_run(struct wal__pull *pull, struct wal_error *error)
+static enum wal_status run(struct wal__pull *pull, struct wal_error *error)
 {
     struct wal__position position = {{{0}}};
     enum wal_status status = read_last_epoch(pull, error);
@@ -203,6 +226,9 @@ enum wal_status wal__pull_run(struct wal__pull *pull, struct wal_error *error)
     memcpy(pull->result.uuid, pull->uuid, sizeof(pull->result.uuid));
     if (status == WAL_OK && pull->next.number == 0) {
         status = wal__pull_start(pull, error);
+        if (status != WAL_OK) {
+            pull->next.number = 0; /* the next run starts again */
+        }
     }
     if (status == WAL_OK) {
         status = apply_parts(pull, error);
@@ -214,6 +240,15 @@ enum wal_status wal__pull_run(struct wal__pull *pull, struct wal_error *error)
         pull->result.sequence = position.places[WAL_PART_LOG].sequence;
     }
     return status;
+}
+
+enum wal_status wal__pull_run(struct wal__pull *pull, struct wal_error *error)
+{
+    enum wal_status status = run(pull, error);
+
+    /* What is read again does not have what a line changed. */
+    return status == WAL_ECORRUPT || status == WAL_EVERSION ? run(pull, error)
+                                                            : status;
 }
 
 enum wal_status wal__pull_has_more(struct wal__pull *pull, bool *has_more,

@@ -66,6 +66,29 @@ static enum wal_status search(struct wal__pull *pull,
     return WAL_OK;
 }
 
+/* The lowest and the highest number of an epoch; 0: it has none. */
+static enum wal_status find_range(struct wal__pull *pull,
+                                  const struct wal__store_object *object,
+                                  uint64_t *first, uint64_t *last,
+                                  struct wal_error *error)
+{
+    struct wal__part_page *page = &pull->page;
+    struct wal__store_object part = *object;
+    enum wal_status status;
+
+    part.number = 1;
+    status = wal__part_page_read(pull->remote, &part, page, error);
+    *first = 0;
+    if (status != WAL_OK || page->count == 0) {
+        return status;
+    }
+    *first = wal__part_page_number(page, 0);
+    *last = wal__part_page_number(page, page->count - 1);
+    return page->count < WAL__PART_PAGE_MAX
+               ? WAL_OK
+               : wal__remote_last(pull->remote, object, last, error);
+}
+
 enum wal_status wal__pull_find_start(struct wal__pull *pull,
                                      const struct wal__position *position,
                                      struct wal__store_object *start,
@@ -78,10 +101,7 @@ enum wal_status wal__pull_find_start(struct wal__pull *pull,
 
     memcpy(object.uuid, pull->uuid, sizeof(object.uuid));
     for (object.epoch = pull->last_epoch; object.epoch > 0; object.epoch--) {
-        status = wal__remote_next(pull->remote, &object, 0, &first, error);
-        if (status == WAL_OK && first > 0) {
-            status = wal__remote_last(pull->remote, &object, &last, error);
-        }
+        status = find_range(pull, &object, &first, &last, error);
         if (status == WAL_OK && first > 0) {
             status = search(pull, position, first, last, &object, error);
         } else {

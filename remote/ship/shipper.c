@@ -139,8 +139,8 @@ static enum wal_status send_next(struct wal_remote_shipper *shipper,
     struct wal__send *place = NULL;
     enum wal_status status = wal__writer_read(writer, &place, error);
 
-    shipper->is_full =
-        status == WAL_OK && place->bytes.size >= writer->part_size / 2;
+    shipper->is_full = status == WAL_OK &&
+                       place->bytes.size >= wal__writer_part_size(writer) / 2;
     if (status == WAL_OK) {
         status = wal__writer_send(writer, place, error);
     }

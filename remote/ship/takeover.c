@@ -33,6 +33,21 @@ enum wal_status wal__takeover_report(const struct wal__history *history,
                      when);
 }
 
+/* Creates the object that was just created: the remote must refuse it. Some
+ * ignore the condition, and two writers would overwrite each other there. */
+static enum wal_status create_again(struct wal_remote *remote, const char *name,
+                                    struct wal_slice bytes,
+                                    struct wal_error *error)
+{
+    enum wal_status status = remote->driver->calls->put_if_absent(
+        remote->driver, name, bytes, error);
+
+    if (status == WAL_OK) {
+        return wal__remote_is_no_remote(name, error);
+    }
+    return status == WAL_EEXISTS ? WAL_OK : status;
+}
+
 /* Creates the epoch. WAL_EFENCED: another writer has it. */
 static enum wal_status create_epoch(struct wal_remote *remote,
                                     const uint8_t uuid[16], uint64_t epoch,
@@ -60,7 +75,10 @@ static enum wal_status create_epoch(struct wal_remote *remote,
                                       (struct wal_slice){json.data, json.size},
                                       &found, error)
                  : wal__no_memory(error);
-    if (status == WAL_EEXISTS) {
+    if (status == WAL_OK) {
+        status = create_again(remote, name,
+                              (struct wal_slice){json.data, json.size}, error);
+    } else if (status == WAL_EEXISTS) {
         status = wal__epoch_decode((struct wal_slice){found.data, found.size},
                                    name, &other.writer, error);
         /* Made by this writer before, at another time. */
@@ -73,56 +91,38 @@ static enum wal_status create_epoch(struct wal_remote *remote,
     return status;
 }
 
-/* Creates a fence in an epoch after part->number, where it ends as far as is
- * known. */
-static enum wal_status create_fence(struct wal_remote *remote,
-                                    struct wal__store_object *part,
-                                    uint64_t epoch, struct wal_error *error)
-{
-    uint64_t fenced = 0;
-    char name[WAL__STORE_OBJECT_SIZE];
-    struct wal__buf json;
-    struct wal__buf found;
-    enum wal_status status;
-
-    wal__buf_init(&json, remote->heap);
-    wal__buf_init(&found, remote->heap);
-    status = wal__fence_encode(epoch, &json) == WAL_OK ? WAL_OK
-                                                       : wal__no_memory(error);
-    for (int attempt = 0; status == WAL_OK && attempt < ATTEMPTS; attempt++) {
-        part->number++;
-        wal__store_object_format(part, name);
-        status = wal__remote_create(remote, name,
-                                    (struct wal_slice){json.data, json.size},
-                                    &found, error);
-        if (status != WAL_EEXISTS) {
-            break;
-        }
-        /* A part that came in between, or the fence of another writer. */
-        status = wal__fence_decode((struct wal_slice){found.data, found.size},
-                                   name, &fenced, error);
-        if (status == WAL_OK && fenced != 0) {
-            break;
-        }
-    }
-    wal__buf_deinit(&json);
-    wal__buf_deinit(&found);
-    return status;
-}
-
-/* Fences the epoch in part->epoch, if it is not. */
+/* Fences the epoch in part->epoch, if it is not: in the first place that is
+ * free. Its writer may go on meanwhile, until it finds the new epoch. */
 static enum wal_status fence(struct wal_remote *remote,
                              struct wal__store_object *part, uint64_t epoch,
                              struct wal_error *error)
 {
-    struct wal__epoch_end end;
-    enum wal_status status = wal__epoch_end_find(remote, part, &end, error);
+    struct wal__epoch_end end = {.number = 0};
+    char name[WAL__STORE_OBJECT_SIZE] = "";
+    struct wal__buf json;
+    enum wal_status status;
 
-    if (status == WAL_OK && !end.is_fenced) {
-        part->number = end.number;
-        status = create_fence(remote, part, epoch, error);
+    wal__buf_init(&json, remote->heap);
+    status = wal__fence_encode(epoch, &json) == WAL_OK ? WAL_EEXISTS
+                                                       : wal__no_memory(error);
+    for (int attempt = 0; status == WAL_EEXISTS && attempt < ATTEMPTS;
+         attempt++) {
+        part->number = 0;
+        status = wal__epoch_end_find(remote, part, &end, error);
+        if (status == WAL_OK && !end.is_fenced) {
+            part->number = end.number + 1;
+            wal__store_object_format(part, name);
+            status = remote->driver->calls->put_if_absent(
+                remote->driver, name, (struct wal_slice){json.data, json.size},
+                error);
+        }
     }
-    return status;
+    wal__buf_deinit(&json);
+    return status == WAL_EEXISTS
+               ? wal__fail_at(error, WAL_EREMOTE, 0, name, 0,
+                              "the former writer takes each number before the "
+                              "fence gets it")
+               : status;
 }
 
 /*

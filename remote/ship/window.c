@@ -63,17 +63,32 @@ bool wal__window_is_empty(const struct wal__window *window)
     return window->next == window->first;
 }
 
+uint64_t wal__window_bytes(const struct wal__window *window)
+{
+    uint64_t bytes = 0;
+
+    for (uint64_t number = window->first; number < window->next; number++) {
+        bytes += window->sends[number % WAL__PART_WINDOW].bytes.size;
+    }
+    return bytes;
+}
+
 /* --- the work ----------------------------------------------------------- */
 
 /* Creates the object. Without the mutex. */
 static enum wal_status create(struct wal__window *window,
                               struct wal__send *send)
 {
+    enum wal_status status;
+
     send->error = (struct wal_error){.struct_size = sizeof(send->error)};
-    return wal__remote_create(
+    send->began_ms = window->remote->now_ms();
+    status = wal__remote_create(
         window->remote, send->name,
         (struct wal_slice){send->bytes.data, send->bytes.size}, &send->found,
         &send->error);
+    send->ended_ms = window->remote->now_ms();
+    return status;
 }
 
 /* The oldest one that is queued, or NULL. Mutex. */
@@ -158,7 +173,6 @@ void wal__window_send(struct wal__window *window, uint32_t max_threads)
 {
     struct wal__send *send = send_of(window, window->next);
 
-    send->began_ms = window->remote->now_ms();
     (void)pthread_mutex_lock(&window->mutex);
     send->state = WAL__SEND_RUNNING; /* of this thread, as yet */
     window->next++;

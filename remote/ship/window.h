@@ -25,7 +25,8 @@ enum wal__send_state {
 struct wal__send {
     enum wal__send_state state; /* under the window's mutex */
     uint64_t number;
-    uint64_t began_ms; /* when it was sent first, by remote->now_ms */
+    uint64_t began_ms; /* of the last attempt, by remote->now_ms */
+    uint64_t ended_ms;
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf bytes;
     struct wal__position after;
@@ -57,6 +58,8 @@ void wal__window_deinit(struct wal__window *window);
 
 bool wal__window_is_full(const struct wal__window *window);
 bool wal__window_is_empty(const struct wal__window *window);
+/* The bytes of all that are on the way, or were not taken. */
+uint64_t wal__window_bytes(const struct wal__window *window);
 
 /* The place for part window->next, to be filled; the window is not full. */
 struct wal__send *wal__window_place(struct wal__window *window);

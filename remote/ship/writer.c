@@ -14,7 +14,10 @@
 #include "remote/layout/part_object.h"
 
 enum {
-    LEASE_MS = 30000
+    LOOK_MS = 30 * 1000, /* between looks for a newer epoch */
+    /* While parts are many, a writer that takes over does not wait for that. */
+    LOOK_PARTS = 16,
+    LOOK_MIN_MS = 2000
 };
 
 /* --- marks -------------------------------------------------------------- */
@@ -55,11 +58,18 @@ enum wal_status wal__writer_keep(struct wal_remote_writer *writer,
 
 /* --- sending ------------------------------------------------------------ */
 
+uint64_t wal__writer_part_size(const struct wal_remote_writer *writer)
+{
+    return wal__flow_object_size(&writer->flow, writer->part_size);
+}
+
 bool wal__writer_is_full(const struct wal_remote_writer *writer)
 {
     const struct wal__window *window = &writer->window;
 
-    return window->next - window->first >= writer->parallel;
+    return window->next - window->first >= writer->parallel ||
+           !wal__flow_has_room(&writer->flow, wal__window_bytes(window),
+                               wal__writer_part_size(writer));
 }
 
 enum wal_status wal__writer_read(struct wal_remote_writer *writer,
@@ -73,9 +83,9 @@ enum wal_status wal__writer_read(struct wal_remote_writer *writer,
     struct wal_part_info info = WAL_INIT(wal_part_info);
     struct wal_slice bytes = {NULL, 0};
     const bool is_first = wal__position_is_empty(&writer->sent);
-    enum wal_status status =
-        writer->source.next(writer->source.ctx, is_first ? NULL : &writer->sent,
-                            writer->part_size, &bytes, &info, error);
+    enum wal_status status = writer->source.next(
+        writer->source.ctx, is_first ? NULL : &writer->sent,
+        wal__writer_part_size(writer), &bytes, &info, error);
 
     if (status != WAL_OK) {
         return status;
@@ -159,26 +169,31 @@ static enum wal_status meet_other(struct wal_remote_writer *writer,
                         "another process writes as this writer");
 }
 
-/* After a pause, in which the writer may have been replaced and forgotten:
- * looks whether its epoch is the newest. */
-static enum wal_status renew(struct wal_remote_writer *writer,
-                             uint64_t began_ms, struct wal_error *error)
+/* Looks from time to time whether the epoch is the newest, whatever succeeds:
+ * the writer may have been replaced and forgotten in a pause, or by a remote
+ * that does not refuse its parts; and one that takes over waits for its end. */
+static enum wal_status look(struct wal_remote_writer *writer, uint64_t part,
+                            struct wal_error *error)
 {
     struct wal__store_object object = {.kind = WAL__OBJECT_EPOCH};
+    const uint64_t now_ms = writer->remote->now_ms();
+    const uint64_t since_ms = now_ms - writer->looked_ms;
     uint64_t newer = 0;
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
-    if (writer->remote->now_ms() - writer->seen_ms > LEASE_MS) {
-        memcpy(object.uuid, writer->uuid, sizeof(object.uuid));
-        began_ms = writer->remote->now_ms();
-        status = wal__remote_next(writer->remote, &object, writer->epoch,
-                                  &newer, error);
+    if (since_ms <= LOOK_MS &&
+        (since_ms < LOOK_MIN_MS || part < writer->looked_part + LOOK_PARTS)) {
+        return WAL_OK;
     }
+    memcpy(object.uuid, writer->uuid, sizeof(object.uuid));
+    status =
+        wal__remote_next(writer->remote, &object, writer->epoch, &newer, error);
     if (status == WAL_OK && newer > 0) {
         return become_fenced(writer, error);
     }
-    if (status == WAL_OK && began_ms > writer->seen_ms) {
-        writer->seen_ms = began_ms;
+    if (status == WAL_OK) {
+        writer->looked_ms = now_ms;
+        writer->looked_part = part;
     }
     return status;
 }
@@ -190,6 +205,8 @@ static enum wal_status acknowledge(struct wal_remote_writer *writer,
 {
     enum wal_status status = send->status;
 
+    wal__flow_count(&writer->flow, send->bytes.size, status == WAL_EREMOTE,
+                    send->began_ms, send->ended_ms);
     if (status == WAL_EEXISTS) {
         return meet_other(writer, send, error);
     }
@@ -197,7 +214,7 @@ static enum wal_status acknowledge(struct wal_remote_writer *writer,
         wal__error_copy(error, &send->error);
         return status;
     }
-    status = renew(writer, send->began_ms, error);
+    status = look(writer, send->number, error);
     if (status == WAL_OK) {
         writer->position = send->after;
         writer->last.epoch = writer->epoch;

@@ -12,6 +12,7 @@
 #define AGENTWAL_REMOTE_SHIP_WRITER_H
 
 #include "agentwal/remote.h"
+#include "remote/history/flow.h"
 #include "remote/ship/takeover.h"
 #include "remote/ship/window.h"
 
@@ -34,7 +35,9 @@ struct wal_remote_writer {
     struct wal__position position; /* after the last part that is stored */
     struct wal__position sent;     /* after the last one in the window */
     struct wal_remote_mark last;   /* that is stored; .part 0: none */
-    uint64_t seen_ms; /* when the epoch was last known to be the newest */
+    uint64_t looked_ms;   /* when the epoch was last found to be the newest */
+    uint64_t looked_part; /* the last one that was stored then */
+    struct wal__flow flow;
     bool is_fenced;
     struct wal__window window;
 };
@@ -46,6 +49,9 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
                                   struct wal_error *error) WAL_MUST_USE;
 void wal__writer_deinit(struct wal_remote_writer *writer);
 
+/* How many bytes the next part may have. */
+uint64_t wal__writer_part_size(const struct wal_remote_writer *writer);
+/* Whether no other part may be on the way now. */
 bool wal__writer_is_full(const struct wal_remote_writer *writer);
 
 /* Reads the next part, as *place, which holds until the next call but

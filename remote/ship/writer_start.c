@@ -15,6 +15,10 @@
 
 static const uint64_t default_part_size = 8 * 1024 * 1024;
 
+enum {
+    FLOW_BYTES = 1024 * 1024 /* on the way at first */
+};
+
 enum wal_status wal__writer_verify(const struct wal__part_source *source,
                                    const struct wal__position *position,
                                    bool is_known, struct wal_error *error)
@@ -130,6 +134,7 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
 {
     struct wal_remote *remote = writer->remote;
     struct wal__history history = {.last_epoch = 0};
+    struct wal__history before;
     enum wal_status status;
     bool is_own;
 
@@ -139,7 +144,9 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
     if (writer->parallel == 0) {
         writer->parallel = WAL__PART_WINDOW;
     }
-    writer->seen_ms = remote->now_ms();
+    wal__flow_init(&writer->flow, FLOW_BYTES,
+                   writer->parallel * writer->part_size);
+    writer->looked_ms = remote->now_ms();
     status = wal__history_read(remote, writer->source.info, writer->uuid,
                                &history, error);
     if (status != WAL_OK) {
@@ -151,6 +158,7 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
         return wal__takeover_report(&history, error);
     }
     /* Before anything changes there. */
+    before = history;
     status = verify(writer, &history, error);
     if (status == WAL_OK) {
         status = enter_epoch(writer, &history, is_own, error);
@@ -158,13 +166,16 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
     if (status == WAL_OK && history.end.is_fenced) {
         status = wal__takeover_report(&history, error);
     }
-    if (status == WAL_OK) {
+    /* The former writer may have sent more meanwhile. */
+    if (status == WAL_OK && (history.part_epoch != before.part_epoch ||
+                             history.part != before.part)) {
         status = verify(writer, &history, error);
     }
     if (status == WAL_OK) {
         writer->epoch = history.last_epoch;
         writer->position = history.position;
         writer->sent = history.position;
+        writer->looked_part = history.end.number;
         wal__window_init(&writer->window, remote, history.end.number + 1);
     }
     return status;

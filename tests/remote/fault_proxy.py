@@ -59,14 +59,6 @@ def delay(seconds):
     return fault
 
 
-def ignore_condition(handler, body):
-    """Answers like a store that does not know If-None-Match."""
-    status, headers, content = handler.ask(body)
-    if status == 412:
-        status, headers, content = 200, [("ETag", '"0"')], b""
-    handler.reply(status, headers, content)
-
-
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 

@@ -29,7 +29,7 @@ TOKEN = "hush-session-token"
 RUN = "faults-%d-%d" % (time.time(), os.getpid())
 
 OK, NOTFOUND, EXISTS, NOSPACE = 0, -2, -3, -6
-INVALID, NOTSTORE, ACCESS, REMOTE = -1, -16, -31, -35
+NOTSTORE, ACCESS, REMOTE = -16, -31, -35
 
 proxy = faults.Proxy(urllib.parse.urlsplit(ENDPOINT).port)
 PROXY = "http://127.0.0.1:%d" % proxy.port
@@ -248,17 +248,10 @@ def test_cut_after_the_store_has_stored():
     expect(NOTFOUND, "no such object", call("head", name))
 
 
-def test_condition_that_is_ignored():
-    proxy.plan(faults.ignore_condition, endless=True)
-    for _ in range(2):
-        expect(INVALID, "the object store ignores If-None-Match",
-               call("put_if_absent", "ignored", "x"))
-
-
-def test_condition_is_tried_once():
+def test_object_is_sent_once():
     proxy.plan()
     expect(OK, "", call("put_if_absent", fresh(), "x"))
-    assert [r[0] for r in proxy.requests] == ["PUT", "PUT"]
+    assert [r[0] for r in proxy.requests] == ["PUT"]
 
 
 # Reads ----------------------------------------------------------------------------

@@ -1,23 +1,35 @@
 /*
  * shipping.c - ships the store until a signal comes (shipping.h).
+ *
+ * Then it ships what is durable: as long as the remote answers, for a few
+ * seconds, and until another signal comes.
  */
 #include "tools/remote/shipping.h"
 
+#include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "tools/remote/moves.h"
+#include "tools/remote/open.h"
 #include "tools/remote/print.h"
 #include "tools/remote/upkeep.h"
 
 enum {
-    UPKEEP_SECONDS = 30 /* between looks at claims of sessions, and bases */
+    UPKEEP_SECONDS = 30, /* between looks at claims of sessions, and bases */
+    END_SECONDS = 10,    /* for what is not stored, after a signal */
+    END_WAITED_MS = 2000 /* after which a request is ended then */
 };
 
 struct following {
     const struct cli *cli;
     const char *url;
+    struct remote_wait wait;
+    /* When the first signal came; 0: not yet. */
+    _Atomic int64_t ended_s;
+    atomic_bool must_end; /* every request */
 };
 
 static sigset_t end_signals(void)
@@ -38,11 +50,51 @@ void remote_ship_init(void)
     (void)sigprocmask(SIG_BLOCK, &signals, NULL);
 }
 
+static int64_t now_s(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+static bool is_signal_pending(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 ||
+                                         sigismember(&pending, SIGTERM) == 1 ||
+                                         sigismember(&pending, SIGHUP) == 1);
+}
+
+/* Of a request that waits: ends it when the process is to end. */
+static int32_t wait_for_remote(void *ctx, uint64_t waited_ms,
+                               const struct wal_error *why)
+{
+    struct following *following = ctx;
+    const int64_t ended_s = following->ended_s;
+    const bool is_long = waited_ms >= END_WAITED_MS;
+
+    (void)remote_wait(&following->wait, waited_ms, why);
+    /* A signal that is pending is the first one, for the thread that waits for
+     * it, or the second one. */
+    if (ended_s == 0) {
+        return is_long && is_signal_pending();
+    }
+    if (is_long || now_s() >= ended_s + END_SECONDS || is_signal_pending()) {
+        following->must_end = true;
+    }
+    return following->must_end;
+}
+
 /* Of the shipper's thread: an attempt failed, or succeeded after that. */
 static void report(void *ctx, const struct wal_error *error)
 {
     const struct following *following = ctx;
 
+    if (error->status == WAL_ECALLBACK) {
+        return; /* by wait_for_remote; remote_ship reports it */
+    }
     if (error->status == WAL_OK) {
         fprintf(stderr, "agentwal: %s: the remote answers again\n",
                 following->url);
@@ -100,11 +152,32 @@ static enum wal_status wait_for_end(struct upkeep *upkeep,
     return status;
 }
 
+/* Stores what the shipper has not, which has been stopped; nothing is sent when
+ * there is nothing. */
+static int ship_rest(const struct following *following,
+                     struct wal_remote_writer *writer)
+{
+    struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_remote_push(writer, &result, &error);
+
+    if (status == WAL_OK) {
+        return CLI_OK;
+    }
+    return cli_error_status(
+        following->cli, status == WAL_ECALLBACK ? WAL_EREMOTE : status,
+        following->url,
+        "ended before everything was stored: the remote "
+        "has what is up to number %" PRIu64 "; push again (%s)",
+        result.sequence, error.text);
+}
+
 int remote_ship(const struct cli *cli, const char *url,
                 struct wal_remote *remote, struct wal_store *store,
                 struct wal_remote_writer *writer, uint32_t parts_per_second)
 {
-    struct following following = {cli, url};
+    struct following following = {
+        .cli = cli, .url = url, .wait = {.cli = cli, .what = url}};
     struct upkeep upkeep = {
         .cli = cli, .url = url, .remote = remote, .store = store};
     struct wal_remote_shipper_options options =
@@ -113,22 +186,30 @@ int remote_ship(const struct cli *cli, const char *url,
     struct wal_remote_shipper *shipper = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
+    int code;
 
     options.parts_per_second = parts_per_second;
     options.report = report;
     options.ctx = &following;
-    status = wal_remote_moves_open(remote, store, &upkeep.moves, &error);
+    status = wal_remote_set_wait(remote, wait_for_remote, &following, &error);
+    if (status == WAL_OK) {
+        status = wal_remote_moves_open(remote, store, &upkeep.moves, &error);
+    }
     if (status == WAL_OK) {
         status = wal_remote_shipper_start(writer, &options, &shipper, &error);
     }
-    if (status != WAL_OK) {
-        wal_remote_moves_close(upkeep.moves);
-        return remote_report(cli, url, status, &error);
+    if (status == WAL_OK) {
+        remote_print_following(cli, url);
+        status = wait_for_end(&upkeep, shipper, &info, &error);
+        following.ended_s = now_s();
+        wal_remote_shipper_stop(shipper);
+        code = info.has_ended ? cli_exit_code((enum wal_status)info.status)
+                              : ship_rest(&following, writer);
+    } else {
+        code = remote_report(cli, url, status, &error);
     }
-    remote_print_following(cli, url);
-    status = wait_for_end(&upkeep, shipper, &info, &error);
-    wal_remote_shipper_stop(shipper);
     wal_remote_moves_close(upkeep.moves);
-    return info.has_ended ? cli_exit_code((enum wal_status)info.status)
-                          : CLI_OK;
+    /* The remote outlives this. */
+    (void)!wal_remote_set_wait(remote, NULL, NULL, NULL);
+    return code;
 }

@@ -48,9 +48,33 @@ WAL_API WAL_MUST_USE enum wal_status wal_remote_open(const char *url,
 /* Closes the remote. remote may be null. */
 WAL_API void wal_remote_close(struct wal_remote *remote);
 
-/* Writes an object below `probe/` to find out whether the remote refuses to
- * create one that exists, as everything here needs, and removes it. Threads:
- * any. Errors: WAL_EINVAL when the remote ignores the condition. */
+/*
+ * Called about each second while a request to an object store waits, by the
+ * thread that made it, or by one of the library: waited_ms since its last byte
+ * came or went, or since it began. why->text is what the last attempt met, or
+ * empty. A result other than 0 ends the request: the call returns
+ * WAL_ECALLBACK, and can be repeated.
+ */
+typedef int32_t wal_remote_wait_fn(void *ctx, uint64_t waited_ms,
+                                   const struct wal_error *why);
+
+/*
+ * Sets what is called while requests of the remote wait; null: nothing. Only
+ * s3:// calls it. Call it before everything else of the remote; ctx outlives
+ * the remote. Threads: one at a time.
+ *
+ * A request is tried again for 60 s, for 5 s where nobody is: no such host,
+ * nothing listens, or no TLS. An attempt ends when no byte has come or gone for
+ * 30 s, and takes as long as bytes flow.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_set_wait(struct wal_remote *remote, wal_remote_wait_fn *wait,
+                    void *ctx, struct wal_error *error);
+
+/* Creates an object below `probe/` by 8 threads at the same time, to find out
+ * whether one of them succeeds, as everything here needs, and removes it; four
+ * times. Threads: any. Errors: WAL_EINVAL when the remote ignores the
+ * condition, or looks for the object before it creates it. */
 WAL_API WAL_MUST_USE enum wal_status wal_remote_probe(struct wal_remote *remote,
                                                       struct wal_error *error);
 

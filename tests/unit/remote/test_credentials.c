@@ -143,7 +143,6 @@ static void test_credentials__of_a_file(void **state)
                        "aws_secret_access_key = hush-t\n"
                        "aws_session_token = hush-token");
     set("AWS_SHARED_CREDENTIALS_FILE", "file");
-    set(COMMAND, "exit 1");
     assert_found("key", "hush=/+", "");
     set("AWS_PROFILE", "other");
     assert_found("other", "hush-other", "");
@@ -190,6 +189,11 @@ static void test_credentials__of_a_command(void **state)
         "\"Expiration\":\"2030-01-02T03:04:05Z\",\"More\":[1]}'");
     assert_found("key", "hush/", "hush-token");
     assert_int_equal(found.expires_s, 1893553445);
+    /* It is before a file. */
+    write_text("file", "[default]\naws_access_key_id = file\n"
+                       "aws_secret_access_key = hush\n");
+    set("AWS_SHARED_CREDENTIALS_FILE", "file");
+    assert_found("key", "hush/", "hush-token");
     set(COMMAND, "echo '{\"Version\":1,\"AccessKeyId\":\"key\","
                  "\"SecretAccessKey\":\"hush\",\"SessionToken\":null}'; "
                  "test ! -t 0 && ! read x");

@@ -255,22 +255,20 @@ static void test_remote_ship__lost_part_is_no_gap(void **state)
  * covers it. */
 static void push_while_listing(void *ctx, const char *name)
 {
-    static int seen;
+    uint32_t *listings = ctx; /* until then */
 
-    (void)ctx;
     if (strcmp(name, UUID "/part/0000000000000001/0000000000000005") == 0 &&
-        ++seen % 2 == 0) {
+        --*listings == 0) {
         place.memory.listed = NULL;
         assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
     }
 }
 
-static void test_remote_ship__gap_is_filled_while_it_is_listed(void **state)
+/* Finds the end while part 4 comes in one of the listings. */
+static void find_end_while_listed(uint32_t listings, struct wal__epoch_end *end)
 {
     struct wal__store_object part = {.kind = WAL__OBJECT_PART, .epoch = 1};
-    struct wal__epoch_end end = {.number = 0};
 
-    (void)state;
     place.a.per_part = 2;
     append(&place.a, 100, 12);
     assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
@@ -281,14 +279,36 @@ static void test_remote_ship__gap_is_filled_while_it_is_listed(void **state)
     place.memory.fail_at = 0;
     memcpy(part.uuid, small_uuid, sizeof(part.uuid));
     place.memory.listed = push_while_listing;
+    place.memory.hook_ctx = &listings;
     assert_int_equal(
-        wal__epoch_end_find(&place.memory.remote, &part, &end, NULL), WAL_OK);
+        wal__epoch_end_find(&place.memory.remote, &part, end, NULL), WAL_OK);
     assert_null(place.memory.listed);
+}
+
+static void test_remote_ship__gap_is_filled_while_it_is_listed(void **state)
+{
+    struct wal__store_object part = {.kind = WAL__OBJECT_PART, .epoch = 1};
+    struct wal__epoch_end end = {.number = 0};
+
+    (void)state;
+    find_end_while_listed(3, &end);
     assert_int_equal(end.number, 3);
     assert_true(end.has_more);
+    memcpy(part.uuid, small_uuid, sizeof(part.uuid));
     assert_int_equal(
         wal__epoch_end_find(&place.memory.remote, &part, &end, NULL), WAL_OK);
     assert_int_equal(end.number, 6);
+}
+
+/* One listing cannot tell whether the part was lost. */
+static void test_remote_ship__gap_is_filled_in_the_first_listing(void **state)
+{
+    struct wal__epoch_end end = {.number = 0};
+
+    (void)state;
+    find_end_while_listed(1, &end);
+    assert_int_equal(end.number, 6);
+    assert_false(end.has_more);
 }
 
 /* Without marks a writer cannot know what a process before it sent. */
@@ -601,6 +621,104 @@ static void test_remote_ship__away_and_still_the_writer(void **state)
     assert_pulled(&place.a);
 }
 
+/* The remote replaces the fence by the part, so that each push succeeds: the
+ * writer finds the other one in its next look. */
+static void test_remote_ship__fence_is_replaced(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+    enum wal_status status = WAL_OK;
+
+    (void)state;
+    store_ten();
+    take_over();
+    place.memory.ignores_conditions = true;
+    for (uint64_t i = 0; i < 4 && status == WAL_OK; i++) {
+        memory_now_ms += 10 * 1000;
+        append(&place.a, 200 + i, 1);
+        status = push(&place.writer, NULL, &error);
+        assert_true(status == WAL_OK || i == 3);
+    }
+    assert_int_equal(status, WAL_EFENCED);
+}
+
+static void count_epochs(void *ctx, const char *call, const char *name)
+{
+    uint64_t *count = ctx;
+
+    *count += strcmp(call, "list") == 0 && strstr(name, "/epoch/") != NULL;
+}
+
+/* A writer that takes over waits for a look of the former one no longer than
+ * that has sent 16 parts. */
+static void test_remote_ship__looks_after_16_parts(void **state)
+{
+    uint64_t looks = 0;
+
+    (void)state;
+    store_ten();
+    place.memory.hook = count_epochs;
+    place.memory.hook_ctx = &looks;
+    append(&place.a, 200, 34);
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_int_equal(looks, 0);
+    memory_now_ms += 2000;
+    append(&place.a, 300, 2);
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_int_equal(looks, 1);
+}
+
+/* --- links -------------------------------------------------------------- */
+
+static void test_remote_flow__slow_link_has_few_bytes_on_the_way(void **state)
+{
+    const uint64_t mebi = 1024 * 1024;
+    struct wal__flow flow;
+
+    (void)state;
+    wal__flow_init(&flow, mebi, 128 * mebi);
+    assert_int_equal(wal__flow_object_size(&flow, 8 * mebi), mebi / 2);
+    /* One always may be on the way, of any size. */
+    assert_true(wal__flow_has_room(&flow, 0, 64 * mebi));
+    assert_true(wal__flow_has_room(&flow, mebi / 2, mebi / 2));
+    assert_false(wal__flow_has_room(&flow, mebi / 2, mebi / 2 + 1));
+    /* 1 Mbit/s: 1 MiB in 8 s. Nothing changes. */
+    wal__flow_count(&flow, mebi / 2, false, 1000, 9000);
+    assert_int_equal(flow.bytes, mebi);
+    /* A whole segment of 64 MiB: what the link carries in 10 s. */
+    wal__flow_count(&flow, 64 * mebi, false, 10000, 522000);
+    assert_in_range(flow.bytes, mebi, 3 * mebi / 2);
+    /* What was on the way at that time says nothing new. */
+    wal__flow_count(&flow, mebi, false, 20000, 530000);
+    wal__flow_count(&flow, mebi, true, 20000, 530000);
+    assert_in_range(flow.bytes, mebi, 3 * mebi / 2);
+    /* Failures, each of which was begun after the last. */
+    for (uint64_t i = 0; i < 10; i++) {
+        wal__flow_count(&flow, mebi, true, 600000 + i, 600000 + i);
+    }
+    assert_int_equal(flow.bytes, WAL__FLOW_MIN);
+    assert_int_equal(wal__flow_object_size(&flow, 8 * mebi), WAL__FLOW_MIN);
+    assert_int_equal(wal__flow_object_size(&flow, 1), 1);
+}
+
+static void test_remote_flow__fast_link_has_all(void **state)
+{
+    const uint64_t mebi = 1024 * 1024;
+    struct wal__flow flow;
+    uint32_t parts = 0;
+
+    (void)state;
+    wal__flow_init(&flow, mebi, 128 * mebi);
+    for (; flow.bytes < flow.max; parts++) {
+        wal__flow_count(&flow, wal__flow_object_size(&flow, 8 * mebi), false, 0,
+                        100);
+        assert_true(parts < 100);
+    }
+    assert_in_range(parts, 8, 24);
+    assert_int_equal(wal__flow_object_size(&flow, 8 * mebi), 8 * mebi);
+    wal__flow_count(&flow, 8 * mebi, false, 0, 100);
+    assert_int_equal(flow.bytes, flow.max);
+}
+
 /* --- compaction --------------------------------------------------------- */
 
 static void test_remote_ship__compacted_store_ships_segments(void **state)
@@ -890,6 +1008,7 @@ int main(void)
         PLACE_TEST(test_remote_ship__takeover_fences_the_gap),
         PLACE_TEST(test_remote_ship__lost_part_is_no_gap),
         PLACE_TEST(test_remote_ship__gap_is_filled_while_it_is_listed),
+        PLACE_TEST(test_remote_ship__gap_is_filled_in_the_first_listing),
         PLACE_TEST(test_remote_ship__no_marks_make_an_epoch),
         PLACE_TEST(test_remote_ship__marks_are_not_kept),
         PLACE_TEST(test_remote_ship__part_of_copy_with_other_past),
@@ -903,6 +1022,10 @@ int main(void)
         PLACE_TEST(test_remote_ship__epochs_without_parts),
         PLACE_TEST(test_remote_ship__away_while_an_epoch_is_made),
         PLACE_TEST(test_remote_ship__away_and_still_the_writer),
+        PLACE_TEST(test_remote_ship__fence_is_replaced),
+        PLACE_TEST(test_remote_ship__looks_after_16_parts),
+        cmocka_unit_test(test_remote_flow__slow_link_has_few_bytes_on_the_way),
+        cmocka_unit_test(test_remote_flow__fast_link_has_all),
         PLACE_TEST(test_remote_ship__compacted_store_ships_segments),
         PLACE_TEST(test_remote_ship__compacted_while_it_was_away),
         PLACE_TEST(test_remote_ship__past_that_compaction_left_open),

@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""memory.py [NAME]: remotes in an object store in memory.
+
+What the program does where the store is slow, racy, gone or hangs, and how many
+requests each verb makes. NAME is part of the names of tests.
+"""
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import s3_memory  # noqa: E402
+
+BUILD = os.environ["AGENTWAL_BUILD"]
+AGENTWAL = BUILD + "/bin/agentwal"
+DRIVER_CALL = BUILD + "/tests/remote_driver_call"
+OK, NEGATIVE, USAGE, FAILED = 0, 1, 2, 3
+os.environ.update(AWS_ACCESS_KEY_ID="key", AWS_SECRET_ACCESS_KEY="secret",
+                  NO_PROXY="*")
+for variable in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL",
+                 "AWS_ENDPOINT_URL_S3", "AWS_CA_BUNDLE", "CURL_CA_BUNDLE",
+                 "SSL_CERT_FILE", "AGENTWAL_STORE"):
+    os.environ.pop(variable, None)
+count = 0
+
+
+def agentwal(store, *words, code=OK, lines="", **environment):
+    done = subprocess.run([AGENTWAL, "--store", store, *words], input=lines,
+                          capture_output=True, text=True, timeout=300,
+                          env={**os.environ, **environment})
+    assert done.returncode == code, (words, done)
+    return done
+
+
+def append(store, first, number, size=20):
+    lines = "".join(json.dumps({"type": "n", "payload": {
+        "number": i, "text": os.urandom(size // 2).hex()}}) + "\n"
+        for i in range(first, first + number))
+    agentwal(store, "append", "s", lines=lines)
+
+
+def new_store(number=3):
+    global count
+    count += 1
+    store = "store.%d" % count
+    agentwal(store, "create", "--id", "s")
+    append(store, 0, number)
+    return store
+
+
+def start(store, *words):
+    return subprocess.Popen([AGENTWAL, "--store", store, *words],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True)
+
+
+def hang(handler, _act):
+    time.sleep(30)
+    handler.close_connection = True
+
+
+def took(begun):
+    return time.monotonic() - begun
+
+
+# Links that are slow ----------------------------------------------------------
+
+def test_body_takes_longer_than_the_deadline():
+    server = s3_memory.Server(bytes_per_second=300000)
+    with open("body", "wb") as file:
+        file.write(os.urandom(1500000))
+    for verb, *text in (("put_file", "body"), ("get",)):
+        done = subprocess.run(
+            [DRIVER_CALL, server.url("bucket"), "1500", verb, "large", *text],
+            capture_output=True, check=True)
+        assert done.stdout.endswith(b"0\n\n\n"), done.stdout[-200:]
+
+
+def test_store_that_sends_no_byte_is_left():
+    server = s3_memory.Server()
+    server.fault = lambda verb, name: hang
+    begun = time.monotonic()
+    done = subprocess.run([DRIVER_CALL, server.url("bucket"), "2000", "get", "x"],
+                          capture_output=True, check=True, text=True)
+    assert "no byte came or went" in done.stdout, done.stdout
+    assert took(begun) < 15
+
+
+def test_push_over_a_slow_link_has_few_bytes_on_the_way():
+    server = s3_memory.Server(bytes_per_second=400000)
+    store = new_store()
+    for i in range(12):
+        append(store, 100 * i + 3, 50, 6000)
+    on_way, most, lock = [0], [0], threading.Lock()
+    read_body = s3_memory.Handler.read_body
+
+    def read(handler):
+        size = int(handler.headers.get("Content-Length", 0))
+        with lock:
+            on_way[0] += size
+            most[0] = max(most[0], on_way[0])
+        try:
+            return read_body(handler)
+        finally:
+            with lock:
+                on_way[0] -= size
+    s3_memory.Handler.read_body = read
+    try:
+        agentwal(store, "remote", "add", server.url("bucket"))
+        agentwal(store, "remote", "push")
+    finally:
+        s3_memory.Handler.read_body = read_body
+    assert most[0] < 2500000, most[0]
+    agentwal("x", "remote", "pull", server.url("bucket"), store + ".pulled")
+
+
+# Stores that are none ---------------------------------------------------------
+
+def test_store_that_looks_before_it_creates():
+    server = s3_memory.Server(race_s=0.02)
+    store = new_store()
+    done = agentwal(store, "remote", "add", server.url("bucket"), code=NEGATIVE)
+    assert "looks for the object before it creates it" in done.stderr
+    assert not server.buckets["bucket"].objects
+
+
+def test_store_that_ignores_the_condition():
+    server = s3_memory.Server()
+    store = new_store()
+    agentwal(store, "remote", "add", server.url("bucket"))
+    put = s3_memory.Bucket.put
+    s3_memory.Bucket.put = lambda self, name, body, _if_absent: put(
+        self, name, body, False)
+    try:
+        done = agentwal(store, "remote", "push", code=USAGE)
+        assert "the remote ignores If-None-Match" in done.stderr, done
+    finally:
+        s3_memory.Bucket.put = put
+
+
+# Stores that are not there ----------------------------------------------------
+
+def test_nobody_is_there():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    plain = s3_memory.Server()
+    for endpoint in ("http://127.0.0.1:%d" % port, "http://no-such-host.invalid",
+                     "https://127.0.0.1:%d" % plain.server_address[1]):
+        begun = time.monotonic()
+        done = agentwal("x", "remote", "list", "s3://bucket?endpoint=" + endpoint,
+                        code=FAILED)
+        assert took(begun) < 30, (endpoint, took(begun))
+        assert "; trying on" in done.stderr, done.stderr
+        assert "the object store does not answer" in done.stderr
+
+
+def test_store_says_when_to_ask_again():
+    server = s3_memory.Server()
+    asked = []
+
+    def busy(handler, _act):
+        handler.fail(503, "SlowDown", [("Retry-After", "2")])
+
+    def fault(_verb, _name):
+        asked.append(time.monotonic())
+        return busy if len(asked) == 1 else None
+    server.fault = fault
+    agentwal("x", "remote", "list", server.url("bucket"))
+    assert asked[1] - asked[0] >= 2
+
+
+# Signals while a request hangs ------------------------------------------------
+
+def test_signal_ends_a_follower_whose_request_hangs():
+    server = s3_memory.Server()
+    store = new_store()
+    agentwal(store, "remote", "add", server.url("bucket"))
+    agentwal(store, "remote", "push")
+    follower = start("x", "remote", "pull", "--follow", server.url("bucket"),
+                     store + ".pulled")
+    follower.stdout.readline()
+    server.fault = lambda verb, name: hang
+    time.sleep(2.5)
+    begun = time.monotonic()
+    follower.send_signal(signal.SIGINT)
+    assert follower.wait(60) == OK
+    assert took(begun) < 15, took(begun)
+
+
+def test_shipper_that_is_ended_says_what_is_not_stored():
+    server = s3_memory.Server()
+    store = new_store()
+    agentwal(store, "remote", "add", server.url("bucket"))
+    shipper = start(store, "remote", "push", "--follow")
+    shipper.stdout.readline()
+    while not any("/part/" in name for name in server.buckets["bucket"].objects):
+        time.sleep(0.1)
+    server.fault = lambda verb, name: hang
+    append(store, 3, 1)
+    time.sleep(1)
+    begun = time.monotonic()
+    shipper.send_signal(signal.SIGINT)
+    _, text = shipper.communicate(timeout=60)
+    assert shipper.returncode == FAILED, shipper.returncode
+    assert "ended before everything was stored" in text, text
+    assert took(begun) < 20, took(begun)
+
+
+def test_shipper_that_is_ended_stores_the_rest():
+    server = s3_memory.Server()
+    store = new_store()
+    agentwal(store, "remote", "add", server.url("bucket"))
+    shipper = start(store, "remote", "push", "--follow")
+    shipper.stdout.readline()
+    append(store, 3, 1)
+    shipper.send_signal(signal.SIGINT)
+    _, text = shipper.communicate(timeout=60)
+    assert shipper.returncode == OK, text
+    agentwal("x", "remote", "pull", server.url("bucket"), store + ".pulled")
+    assert '"number": 3' in agentwal(store + ".pulled", "cat", "--json", "s").stdout
+
+
+# Takeovers --------------------------------------------------------------------
+
+def test_writer_that_goes_on_is_taken_over():
+    server = s3_memory.Server()
+    slow = s3_memory.Server()
+    slow.buckets = server.buckets
+    slow.fault = lambda verb, name: lambda handler, act: (time.sleep(0.1), act()())
+    store = new_store()
+    agentwal(store, "remote", "add", server.url("bucket"))
+    shipper = start(store, "remote", "push", "--follow", "--rate", "100")
+    shipper.stdout.readline()
+    writing = subprocess.Popen(
+        [AGENTWAL, "--store", store, "append", "--each", "--durability", "cluster",
+         "s"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, text=True)
+
+    def write():
+        try:
+            for i in range(100000):
+                writing.stdin.write('{"type":"n","payload":{"number":%d}}\n' % i)
+                writing.stdin.flush()
+        except (BrokenPipeError, OSError):
+            pass
+    threading.Thread(target=write, daemon=True).start()
+    time.sleep(2)
+    begun = time.monotonic()
+    agentwal("x", "remote", "pull", "--take-over", slow.url("bucket"), store + ".taken")
+    seconds = took(begun)
+    assert shipper.wait(60) == NEGATIVE
+    writing.kill()
+    print("taken over after %.1f s" % seconds)
+    assert seconds < 30, seconds
+    assert not server.buckets["bucket"].replaced
+
+
+# The environment --------------------------------------------------------------
+
+def test_certificate_of_a_private_authority():
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes",
+                    "-keyout", "key.pem", "-out", "ca.pem", "-days", "2",
+                    "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+                   check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain("ca.pem", "key.pem")
+    server = s3_memory.Server()
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    url = server.url("bucket").replace("http:", "https:")
+    done = agentwal("x", "remote", "list", url, code=FAILED)
+    assert "cannot reach the object store" in done.stderr
+    for name in ("AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
+        agentwal("x", "remote", "list", url, **{name: "ca.pem"})
+    agentwal("x", "remote", "list", url, code=FAILED,
+             AWS_CA_BUNDLE="no-such-file", SSL_CERT_FILE="ca.pem")
+
+
+def test_endpoint_and_region_of_the_environment():
+    server = s3_memory.Server()
+    endpoint = "http://127.0.0.1:%d" % server.server_address[1]
+    agentwal("x", "remote", "list", "s3://bucket", AWS_ENDPOINT_URL=endpoint,
+             AWS_REGION="eu-north-1")
+    [(_, bucket, _, headers)] = server.take_requests()
+    assert bucket == "bucket" and "/eu-north-1/s3/" in headers["Authorization"]
+
+
+# What it costs ----------------------------------------------------------------
+
+def requests_of(server, act):
+    server.take_requests()
+    act()
+    made = [verb for verb, *_ in server.take_requests()]
+    return tuple(made.count(verb) for verb in ("LIST", "GET", "PUT", "DELETE"))
+
+
+def test_requests_are_as_documented():
+    """The table of docs/scale.md is that of the requests that are made."""
+    documented = {}
+    with open(os.path.join(os.environ["AGENTWAL_SOURCE"], "docs", "scale.md"),
+              encoding="utf-8") as page:
+        for row in page:
+            cells = [cell.strip() for cell in row.strip().strip("|").split("|")]
+            if len(cells) == 5 and all(re.fullmatch("[0-9]+", c) for c in cells[1:]):
+                documented[cells[0]] = tuple(map(int, cells[1:]))
+    server = s3_memory.Server()
+    url = server.url("bucket")
+    store = new_store()
+    taken, desk = store + ".taken", store + ".desk"
+    measured = {}
+
+    def measure(what, *words, at=store):
+        measured[what] = requests_of(server, lambda: agentwal(at, *words))
+    measure("`remote add`", "remote", "add", url)
+    measure("the first push", "remote", "push")
+    append(store, 3, 1)
+    measure("a push with news", "remote", "push")
+    measure("a push without", "remote", "push")
+    measure("`remote list`, of a store", "remote", "list", url)
+    measure("a pull to a new directory, of 2 parts", "remote", "pull", url, taken)
+    measure("a pull that goes on, without news", "remote", "pull", url, taken)
+    append(store, 4, 1)
+    agentwal(store, "remote", "push")
+    measure("a pull that goes on, of a part", "remote", "pull", url, taken)
+    measure("`pull --take-over` of a replica", "remote", "pull", "--take-over", url,
+            taken)
+    agentwal(desk, "create", "--id", "other")
+    measure("`resume --remote`, of 3 parts", "resume", "--remote", url, "s", at=desk)
+    for what, counts in measured.items():
+        print("| %s | %d | %d | %d | %d |" % (what, *counts))
+    assert measured == documented, documented
+
+
+def main():
+    failed = 0
+    for name, test in list(globals().items()):
+        if name.startswith("test_") and (len(sys.argv) < 2 or sys.argv[1] in name):
+            try:
+                test()
+                print("ok    ", name, flush=True)
+            except (AssertionError, subprocess.SubprocessError) as fault:
+                failed += 1
+                print("FAILED", name, str(fault)[-1500:], flush=True)
+    return 1 if failed else 0
+
+
+sys.exit(main())

@@ -6,7 +6,8 @@ import path from 'node:path';
 
 export async function serve(agentwal, store, options = []) {
   const folder = mkdtempSync(path.join(tmpdir(), 'serve'));
-  const child = spawn(agentwal, ['--store', store, '--json', 'serve', '--port', '0', ...options], {
+  const child = spawn(agentwal, ['--store', store, '--json', 'serve',
+    ...(options.includes('--port') ? [] : ['--port', '0']), ...options], {
     env: { ...process.env, XDG_RUNTIME_DIR: folder }, stdio: ['ignore', 'pipe', 'inherit'],
   });
   let text = '';

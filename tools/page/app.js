@@ -32,6 +32,8 @@ class App {
     this.headTitle = el('h1', { class: 'title' });
     this.headFacts = el('div', { class: 'facts dim' });
     this.live = el('span', { class: 'live', hidden: true });
+    this.refused = el('div', { class: 'refused', role: 'status', hidden: true },
+      'The server was started again: open the link that it printed.');
     this.branchNote = el('div', { class: 'branchnote', hidden: true });
     this.filters = el('div', { class: 'filters', role: 'group', 'aria-label': 'Show' },
       HIDABLE.map(([name, text], at) => button(text, 'hide or show (' + (at + 1) + ')',
@@ -53,8 +55,8 @@ class App {
       this.conversation.node);
     this.home = el('div', { class: 'homebox', hidden: true });
     this.root = document.getElementById('app');
-    replace(this.root, this.sessions?.node, this.header, this.main, this.home, this.side,
-      this.keys.help);
+    replace(this.root, this.sessions?.node, this.header, this.refused, this.main, this.home,
+      this.side, this.keys.help);
     this.root.classList.toggle('single', !this.sessions);
     const theme = setting('theme');
     if (theme) document.documentElement.dataset.theme = theme;
@@ -62,10 +64,17 @@ class App {
 
   async start() {
     this.applyHidden();
-    const first = this.sessions ? this.sessions.start() : null;
     if (!state.session && !this.sessions) state.session = this.source.data.session.id;
-    await Promise.all([first, this.show()]);
-    this.source.listen((name, data) => this.onEvent(name, data));
+    // Events begin before what they change is loaded, and wait for that.
+    const held = [];
+    let each = (...event) => held.push(event);
+    await this.source.listen((name, data) => each(name, data));
+    try {
+      await Promise.all([this.sessions?.start(), this.show()]);
+    } finally {
+      each = (name, data) => this.onEvent(name, data);
+      for (const event of held) each(...event);
+    }
   }
 
   // --- a session ---
@@ -83,6 +92,7 @@ class App {
     if (!session) {
       document.title = 'agentwal';
       this.headTitle.textContent = 'agentwal';
+      this.headTitle.title = '';
       this.headFacts.textContent = '';
       this.conversation.clear();
       this.showTab(null);
@@ -106,6 +116,12 @@ class App {
         await this.find.run(state.find, Boolean(state.entry));
       }
     } catch (error) {
+      if (state.session !== session) return;
+      document.title = 'agentwal';
+      this.headTitle.textContent = plain(session);
+      this.headTitle.title = '';
+      replace(this.headFacts);
+      replace(this.facts);
       this.conversation.top.textContent = plain(error.message);
     }
   }
@@ -294,10 +310,13 @@ class App {
   // --- live ---
 
   onEvent(name, data) {
-    if (name === 'open' || name === 'error') {
+    if (name === 'open' || name === 'error' || name === 'refused') {
       this.live.hidden = false;
-      this.live.classList.toggle('off', name === 'error');
+      this.live.classList.toggle('off', name !== 'open');
       this.live.title = name === 'open' ? 'Live' : 'No connection; trying again';
+      this.refused.hidden = name !== 'refused';
+    } else if (name === 'reset') {
+      location.reload();
     } else if (name === 'session') {
       this.sessions?.update(data);
       if (data.id === state.session) {
@@ -306,19 +325,38 @@ class App {
       }
     } else if (name === 'deleted') {
       this.sessions?.remove(data.sessionId);
+      if (data.sessionId === state.session) {
+        replace(this.facts);
+        this.open({ session: null }, false);
+        notice('The session was deleted.');
+      }
+    } else if (name === 'entry' && data.entry?.redacted) {
+      this.onRedaction(data);
     } else if (data.sessionId === state.session) {
       this.onSessionEvent(name, data);
     }
   }
 
+  // Forks show the entries of other sessions too, and the text that is found, or
+  // that a session begins with, may be that of the entry.
+  onRedaction({ sessionId, entry }) {
+    this.conversation.redact(entry);
+    this.tree.redact(entry);
+    if (this.find.words) this.find.run(this.find.words, true);
+    this.sessions?.reload();
+    const { session } = state;
+    if (session && session !== sessionId) {
+      this.source.session(session).then((one) => {
+        if (state.session === session) this.session = one;
+        if (state.session === session) this.showHead();
+      }).catch((error) => notice(error.message));
+    }
+  }
+
   onSessionEvent(name, data) {
-    if (name === 'entry') {
+    if (name === 'entry' && data.entry) {
       this.tree.add(data.entry);
-      if (data.entry.redacted) {
-        this.conversation.open();
-      } else {
-        this.conversation.add(data.entry);
-      }
+      this.conversation.add(data.entry);
       if (this.tab === 'usage') {
         clearTimeout(this.usageTimer);
         this.usageTimer = setTimeout(() => {
@@ -333,6 +371,13 @@ class App {
           last.id !== data.entryId) {
         this.conversation.open();
       }
+    } else if (name === 'document') {
+      clearTimeout(this.documentTimer);
+      this.documentTimer = setTimeout(() => {
+        this.conversation.open();
+        this.tree.clear();
+        if (this.tab === 'tree') this.tree.load();
+      }, 300);
     } else if (name === 'checkpoint') {
       this.files.clear();
       if (this.tab === 'files') this.files.load();

@@ -9,6 +9,7 @@ const ESTIMATE = 110; // pixels of an entry that was not drawn yet
 class Conversation {
   constructor(app) {
     this.app = app;
+    this.redacted = new Map(); // entries by id; an answer may have them as they were
     this.body = el('div', { class: 'branch', role: 'feed', 'aria-label': 'Conversation' });
     this.top = el('div', { class: 'top dim' });
     this.more = button('', 'go to the end', () => this.goBottom(), 'newer');
@@ -63,7 +64,8 @@ class Conversation {
     }
   }
 
-  makeChunk(entries) {
+  makeChunk(found) {
+    const entries = found.map((entry) => this.redacted.get(entry.id) || entry);
     const chunk = { entries, node: el('div', { class: 'chunk' }), isDrawn: false };
     chunk.node.style.height = entries.length * ESTIMATE + 'px';
     chunk.node.chunk = chunk;
@@ -75,7 +77,7 @@ class Conversation {
   prepend(answer) {
     const fromEnd = this.node.scrollHeight - this.node.scrollTop;
     const made = [];
-    answer.entries.forEach((entry) => this.note(entry));
+    answer.entries.forEach((entry) => this.note(this.redacted.get(entry.id) || entry));
     for (let end = answer.entries.length; end > 0; end -= CHUNK) {
       made.unshift(this.makeChunk(answer.entries.slice(Math.max(0, end - CHUNK), end)));
     }
@@ -87,6 +89,20 @@ class Conversation {
     if (first?.isDrawn) this.redraw(first); // a result may belong to a call above
     this.node.scrollTop = this.node.scrollHeight - fromEnd;
     this.topText(answer.damaged);
+  }
+
+  // Puts what is left of an entry in its place.
+  redact(entry) {
+    this.redacted.set(entry.id, entry);
+    const known = this.byId.get(entry.id);
+    if (!known) return;
+    const { chunk } = known;
+    chunk.entries[chunk.entries.indexOf(known.entry)] = entry;
+    this.byId.set(entry.id, { entry, chunk });
+    this.calls.clear();
+    this.results.clear();
+    this.all().forEach((one) => this.note(one));
+    this.redrawAll();
   }
 
   topText(damaged) {

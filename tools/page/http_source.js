@@ -1,9 +1,14 @@
 // http_source.js - sessions from agentwal serve (docs/server.md).
 
+const EVENTS = ['entry', 'session', 'deleted', 'head', 'document', 'checkpoint'];
+const READY_MS = 1000; // to wait for events before the page loads what they change
+const AGAIN_MS = 3000; // between attempts after the server has ended the events
+
 class HttpSource {
   constructor() {
     this.isLive = true;
     this.hasList = true;
+    this.last = null; // number of the last event
   }
 
   async get(path, parameters, signal) {
@@ -48,14 +53,76 @@ class HttpSource {
     return '/api/v1' + this.at(id) + '/export?dialect=' + encodeURIComponent(dialect);
   }
 
-  // Calls each(name, data) for what happens in the store from now on. The
-  // browser connects again with the number of the last event.
+  // Calls each(name, data) for what happens in the store, and resolves when
+  // events come, or do not for a while. A browser has six connections for a
+  // server: the tab that has the lock connects for all, and passes events on.
+  // There are also 'open', 'error', 'refused' (the server was started
+  // again: this browser needs its new link) and 'reset' (the log is another one).
   listen(each) {
-    const events = new EventSource('/api/v1/events');
-    for (const name of ['entry', 'session', 'deleted', 'head', 'checkpoint']) {
-      events.addEventListener(name, (event) => each(name, JSON.parse(event.data)));
+    return new Promise((ready) => {
+      setTimeout(ready, READY_MS);
+      this.receive = (name, id, data) => {
+        if (id) this.last = id;
+        each(name, data);
+        ready();
+      };
+      if (!navigator.locks || !window.BroadcastChannel) {
+        this.connect();
+        return;
+      }
+      this.channel = new BroadcastChannel('agentwal.events');
+      this.channel.addEventListener('message', ({ data }) => {
+        if (data.name !== 'ask') this.receive(data.name, data.id, data.data);
+        else if (this.status) this.channel.postMessage({ name: this.status, id: this.last });
+      });
+      this.channel.postMessage({ name: 'ask' });
+      navigator.locks.request('agentwal.events', () => {
+        this.connect();
+        return new Promise(() => {}); // until the tab is closed
+      });
+    });
+  }
+
+  share(name, id, data) {
+    this.channel?.postMessage({ name, id, data });
+    this.receive(name, id, data);
+  }
+
+  setStatus(status) {
+    this.status = status;
+    this.share(status, null, null);
+  }
+
+  // The browser connects again by itself, with the number of the last event,
+  // unless the server has answered with an error.
+  connect() {
+    const events = new EventSource('/api/v1/events' +
+      (this.last === null ? '' : '?after=' + this.last));
+    for (const name of EVENTS) {
+      events.addEventListener(name, (event) =>
+        this.share(name, event.lastEventId, JSON.parse(event.data)));
     }
-    events.addEventListener('open', () => each('open', null));
-    events.addEventListener('error', () => each('error', null));
+    events.addEventListener('hello', (event) => {
+      const { sequence } = JSON.parse(event.data);
+      const isOther = this.last !== null && sequence < this.last;
+      this.last = sequence;
+      if (isOther) this.share('reset', null, null);
+      else this.setStatus('open');
+    });
+    events.addEventListener('error', () => {
+      if (events.readyState === EventSource.CLOSED) this.connectLater();
+      else this.setStatus('error');
+    });
+  }
+
+  async connectLater() {
+    let answer = null;
+    try {
+      answer = await fetch('/api/v1/info');
+    } catch {
+      // The server does not run.
+    }
+    this.setStatus(answer?.status === 401 ? 'refused' : 'error');
+    setTimeout(() => (answer?.ok ? this.connect() : this.connectLater()), AGAIN_MS);
   }
 }

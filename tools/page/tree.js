@@ -205,6 +205,13 @@ class Tree {
     this.later();
   }
 
+  redact(entry) {
+    const node = this.nodes.get(entry.id);
+    if (!node) return;
+    Object.assign(node, { role: entry.role, text: '' });
+    this.later();
+  }
+
   later() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.layout(), 120);

@@ -37,5 +37,21 @@ class BuildWithCMake(build_ext):
         return build / "python" / "agentwal" / "_wal.abi3.so"
 
 
+def write_licences() -> None:
+    """The licence of the package, and those of the libraries that the extension carries."""
+    here = Path(__file__).resolve().parent
+    source = Path(os.environ.get("AGENTWAL_SOURCE") or here.parents[1])
+    if (source / "LICENSE").is_file():
+        shutil.copyfile(source / "LICENSE", here / "LICENSE")
+    texts = []
+    for library in ("libssl-dev", "liblz4-dev", "zlib1g-dev", "libdeflate-dev", "libsqlite3-dev"):
+        text = Path("/usr/share/doc", library, "copyright")
+        if text.is_file():
+            texts.append("The extension contains code of %s:\n\n%s\n\n" % (
+                library.removesuffix("-dev"), text.read_text("utf-8")))
+    (here / "NOTICE").write_text("".join(texts), "utf-8")
+
+
+write_licences()
 setup(ext_modules=[Extension("agentwal._wal", sources=[], py_limited_api=True)],
       cmdclass={"build_ext": BuildWithCMake})

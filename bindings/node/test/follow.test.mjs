@@ -37,6 +37,35 @@ test('a store is followed by sequence numbers', async (t) => {
     () => store.follow({ durability: 'queued' })))).code, 'WAL_EINVAL');
 });
 
+test('a session that is closed ends the followers that wait', async (t) => {
+  const store = await openStore(t);
+  const session = await store.create();
+  const followers = Array.from({ length: 3 }, () => session.follow());
+  const waiting = followers.map((follower) => follower.next());
+  await pause(20);
+  session.close();
+  assert.deepEqual(await Promise.all(waiting),
+    followers.map(() => ({ done: true, value: undefined })));
+});
+
+test('one signal ends any number of followers, without a warning', async (t) => {
+  const store = await openStore(t);
+  const session = await store.create();
+  const abort = new AbortController();
+  const warnings = [];
+  const warn = (warning) => { warnings.push(warning); };
+  process.on('warning', warn);
+  const waiting = Array.from({ length: 30 },
+    () => rejection(session.follow({ signal: abort.signal }).next()));
+  await pause(20);
+  abort.abort(new Error('enough'));
+  assert.deepEqual((await Promise.all(waiting)).map((error) => error.message),
+    Array(30).fill('enough'));
+  await pause(20);
+  process.off('warning', warn);
+  assert.deepEqual(warnings, []);
+});
+
 test('a session is followed from the tail, the start and a number', async (t) => {
   const store = await openStore(t);
   const session = await store.create();

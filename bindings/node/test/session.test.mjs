@@ -6,6 +6,19 @@ import test from 'node:test';
 import { LockedError, Session, Store } from '../index.mjs';
 import { atEnd, memoryStore, openStore, rejection, storePath, thrown } from './lib/store.mjs';
 
+test('changes at once are each made once', async (t) => {
+  const store = await openStore(t);
+  const session = await store.create({ metadata: { count: 0 } });
+  let calls = 0;
+  const change = (now) => {
+    calls += 1;
+    return { metadata: { count: now.metadata.count + 1 } };
+  };
+  await Promise.all(Array.from({ length: 1200 }, () => session.update(change)));
+  assert.equal(session.info().metadata.count, 1200);
+  assert.equal(calls, 1200);
+});
+
 test('a list has pages', async (t) => {
   const store = memoryStore(t);
   for (let i = 0; i < 250; i++) {

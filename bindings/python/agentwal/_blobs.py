@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import operator
 from types import TracebackType
-from typing import TYPE_CHECKING, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 from . import _wal
-from ._errors import NotFound
+from ._errors import Invalid, NotFound
 from ._handle import Unpicklable
 
 if TYPE_CHECKING:
@@ -49,35 +51,84 @@ class Blobs(Unpicklable):
         return BlobWriter(self._store, named)
 
 
-class BlobReader(Unpicklable):
-    """A blob that is read in parts. One thread at a time."""
-
-    __slots__ = ("_handle", "_store", "digest")
+class BlobReader(Unpicklable, io.RawIOBase):
+    """A blob that is read in parts: a binary file that is read only and can seek. One thread at a
+    time."""
 
     digest: str
+    _handle: _wal.Handle | None = None
 
     def __init__(self, store: Store, digest: str) -> None:
         self._store = store
+        self._position = 0
         self._handle = _wal.blob_open(store._handle, digest)
         self.digest = digest
 
     @property
     def size(self) -> int:
         """Of the content in bytes."""
-        return _wal.blob_size(self._handle)
+        return _wal.blob_size(self._open_handle)
 
-    def read(self, offset: int = 0, size: int = -1) -> bytes:
+    @property
+    def _open_handle(self) -> _wal.Handle:
+        assert self._handle is not None
+        return self._handle
+
+    def read_at(self, offset: int, size: int = -1) -> bytes:
         """Reads `size` bytes from `offset` on, fewer only at the end; -1: to the end."""
-        return _wal.blob_read(self._handle, offset, self.size - offset if size < 0 else size)
+        return _wal.blob_read(self._open_handle, offset, self.size - offset if size < 0 else size)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Reads `size` bytes from the position on, fewer only at the end; -1 or None: to the
+        end."""
+        piece = self.read_at(self._position, -1 if size is None else size)
+        self._position += len(piece)
+        return piece
+
+    def readall(self) -> bytes:
+        """Reads from the position to the end."""
+        return self.read()
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fills a writable buffer from the position on; returns how many bytes there were."""
+        with memoryview(buffer).cast("B") as view:
+            piece = self.read(len(view))
+            view[:len(piece)] = piece
+        return len(piece)
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Moves the position, also beyond the end; returns it."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}.get(whence)
+        if base is None:
+            raise Invalid("whence: %r is not 0, 1 or 2" % (whence,))
+        position = base + operator.index(offset)
+        if position < 0:
+            raise Invalid("offset: a position is not negative")
+        self._position = position
+        return position
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
 
     def __iter__(self) -> Iterator[bytes]:
         """Pieces of at most 1 MiB."""
         for offset in range(0, self.size, PIECE_SIZE):
-            yield _wal.blob_read(self._handle, offset, PIECE_SIZE)
+            yield _wal.blob_read(self._open_handle, offset, PIECE_SIZE)
 
     def close(self) -> None:
         """Frees the handle; otherwise that happens when it is collected."""
-        _wal.handle_close(self._handle)
+        if self._handle is not None:
+            _wal.handle_close(self._handle)
+        super().close()
 
     def __enter__(self) -> BlobReader:
         return self

@@ -103,7 +103,7 @@ def wait_for_records(store: Store, sequence: int, durability: int,
     while True:
         left = SLICE_MS if end is None else (end - time.monotonic()) * 1000
         newest = _wal.store_wait(store._handle, sequence, durability,
-                                 max(0, min(SLICE_MS, round(left))))
+                                 round(max(0, min(SLICE_MS, left))))
         if newest is not None or left <= 0:
             return newest
 

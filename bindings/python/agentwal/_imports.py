@@ -49,7 +49,7 @@ class ImportFollow(Unpicklable):
         while True:
             left = SLICE_MS if end is None else (end - time.monotonic()) * 1000
             result = import_result(_wal.import_follow_next(
-                self._handle, max(0, min(SLICE_MS, round(left)))))
+                self._handle, round(max(0, min(SLICE_MS, left)))))
             if result.sources > 0 or result.reports:
                 return result
             if left <= 0:

@@ -86,7 +86,7 @@ class Submissions:
                 except Busy:
                     self._retry_later()
                     return
-                except Error as error:
+                except (Error, MemoryError) as error:
                     future.set_exception(error)
             self._waiting.popleft()
         if self._drained is not None and not self._drained.done():

@@ -30,7 +30,8 @@ class Ticket(Unpicklable):
 
     def __init__(self, handle: _wal.Handle, shipping: Shipping | None = None) -> None:
         self._handle = handle
-        self._lock = threading.Lock()
+        # A signal handler that waits runs in the thread that holds it.
+        self._lock = threading.RLock()
         self._shipping = shipping
         self._durable: AppendResult | None = None
         self._result: AppendResult | None = None
@@ -47,7 +48,7 @@ class Ticket(Unpicklable):
         while True:
             left = SLICE_MS if end is None else (end - time.monotonic()) * 1000
             with self._lock:
-                if self._poll(max(0, min(SLICE_MS, round(left)))):
+                if self._poll(round(max(0, min(SLICE_MS, left)))):
                     break
             if left <= 0:
                 raise TimedOut("the append is pending: wait again, or leave it to the store")

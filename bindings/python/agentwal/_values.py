@@ -98,10 +98,13 @@ def milliseconds(name: str, time: Time | None) -> int:
     if time is None:
         return 0
     if isinstance(time, datetime.datetime):
-        time = time.timestamp()
+        try:
+            time = time.timestamp()
+        except (OverflowError, ValueError) as error:
+            raise Invalid("%s: %r is no point in time: %s" % (name, time, error)) from error
     if isinstance(time, bool) or not isinstance(time, (int, float)):
         raise wrong_type(name, "a datetime or a number of seconds", time)
-    if not math.isfinite(time):
+    if not (isinstance(time, int) or math.isfinite(time)):
         raise Invalid("%s: %r is no point in time" % (name, time))
     return int(time * 1000) if isinstance(time, int) else round(time * 1000)
 
@@ -112,9 +115,13 @@ def timeout_seconds(timeout: float | None) -> float | None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
         raise wrong_type("timeout", "a number of seconds or None", timeout)
-    if math.isnan(timeout):
+    try:
+        seconds = float(timeout)
+    except OverflowError:
+        seconds = math.inf if timeout > 0 else 0.0
+    if math.isnan(seconds):
         raise Invalid("timeout: %r is no time" % timeout)
-    return max(0.0, float(timeout))
+    return max(0.0, seconds)
 
 
 def entry_id(name: str, entry: Any) -> str:

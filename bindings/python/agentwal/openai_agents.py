@@ -105,7 +105,9 @@ class AgentwalSession(Unpicklable):
         if not isinstance(items, (list, tuple)):
             raise wrong_type("items", "a list", items)
         entries = [encode_item(item) for item in items]
-        if entries:
+        if not entries:
+            self._open()  # raises Closed
+        else:
             await self._run(lambda: _retry(lambda: self._append(entries)))
 
     def _append(self, entries: list[NewEntry]) -> None:

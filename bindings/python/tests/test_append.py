@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import select
+import signal
+import threading
 import time
 
 import pytest
@@ -230,3 +234,37 @@ def test_append__payload_that_is_kept_as_a_blob(session):
                  lambda: entry.payload_view):
         with pytest.raises(agentwal.Invalid, match="digest"):
             read()
+
+
+def test_ticket__is_waited_for_in_a_signal_handler(session, monkeypatch):
+    """The handler runs in the thread that waits for the same ticket, amid that wait."""
+    outcomes = []
+    ticket = session.submit({"n": 1}, id="a")
+    wait = agentwal._wal.ticket_wait
+
+    def interrupted(handle, timeout_ms):
+        if not outcomes:
+            outcomes.append(None)
+            os.kill(os.getpid(), signal.SIGUSR1)
+        return wait(handle, timeout_ms)
+
+    def handler(number, frame):
+        outcomes.append(ticket.wait().last_id)
+
+    # Else a lock that the thread cannot take again would hold the test for ever.
+    guard = threading.Timer(60, os._exit, (1,))
+    guard.start()
+    monkeypatch.setattr(agentwal._wal, "ticket_wait", interrupted)
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        assert ticket.wait().last_id == "a"
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        guard.cancel()
+    assert outcomes == [None, "a"]
+
+
+@pytest.mark.parametrize("timeout", [math.inf, 10 ** 400])
+def test_wait__without_a_limit(store, session, timeout):
+    assert session.submit({"n": 1}, id="a").wait(timeout).last_id == "a"
+    assert next(iter(session.follow("start", timeout=timeout))).id == "a"

@@ -36,7 +36,9 @@ def installed(tmp_path_factory):
     source = folder / "source"
     shutil.copytree(PROJECT, source, ignore=shutil.ignore_patterns(
         "build", "dist", "*.egg-info", "__pycache__", "tests", "*.so"))
-    how = ({"AGENTWAL_SOURCE": str(ROOT)} if LONG else {"AGENTWAL_PREBUILT": str(EXTENSION)})
+    how = {"AGENTWAL_SOURCE": str(ROOT)}
+    if not LONG:
+        how["AGENTWAL_PREBUILT"] = str(EXTENSION)
     run(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder,
         source, cwd=folder, PYTHONPATH="", **how)
     [wheel] = folder.glob("*.whl")
@@ -44,9 +46,12 @@ def installed(tmp_path_factory):
                         wheel.name)
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
+        notice = [archive.read(name) for name in names if name.endswith("/NOTICE")]
     assert {"agentwal/__init__.py", "agentwal/_wal.pyi", "agentwal/py.typed", "agentwal/aio.py",
             "agentwal/openai_agents.py", "agentwal/claude/__init__.py",
             "agentwal/_wal.abi3.so"} <= names
+    assert [name for name in names if name.endswith(".dist-info/LICENSE")]
+    assert b"code of libssl" in notice[0] and b"Yann Collet" in notice[0]
     assert not [name for name in names if name.startswith(("src/", "tests/", "bench/"))]
     run(sys.executable, "-m", "installer", "--destdir", folder / "root", wheel, cwd=folder)
     [init] = (folder / "root").glob("**/agentwal/__init__.py")

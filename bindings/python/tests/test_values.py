@@ -139,7 +139,8 @@ def test_append__buffers_are_taken_for_lines(session):
 def test_create__wrong_arguments(store):
     for arguments in ({"id": 5}, {"cwd": b"/x"}, {"cwd": 5}, {"title": b"x"}, {"metadata": []},
                       {"metadata": {"a": math.inf}}, {"schema_version": -1},
-                      {"created": "today"}, {"created": math.nan}, {"created": True},
+                      {"created": "today"}, {"created": 10 ** 400},
+                      {"created": datetime.datetime.min}, {"created": math.nan}, {"created": True},
                       {"title": "x" * 5000}, {"id": "x" * 256}):
         with pytest.raises(agentwal.Invalid):
             store.create(**arguments)

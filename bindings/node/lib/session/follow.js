@@ -117,7 +117,8 @@ class Tail {
   }
 }
 
-function followSession(core, session, options) {
+// ends: a set of functions that are called when the session is closed.
+function followSession(core, session, options, ends) {
   const durability = durabilityOf(options);
   const tail = new Tail(session, options, durability, native.newest(core.handle, durability, 0));
   return new Follower(options.signal, async function* follow(wait) {
@@ -137,7 +138,7 @@ function followSession(core, session, options) {
         return;
       }
     }
-  });
+  }, ends);
 }
 
 module.exports = { followStore, followSession };

@@ -28,6 +28,7 @@ class Session {
   #core;
   #raw;
   #gate;
+  #ends = new Set(); // functions that end a follower that waits
   #isOpen = true;
 
   static {
@@ -208,7 +209,7 @@ class Session {
   }
 
   follow(options) {
-    return followSession(this.#core, this.#handle, toOptions(options));
+    return followSession(this.#core, this.#handle, toOptions(options), this.#ends);
   }
 
   // -------------------------------------------------- heads and changes ---
@@ -227,11 +228,14 @@ class Session {
   }
 
   async update(change) {
+    // The state is read at the turn of the call: changes of this process that were asked for
+    // before are in it.
     for (let i = 0; i < ATTEMPTS; i++) {
-      const now = this.info();
-      const given = changeArguments(typeof change === 'function' ? change(now) : change);
-      const isDone = await this.#run(
-        (handle) => native.changeSession(handle, 0, now.metadataVersion, ...given));
+      const isDone = await this.#run((handle) => {
+        const now = this.info();
+        const given = changeArguments(typeof change === 'function' ? change(now) : change);
+        return native.changeSession(handle, 0, now.metadataVersion, ...given);
+      });
       if (isDone) {
         return;
       }
@@ -325,6 +329,7 @@ class Session {
   close() {
     if (this.#isOpen) {
       this.#isOpen = false;
+      this.#ends.forEach((end) => { end(); });
       this.#gate.end(() => {
         this.#core.claimed.delete(this.#raw);
         native.closeSession(this.#raw);

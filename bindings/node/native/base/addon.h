@@ -38,6 +38,7 @@ struct addon {
     /* A string of ASCII is made faster from Latin-1 (Node.js), or not (Bun). */
     bool prefers_latin1;
     struct job *threads;  /* jobs that run in separate threads */
+    bool has_thread_hook; /* the hook that ends them is registered */
     uint32_t random_left; /* unused bytes of random[] */
     uint8_t random[1024];
 };

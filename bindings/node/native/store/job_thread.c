@@ -94,8 +94,12 @@ bool job_thread_prepare(struct call *call, struct job *job)
                            on_end, &job->thread.ring))) {
         return false;
     }
-    (void)napi_remove_env_cleanup_hook(call->env, end_all, call->addon);
-    (void)napi_add_env_cleanup_hook(call->env, end_all, call->addon);
+    /* Hooks run in reverse order of their registration: this one is last. */
+    if (call->addon->has_thread_hook) {
+        (void)napi_remove_env_cleanup_hook(call->env, end_all, call->addon);
+    }
+    call->addon->has_thread_hook =
+        napi_add_env_cleanup_hook(call->env, end_all, call->addon) == napi_ok;
     return true;
 }
 

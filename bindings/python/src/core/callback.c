@@ -23,7 +23,7 @@ bool callback_begin(struct callback *callback, struct call *call,
                        progress);
             return false;
         }
-        callback->progress = progress;
+        callback->progress = Py_NewRef(progress);
     }
     callback->reports = PyList_New(0);
     callback->others = PyList_New(0);
@@ -31,7 +31,6 @@ bool callback_begin(struct callback *callback, struct call *call,
         callback_end(callback);
         return false;
     }
-    Py_XINCREF(callback->progress);
     return true;
 }
 

@@ -218,6 +218,9 @@ uint64_t sched__check_all(struct sched_process *process, bool settles)
          i++) {
         check_session(process, i, &view);
     }
+    if (sched->options.replaces && !sched->failed) {
+        sched__check_replaced(process);
+    }
     if (settles) {
         settle(sched, &view);
     }

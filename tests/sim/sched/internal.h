@@ -25,7 +25,8 @@ enum {
     SCHED_EVENTS = 4,
     SCHED_TEXT = 32,
     SCHED_TRACE = 128,
-    SCHED_LOCKS = 10
+    SCHED_LOCKS = 10,
+    SCHED_REPLACED = 128
 };
 
 /* --- the ledger --------------------------------------------------------- */
@@ -35,6 +36,13 @@ struct sched_op {
     uint32_t handle; /* that it was answered on, or 0 */
     bool creates;    /* its session, also by a fork */
     bool increments; /* the number in the metadata */
+};
+
+/* An entry of the session that is removed and created again. */
+struct sched_replaced {
+    bool is_acknowledged;
+    bool is_durable;
+    uint32_t doubts; /* removals that had seen it, unless they were refused */
 };
 
 /* --- processes ---------------------------------------------------------- */
@@ -185,6 +193,8 @@ struct sched {
     bool names_unsynced;    /* a sync of a directory's names failed for good */
     bool moves_main;        /* `main` is moved by hand */
     bool failed;
+    struct sched_replaced replaced[SCHED_REPLACED];
+    uint32_t replaced_count;
     struct sched_record trace[SCHED_TRACE];
     uint64_t traced;
 };
@@ -247,6 +257,12 @@ void sched__step_increment(struct sched_process *process, uint32_t session);
 
 /* script_compact.c */
 void sched__step_compact(struct sched_process *process);
+
+/* script_replace.c */
+void sched__step_replace(struct sched_process *process);
+void sched__replaced_power_loss(struct sched *sched);
+/* Outside of the processes. */
+void sched__check_replaced(struct sched_process *process);
 
 /* sched_calls.c: what an answer may be */
 bool sched__check_status(struct sched_process *process, enum wal_status status,

@@ -157,6 +157,7 @@ void sched__mark_power_loss(struct sched *sched)
             batch->known_since = UINT64_MAX;
         }
     }
+    sched__replaced_power_loss(sched);
 }
 
 /* --------------------------------------------------------- sessions --- */

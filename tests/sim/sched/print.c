@@ -64,7 +64,11 @@ static const char *const feat_names[SCHED_OUTCOMES] = {
     [SCHED_READ_ONLY] = "those by a handle to read only",
     [SCHED_BLOBS_READ] = "payloads read from out of line",
     [SCHED_COMPACTED] = "segments compacted",
-    [SCHED_COMPACTING] = "compactions while another one ran"};
+    [SCHED_COMPACTING] = "compactions while another one ran",
+    [SCHED_REPLACEMENTS] = "sessions created again",
+    [SCHED_RETENTIONS] = "sessions moved to the trash",
+    [SCHED_REMOVAL_CONFLICTS] = "removals of a session that had changed",
+    [SCHED_KEPT] = "entries that no removal had seen"};
 
 void sched_print(const struct sched_counts *counts)
 {
@@ -128,7 +132,8 @@ uint32_t sched_print_uncovered(const struct sched_counts *counts,
         if ((i != SCHED_HEALED || heals) &&
             (i != SCHED_BLOBS_READ || options->with_blobs) &&
             ((i != SCHED_COMPACTED && i != SCHED_COMPACTING) ||
-             options->compacts)) {
+             options->compacts) &&
+            (i < SCHED_REPLACEMENTS || options->replaces)) {
             missing += report_zero(counts->outcomes[i], "", feat_names[i]);
         }
     }

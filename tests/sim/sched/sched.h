@@ -5,6 +5,9 @@
  * at some of them it kills a process, also in the middle of a write, stops
  * one, cuts the power, makes the call fail or fills the disk.
  *
+ * With `replaces` a process also looks at a session and removes it, as an import
+ * or a rule of retention does, while the others append to it.
+ *
  * Each process appends, with and without an expected tail, puts documents,
  * moves heads, forks, changes metadata, reads, preallocates segments, closes
  * and opens again, all on the same few sessions; a ledger (sched_ledger.c)
@@ -34,6 +37,7 @@ struct sched_options {
     bool append_heals;  /* an append heals a store that is poisoned */
     bool with_blobs;    /* payloads out of line, so that there are blobs */
     bool compacts;      /* processes compact the store too */
+    bool replaces;      /* processes remove a session that others append to */
     bool prints_trace;  /* prints every call */
     /* Called as each process begins, or null. */
     void (*begins)(uint64_t seed);
@@ -100,10 +104,14 @@ enum sched_outcome {
     SCHED_REFUSED_SPACE,
     SCHED_FORKS,
     SCHED_READS,
-    SCHED_READ_ONLY,  /* by a handle that cannot write */
-    SCHED_BLOBS_READ, /* payloads out of line that were read again */
-    SCHED_COMPACTED,  /* segments that were rewritten */
-    SCHED_COMPACTING, /* compactions refused while another one ran */
+    SCHED_READ_ONLY,         /* by a handle that cannot write */
+    SCHED_BLOBS_READ,        /* payloads out of line that were read again */
+    SCHED_COMPACTED,         /* segments that were rewritten */
+    SCHED_COMPACTING,        /* compactions refused while another one ran */
+    SCHED_REPLACEMENTS,      /* sessions that were deleted and created again */
+    SCHED_RETENTIONS,        /* those that were moved to the trash */
+    SCHED_REMOVAL_CONFLICTS, /* removals of a session that had changed */
+    SCHED_KEPT,              /* its entries that had to be there at the end */
     SCHED_OUTCOMES
 };
 

@@ -15,6 +15,7 @@ enum {
     LARGE = 12000,      /* payloads that fill a short segment */
     READ_ONLY_ODDS = 5, /* one opening in N, after the first one */
     COMPACT_ODDS = 4,   /* one step in N, where processes do */
+    REPLACE_ODDS = 3,   /* the same */
     INCREMENTS = 80 /* of the hundred ways of a step: the first that does so */
 };
 
@@ -498,6 +499,9 @@ static void run_step(struct sched_process *process)
     if (sched->options.compacts &&
         sched__random(&process->read_random, COMPACT_ODDS) == 0) {
         sched__step_compact(process);
+    } else if (sched->options.replaces &&
+               sched__random(&process->read_random, REPLACE_ODDS) == 0) {
+        sched__step_replace(process);
     } else if (!is_updated && process->again != SCHED_NONE &&
                random_below(process, 2) == 0) {
         step_resend(process);

@@ -59,9 +59,8 @@ static bool is_suitable(struct compaction *compaction,
     const struct wal__segment *segment = candidate->input.segment;
     struct wal_error error = {.struct_size = sizeof(error)};
 
-    if (segment->header.version < WAL__FORMAT_VERSION ||
-        candidate->input.slot.index.header.commit_offset == 0) {
-        return false; /* or a torn write left an OPEN without its COMMIT */
+    if (candidate->input.slot.index.header.commit_offset == 0) {
+        return false; /* a torn write left an OPEN without its COMMIT */
     }
     if (is_damaged(segment, next)) {
         wal__fail_at(&error, WAL_EDAMAGED, 0, segment->path, 0,
@@ -180,6 +179,7 @@ static enum wal_status build_live_set(struct compaction *compaction,
     wal__live_set_deinit(&compaction->set);
     wal__live_set_init(&compaction->set, compaction->core->env.heap);
     compaction->set.keeps_deltas = compaction->options->keep_deltas;
+    compaction->set.erases = compaction->options->erase;
     for (uint32_t i = 0; i < compaction->count && status == WAL_OK; i++) {
         const struct candidate *candidate = &compaction->candidates[i];
 
@@ -201,10 +201,10 @@ static enum wal_status build_live_set(struct compaction *compaction,
     return status;
 }
 
-/* The bytes that erasing takes from a record whose payload begins with `first`,
- * or is it: 0 once it is erased. */
+/* The bytes that erasing takes from a record of a segment of this version,
+ * whose payload begins with `first`, or is it: 0 once it is erased. */
 static uint64_t erasable_size(const struct wal__frame *frame,
-                              struct wal__span first)
+                              struct wal__span first, uint32_t version)
 {
     struct wal__session_record session;
 
@@ -215,12 +215,11 @@ static uint64_t erasable_size(const struct wal__frame *frame,
                    : (uint64_t)wal__get32(first.data + ENTRY_SIZES_AT) +
                          wal__get32(first.data + ENTRY_SIZES_AT + 4);
     }
-    return wal__session_record_decode(first, WAL__FORMAT_VERSION, &session) !=
-                   WAL__FMT_OK
+    return wal__session_record_decode(first, version, &session) != WAL__FMT_OK
                ? 0
-               : first.size -
-                     wal__session_record_size(
-                         &(struct wal__session_record){.id = session.id});
+               : (uint64_t)session.cwd.size + session.project.size +
+                     session.title.size + session.parent_id.size +
+                     session.source.size + session.metadata.size;
 }
 
 /* Reads by a record's header how many bytes of it stay and go; both 0: it
@@ -250,7 +249,8 @@ static void weigh_record(struct compaction *compaction,
     }
     size = wal__frame_total_size(frame.stored_size);
     if (peeked > 0) {
-        erasable = erasable_size(&frame, first);
+        erasable = erasable_size(&frame, first,
+                                 candidate->input.segment->header.version);
         erasable = erasable < size ? erasable : size;
     }
     *dead = fate == WAL__FATE_DROP ? size : erasable;

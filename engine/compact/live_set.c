@@ -484,16 +484,25 @@ static bool is_redacted(const struct wal__live_set *set, uint64_t sequence)
                    compare_sequences) != NULL;
 }
 
-/* A SESSION record. */
+/* Whether a SESSION record after this sequence replaces it. */
+static bool is_replaced(const struct wal__live_set *set, uint32_t number,
+                        uint64_t sequence)
+{
+    return number < set->session_limit &&
+           set->newest_session[number] > sequence;
+}
+
+/* A SESSION record. The first one stays, since it says that the session begins
+ * here; what it says of the session does not count once it is replaced. */
 static enum wal__fate session_fate(const struct wal__live_set *set,
                                    uint32_t number,
                                    const struct wal__posting *posting,
                                    bool is_first)
 {
-    return is_first || number >= set->session_limit ||
-                   set->newest_session[number] == posting->sequence
-               ? WAL__FATE_KEEP
-               : WAL__FATE_DROP;
+    return !is_replaced(set, number, posting->sequence) ? WAL__FATE_KEEP
+           : !is_first                                  ? WAL__FATE_DROP
+           : set->erases                                ? WAL__FATE_ERASE
+                                                        : WAL__FATE_KEEP;
 }
 
 static enum wal__fate deleted_fate(const struct wal__live_set *set,
@@ -505,7 +514,9 @@ static enum wal__fate deleted_fate(const struct wal__live_set *set,
 
     switch (posting->type) {
     case WAL__FRAME_ENTRY:
-        is_shared = posting->sequence <= session->entry_cut;
+        /* A fork sees no delta of another session. */
+        is_shared =
+            posting->sequence <= session->entry_cut && !is_provisional(posting);
         break;
     case WAL__FRAME_REDACT:
         is_shared = posting->parent <= session->entry_cut;
@@ -525,12 +536,11 @@ static enum wal__fate deleted_fate(const struct wal__live_set *set,
         return WAL__FATE_DROP;
     }
     /* Of a deleted session its id is enough. */
-    return posting->type == WAL__FRAME_SESSION &&
-                   session_fate(set, session->number, posting, is_first) ==
-                       WAL__FATE_KEEP
-               ? WAL__FATE_ERASE
-           : posting->type == WAL__FRAME_SESSION ? WAL__FATE_DROP
-                                                 : WAL__FATE_KEEP;
+    return posting->type != WAL__FRAME_SESSION ? WAL__FATE_KEEP
+           : session_fate(set, session->number, posting, is_first) ==
+                   WAL__FATE_DROP
+               ? WAL__FATE_DROP
+               : WAL__FATE_ERASE;
 }
 
 void wal__live_set_strip(const struct wal__live_set *set,
@@ -541,13 +551,16 @@ void wal__live_set_strip(const struct wal__live_set *set,
                                  &summary->title, &summary->parent_id,
                                  &summary->source};
     bool is_deleted = session != NULL && session->is_deleted;
+    bool is_stale = set->erases &&
+                    is_replaced(set, summary->number, summary->last_sequence);
 
-    for (size_t i = 0; is_deleted && i < sizeof(texts) / sizeof(texts[0]);
+    for (size_t i = 0;
+         (is_deleted || is_stale) && i < sizeof(texts) / sizeof(texts[0]);
          i++) {
         texts[i]->size = 0;
     }
     if ((is_deleted && summary->first_sequence > session->entry_cut) ||
-        is_redacted(set, summary->first_sequence)) {
+        (set->erases && is_redacted(set, summary->first_sequence))) {
         summary->first_text.size = 0;
     }
 }
@@ -588,7 +601,8 @@ enum wal__fate wal__live_set_fate(const struct wal__live_set *set,
         return fate;
     }
     /* A redacted delta stays: its REDACT names it. */
-    return is_redacted(set, posting->sequence)  ? WAL__FATE_ERASE
+    return is_redacted(set, posting->sequence)
+               ? (set->erases ? WAL__FATE_ERASE : WAL__FATE_KEEP)
            : is_completed(set, number, posting) ? WAL__FATE_DROP
                                                 : WAL__FATE_KEEP;
 }

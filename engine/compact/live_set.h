@@ -37,6 +37,8 @@ struct wal__live_set {
     struct wal__hashmap delta_map;   /* -> rank in delta_parents */
     struct wal__buf delta_parents;   /* that have provisional entries */
     bool keeps_deltas;               /* set by the caller after init */
+    bool erases;                     /* the same: redacted content and replaced
+                                      * texts are dead too */
     struct wal__buf redacted;        /* uint64_t, sequences, ascending */
     bool is_complete;
     bool is_settled;
@@ -72,7 +74,8 @@ bool wal__live_set_is_deleted(const struct wal__live_set *set, uint32_t number);
 bool wal__live_set_is_purged(const struct wal__live_set *set, uint32_t number);
 
 /* Empties the texts of a summary that are not live: all but the id of a deleted
- * session, and the beginning of a redacted message. After complete. */
+ * session, and to erase those that a later SESSION record replaces, and the
+ * beginning of a redacted message. After complete. */
 void wal__live_set_strip(const struct wal__live_set *set,
                          struct wal__summary *summary);
 

@@ -32,7 +32,7 @@ struct rewrite {
     struct wal__index_check check;
     bool drops_damaged; /* to erase: records that go need not be readable */
     struct wal__record_buf scratch;
-    struct wal__buf erased;  /* a record without its content */
+    struct wal__buf erased;  /* a record in another form */
     struct wal__buf remains; /* of its payload */
     struct part *parts;
     uint32_t count;
@@ -44,16 +44,44 @@ struct rewrite {
 
 /* --- records ------------------------------------------------------------ */
 
-/* Encodes what is left of an erased ENTRY, or of a deleted session's SESSION:
- * the former's id, type, time and run, and where a compaction begins; the
- * latter's id. */
-static enum wal_status encode_erased(struct rewrite *rewrite,
-                                     const struct wal__frame *frame,
+/* Encodes what is left of an erased ENTRY: id, type, time and run, and where a
+ * compaction begins. */
+static enum wal_status encode_erased(struct rewrite *rewrite, uint8_t kind,
                                      struct wal__span payload)
 {
-    const uint8_t type = frame->type;
-    struct wal__session_record session;
     struct wal__entry_record entry;
+    enum wal_status status;
+    uint8_t *at;
+    size_t size;
+
+    if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
+        return WAL_ECORRUPT;
+    }
+    rewrite->result->erased += !entry.is_erased;
+    rewrite->remains.size = 0;
+    status =
+        wal__payload_append_remains(entry.payload, kind, &rewrite->remains);
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__entry_record_erase(&entry);
+    entry.payload.data = rewrite->remains.data;
+    entry.payload.size = rewrite->remains.size;
+    size = wal__entry_record_size(&entry);
+    status = wal__buf_reserve(&rewrite->erased, size, &at);
+    if (status == WAL_OK) {
+        wal__entry_record_encode(&entry, at);
+        rewrite->erased.size = size;
+    }
+    return status;
+}
+
+/* Encodes a SESSION of a segment of any version as one of this version; to
+ * erase, only its id, times and flags. */
+static enum wal_status encode_session(struct rewrite *rewrite, uint32_t version,
+                                      bool erases, struct wal__span payload)
+{
+    struct wal__session_record session;
     struct wal__span *texts[] = {&session.cwd,    &session.project,
                                  &session.title,  &session.parent_id,
                                  &session.source, &session.metadata};
@@ -61,49 +89,45 @@ static enum wal_status encode_erased(struct rewrite *rewrite,
     uint8_t *at;
     size_t size;
 
-    if (type == WAL__FRAME_ENTRY) {
-        if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
-            return WAL_ECORRUPT;
-        }
-        rewrite->result->erased += !entry.is_erased;
-        rewrite->remains.size = 0;
-        status = wal__payload_append_remains(entry.payload, frame->kind,
-                                             &rewrite->remains);
-        if (status != WAL_OK) {
-            return status;
-        }
-        wal__entry_record_erase(&entry);
-        entry.payload.data = rewrite->remains.data;
-        entry.payload.size = rewrite->remains.size;
-        size = wal__entry_record_size(&entry);
-    } else {
-        if (wal__session_record_decode(payload, WAL__FORMAT_VERSION,
-                                       &session) != WAL__FMT_OK) {
-            return WAL_ECORRUPT;
-        }
-        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-            texts[i]->size = 0;
-        }
-        size = wal__session_record_size(&session);
+    if (wal__session_record_decode(payload, version, &session) != WAL__FMT_OK) {
+        return WAL_ECORRUPT;
     }
-    rewrite->erased.size = 0;
+    for (size_t i = 0; erases && i < sizeof(texts) / sizeof(texts[0]); i++) {
+        texts[i]->size = 0;
+    }
+    /* Version 0 has none; migrating wrote one that replaces this record, unless
+     * the session was deleted. */
+    session.schema_version =
+        session.schema_version == 0 ? 1 : session.schema_version;
+    size = wal__session_record_size(&session);
     status = wal__buf_reserve(&rewrite->erased, size, &at);
-    if (status == WAL_OK && type == WAL__FRAME_ENTRY) {
-        wal__entry_record_encode(&entry, at);
-    } else if (status == WAL_OK) {
+    if (status == WAL_OK) {
         wal__session_record_encode(&session, at);
+        rewrite->erased.size = size;
     }
-    rewrite->erased.size = status == WAL_OK ? size : 0;
     return status;
 }
 
-static enum wal_status erase(struct rewrite *rewrite, struct wal__frame *frame,
-                             struct wal__span *payload, struct wal_error *error)
+/* Replaces the payload by what stays of it, in this version's form. */
+static enum wal_status change_payload(struct rewrite *rewrite, uint32_t version,
+                                      enum wal__fate fate,
+                                      struct wal__frame *frame,
+                                      struct wal__span *payload,
+                                      struct wal_error *error)
 {
-    enum wal_status status = encode_erased(rewrite, frame, *payload);
+    bool erases = fate == WAL__FATE_ERASE;
+    enum wal_status status;
 
+    if (!erases &&
+        (version == WAL__FORMAT_VERSION || frame->type != WAL__FRAME_SESSION)) {
+        return WAL_OK;
+    }
+    rewrite->erased.size = 0;
+    status = frame->type == WAL__FRAME_SESSION
+                 ? encode_session(rewrite, version, erases, *payload)
+                 : encode_erased(rewrite, frame->kind, *payload);
     if (status != WAL_OK) {
-        return wal__fail(error, status, "cannot erase a record");
+        return wal__fail(error, status, "cannot change a record");
     }
     payload->data = rewrite->erased.data;
     payload->size = rewrite->erased.size;
@@ -157,8 +181,9 @@ static enum wal_status copy_record(struct rewrite *rewrite,
     enum wal_status status =
         read_record(rewrite, part, posting, &frame, &payload, error);
 
-    if (status == WAL_OK && fate == WAL__FATE_ERASE) {
-        status = erase(rewrite, &frame, &payload, error);
+    if (status == WAL_OK) {
+        status = change_payload(rewrite, part->input->segment->header.version,
+                                fate, &frame, &payload, error);
     }
     if (status == WAL_OK) {
         status = wal__segment_writer_add(rewrite->writer, &frame, payload,

@@ -99,8 +99,8 @@ static uint64_t level_limit(const struct wal__lineage_view *view, uint64_t fork,
                : fork;
 }
 
-/* Finds the own entry at this position; false when its sequence is above the
- * limit. */
+/* Finds the own entry at this position that forks see; false when its sequence
+ * is above the limit, or it is a delta: the fork was made without it. */
 static bool find_position(const struct wal__branch *branch, uint64_t position,
                           uint64_t limit, struct wal__entry_location *found)
 {
@@ -112,7 +112,8 @@ static bool find_position(const struct wal__branch *branch, uint64_t position,
             *found = (struct wal__entry_location){
                 position, stream->entries[ordinal].sequence, branch->session,
                 stream->number, ordinal};
-            return found->sequence <= limit;
+            return found->sequence <= limit &&
+                   found->stream < WAL__STREAM_COUNT;
         }
     }
     return false;

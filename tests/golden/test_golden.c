@@ -777,6 +777,61 @@ static void test_golden__version_0_is_migrated(void **state)
     assert_int_equal(result.from, 1);
 }
 
+/* Whether a file of the store has the text as it is. */
+static bool is_in_log(const char *text)
+{
+    char command[128];
+
+    (void)snprintf(command, sizeof(command), "grep -rqaF '%s' " REAL, text);
+    return system(command) == 0;
+}
+
+/* Its first segment has records of version 0. */
+static void test_golden__version_0_is_erased_once_migrated(void **state)
+{
+    static const char *const canaries[] = {"{\"id\":\"a5\",", "{\"id\":\"b1\",",
+                                           "{\"id\":\"b5\","};
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_STORE_COMPACT_ERASE,
+        .rate = UINT64_MAX};
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
+    const char *const arguments[] = {REAL, NULL};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *alpha = NULL;
+    struct wal_session *beta = NULL;
+    struct wal_store *store = NULL;
+
+    (void)state;
+    dump("version_0");
+    assert_int_equal(wal_store_migrate(REAL, NULL, NULL, NULL), WAL_OK);
+    for (size_t i = 0; i < sizeof(canaries) / sizeof(canaries[0]); i++) {
+        assert_true(is_in_log(canaries[i]));
+    }
+    assert_int_equal(wal_open(REAL, NULL, &store, NULL), WAL_OK);
+    assert_int_equal(wal_session_open(store, slice_of("alpha"), &alpha, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_session_open(store, slice_of("beta"), &beta, NULL),
+                     WAL_OK);
+    assert_int_equal(
+        wal_session_redact(alpha, slice_of("a5"), slice_of(""), NULL, NULL),
+        WAL_OK);
+    assert_int_equal(wal_session_delete(beta, NULL), WAL_OK);
+    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    assert_int_equal(result.refused, 0);
+    assert_int_equal(result.rewritten, result.segments);
+    assert_int_equal(wal_session_get_info(alpha, &info, NULL), WAL_OK);
+    expect_text(info.title, "alpha");
+    assert_true(info.created_ms % 1000 == 0 && info.created_ms > 0);
+    wal_session_close(alpha);
+    wal_session_close(beta);
+    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    for (size_t i = 0; i < sizeof(canaries) / sizeof(canaries[0]); i++) {
+        assert_false(is_in_log(canaries[i]));
+    }
+    assert_int_equal(run(arguments), 0);
+}
+
 static void test_golden__version_0_is_salvaged(void **state)
 {
     const char *const arguments[] = {"--salvage", OUT, REAL, NULL};
@@ -964,6 +1019,7 @@ int main(void)
     struct CMUnitTest tests[TESTS] = {
         cmocka_unit_test(test_golden__version_0_is_read_and_refuses_appends),
         cmocka_unit_test(test_golden__version_0_is_migrated),
+        cmocka_unit_test(test_golden__version_0_is_erased_once_migrated),
         cmocka_unit_test(test_golden__version_0_is_salvaged),
         cmocka_unit_test(test_golden__trashed_session_is_undeleted),
         cmocka_unit_test(test_golden__index_version_2_is_rebuilt),

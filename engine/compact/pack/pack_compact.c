@@ -25,9 +25,6 @@ static bool is_suitable(struct pack_job *job, struct pack_segment *segment,
 {
     struct wal_error error = {.struct_size = sizeof(error)};
 
-    if (segment->segment->header.version < WAL__FORMAT_VERSION) {
-        return false;
-    }
     if (segment->segment->has_open && next->has_open &&
         next->open.damage_count == 0) {
         return true;
@@ -356,9 +353,16 @@ enum wal_status wal__pack_compact(struct wal__core *core,
                            .options = options,
                            .result = result,
                            .throttle = throttle};
-    enum wal_status status;
+    /* Another process may have stored the first content. */
+    enum wal_status status = wal__blob_store_read_lock(job.blobs, error);
+    bool is_empty;
 
-    if (core->blobs.log.tail_segment == NULL) {
+    if (status != WAL_OK) {
+        return status;
+    }
+    is_empty = job.blobs->log.tail_segment == NULL;
+    wal__blob_store_unlock(job.blobs);
+    if (is_empty) {
         return WAL_OK; /* no content was ever stored */
     }
     wal__pack_live_init(&job.live, &core->blobs);

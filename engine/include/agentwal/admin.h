@@ -271,7 +271,9 @@ WAL_API void wal_claim_cursor_close(struct wal_claim_cursor *cursor);
 
 enum wal_store_compact_flag {
     /* Leave no byte of what was deleted or redacted in any file of the store,
-     * but for content that wal_blob_put stored. Views may have it still:
+     * nor of titles and other texts of sessions that were replaced, but for
+     * content that wal_blob_put stored. Without it what a redaction hides is
+     * kept. Views may have it still:
      * wal_view_cursor_open lists them, wal_view_update rewrites one. */
     WAL_STORE_COMPACT_ERASE = 1u << 0,
     /* Report what would be done, change nothing. */

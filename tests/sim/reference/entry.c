@@ -19,6 +19,9 @@ bool ref_can_see(const struct reference *ref, uint32_t number,
     const struct ref_record *entry = ref_at(ref, sequence);
     uint64_t limit = ref->count;
 
+    if (entry->is_delta && entry->session != number) {
+        return false; /* no fork sees it */
+    }
     while (number != 0 && limit > 0) {
         const struct ref_record *fork = ref_fork_of(ref, number);
 

@@ -6,6 +6,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
@@ -28,6 +30,10 @@ enum place {
     DELETED_PAYLOAD,
     DELETED_LARGE_PAYLOAD,
     DOCUMENT,
+    REPLACED_TITLE,
+    REPLACED_METADATA,
+    REPLACED_HEAD_NOTE,
+    DELTA_BEFORE_FORK,
     DELTA_BASE,
     UNNAMED_CONTENT,
     BEYOND_END,
@@ -201,7 +207,9 @@ static void write_beyond_end(void)
     (void)close(fd);
 }
 
-static struct wal_session *create(struct wal_store *store, const char *id)
+static struct wal_session *create(struct wal_store *store, const char *id,
+                                  enum place title, enum place with_metadata,
+                                  enum place directory)
 {
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text(id)};
@@ -210,14 +218,75 @@ static struct wal_session *create(struct wal_store *store, const char *id)
     char cwd[128];
 
     (void)snprintf(metadata, sizeof(metadata), "{\"m\":\"%s\"}",
-                   canaries[METADATA]);
-    (void)snprintf(cwd, sizeof(cwd), "/%s", canaries[CWD]);
-    options.title = kit_text(canaries[TITLE]);
+                   canaries[with_metadata]);
+    (void)snprintf(cwd, sizeof(cwd), "/%s", canaries[directory]);
+    options.title = kit_text(canaries[title]);
     options.cwd = kit_text(cwd);
     options.metadata = kit_text(metadata);
     assert_int_equal(wal_session_create(store, &options, &session, NULL),
                      WAL_OK);
     return session;
+}
+
+/* Replaces the texts of the session's first SESSION record, and the note of a
+ * head. */
+static void replace_texts(struct wal_store *store)
+{
+    struct wal_session *session = create(store, "renamed", REPLACED_TITLE,
+                                         REPLACED_METADATA, REPLACED_TITLE);
+    const struct wal_session_change change = {
+        .struct_size = sizeof(change),
+        .fields = WAL_CHANGE_TITLE | WAL_CHANGE_METADATA | WAL_CHANGE_CWD,
+        .title = kit_text("now"),
+        .cwd = kit_text("/now"),
+        .metadata = kit_text("{}")};
+    struct wal_head head = {.struct_size = sizeof(head),
+                            .name = kit_text("head"),
+                            .entry_id = kit_text("e"),
+                            .note = kit_text(canaries[REPLACED_HEAD_NOTE])};
+    struct wal_batch batch = {.struct_size = sizeof(batch),
+                              .head_count = 1,
+                              .heads = &head,
+                              .change = &change};
+
+    append(session, "e", "{\"role\":\"user\",\"content\":\"stays\"}", "");
+    assert_int_equal(wal_batch_commit(session, &batch, NULL, NULL, NULL),
+                     WAL_OK);
+    head.note = kit_text("now");
+    batch.change = NULL;
+    assert_int_equal(wal_batch_commit(session, &batch, NULL, NULL, NULL),
+                     WAL_OK);
+    wal_session_close(session);
+}
+
+/* A delta that stays incomplete, before the fork point of a session that stays
+ * when its source is deleted. The fork does not see it. */
+static void put_delta_before_fork(struct wal_session *deleted)
+{
+    const struct wal_session_options options = {.struct_size = sizeof(options),
+                                                .id = kit_text("fork"),
+                                                .title = kit_text("fork"),
+                                                .cwd = kit_text("/fork"),
+                                                .metadata = kit_text("{}")};
+    struct wal_session *fork = NULL;
+    struct wal_entry entry = kit_entry("delta", NULL, "");
+    char text[128];
+
+    (void)snprintf(text, sizeof(text), "{\"content\":\"%s\"}",
+                   canaries[DELTA_BEFORE_FORK]);
+    entry.type = kit_text("message_delta_batch");
+    entry.payload = kit_text(text);
+    assert_int_equal(wal_append(deleted, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    entry = kit_entry("shared", NULL, "{\"role\":\"user\",\"content\":\"b\"}");
+    entry.flags = WAL_ENTRY_HEAD_KEEP;
+    assert_int_equal(wal_append(deleted, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_int_equal(
+        wal_session_fork(deleted, kit_text("shared"), &options, &fork, NULL),
+        WAL_OK);
+    assert_int_equal(
+        wal_session_redact(fork, kit_text("delta"), kit_text(""), NULL, NULL),
+        WAL_ENOTFOUND);
+    wal_session_close(fork);
 }
 
 static void fill(struct wal_store *store, struct wal_session *kept,
@@ -354,7 +423,9 @@ static void run(bool compacts_before)
         PAYLOAD, LARGE_PAYLOAD, DELETED_PAYLOAD, DELETED_LARGE_PAYLOAD};
 
     make_canaries();
-    deleted = create(store, "deleted");
+    deleted = create(store, "deleted", TITLE, METADATA, CWD);
+    put_delta_before_fork(deleted);
+    replace_texts(store);
     fill(store, kept, deleted);
     search_directory("store", found);
     for (int place = 0; place < PLACES; place++) {
@@ -400,11 +471,63 @@ static void test_erase__no_file_has_it_after_an_earlier_compaction(void **state)
     run(true);
 }
 
+/* The first content of the store, of a session that is deleted: what another
+ * process does when it gets a byte. */
+static void store_and_delete(int from)
+{
+    struct wal_store *store = NULL;
+    struct wal_session *session;
+    char byte;
+
+    if (read(from, &byte, 1) != 1 ||
+        wal_open("store", NULL, &store, NULL) != WAL_OK) {
+        _exit(1);
+    }
+    session = kit_create(store, "other");
+    append_text(session, "large", LARGE_PAYLOAD, LARGE);
+    if (wal_session_delete(session, NULL) != WAL_OK) {
+        _exit(1);
+    }
+    wal_session_close(session);
+    _exit(wal_close(store, NULL) == WAL_OK ? 0 : 1);
+}
+
+static void
+test_erase__first_content_of_another_process_is_reached(void **state)
+{
+    bool found[PLACES] = {false};
+    struct wal_store *store;
+    int fds[2];
+    pid_t child;
+    int how = 0;
+
+    (void)state;
+    make_canaries();
+    assert_int_equal(pipe(fds), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        store_and_delete(fds[0]);
+    }
+    store = kit_store(); /* before the store has content */
+    assert_int_equal(write(fds[1], "g", 1), 1);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    search_directory("store", found);
+    assert_true(found[LARGE_PAYLOAD]);
+    compact(store);
+    check_absent();
+    kit_close(store);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_erase__no_file_has_it),
         KIT_TEST(test_erase__no_file_has_it_after_an_earlier_compaction),
+        KIT_TEST(test_erase__first_content_of_another_process_is_reached),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

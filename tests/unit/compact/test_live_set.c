@@ -200,13 +200,17 @@ static void test_live_set__redacted_delta_is_erased(void **state)
     struct segment segment;
 
     (void)state;
-    begin(&set, &segment);
-    add_entry(&segment, 1, 0, WAL__FRAME_PROVISIONAL);
-    add_entry(&segment, 2, 0, WAL__FRAME_MOVES_HEAD);
-    add(&segment, 1, WAL__FRAME_REDACT, 3, 1);
-    finish(&set, &segment);
-    assert_int_equal(entry_fate(&set, 1, 1, 0), WAL__FATE_ERASE);
-    end(&set, &segment);
+    for (int erases = 0; erases < 2; erases++) {
+        begin(&set, &segment);
+        set.erases = erases == 1;
+        add_entry(&segment, 1, 0, WAL__FRAME_PROVISIONAL);
+        add_entry(&segment, 2, 0, WAL__FRAME_MOVES_HEAD);
+        add(&segment, 1, WAL__FRAME_REDACT, 3, 1);
+        finish(&set, &segment);
+        assert_int_equal(entry_fate(&set, 1, 1, 0),
+                         erases == 1 ? WAL__FATE_ERASE : WAL__FATE_KEEP);
+        end(&set, &segment);
+    }
 }
 
 static void test_live_set__first_and_newest_session_record_stay(void **state)
@@ -216,16 +220,23 @@ static void test_live_set__first_and_newest_session_record_stay(void **state)
     struct segment segment;
 
     (void)state;
-    begin(&set, &segment);
-    for (uint64_t i = 1; i <= 4; i++) {
-        add(&segment, 1, WAL__FRAME_SESSION, i, 0);
+    for (int erases = 0; erases < 2; erases++) {
+        begin(&set, &segment);
+        set.erases = erases == 1;
+        for (uint64_t i = 1; i <= 4; i++) {
+            add(&segment, 1, WAL__FRAME_SESSION, i, 0);
+        }
+        add(&segment, 2, WAL__FRAME_SESSION, 1, 0); /* never replaced */
+        finish(&set, &segment);
+        assert_int_equal(wal__live_set_fate(&set, 1, &first, true),
+                         erases == 1 ? WAL__FATE_ERASE : WAL__FATE_KEEP);
+        assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 2), WAL__FATE_DROP);
+        assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 3), WAL__FATE_DROP);
+        assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 4), WAL__FATE_KEEP);
+        assert_int_equal(wal__live_set_fate(&set, 2, &first, true),
+                         WAL__FATE_KEEP);
+        end(&set, &segment);
     }
-    finish(&set, &segment);
-    assert_int_equal(wal__live_set_fate(&set, 1, &first, true), WAL__FATE_KEEP);
-    assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 2), WAL__FATE_DROP);
-    assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 3), WAL__FATE_DROP);
-    assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 4), WAL__FATE_KEEP);
-    end(&set, &segment);
 }
 
 static void
@@ -268,17 +279,23 @@ static void test_live_set__redacted_entry_is_erased(void **state)
     struct segment segment;
 
     (void)state;
-    begin(&set, &segment);
-    add(&segment, 1, WAL__FRAME_ENTRY, 2, 0);
-    add(&segment, 1, WAL__FRAME_ENTRY, 3, 2);
-    add(&segment, 1, WAL__FRAME_REDACT, 9, 3);
-    add(&segment, 1, WAL__FRAME_REDACT, 10, 2);
-    finish(&set, &segment);
-    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 2), WAL__FATE_ERASE);
-    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 3), WAL__FATE_ERASE);
-    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 4), WAL__FATE_KEEP);
-    assert_int_equal(fate(&set, 1, WAL__FRAME_REDACT, 9), WAL__FATE_KEEP);
-    end(&set, &segment);
+    for (int erases = 0; erases < 2; erases++) {
+        enum wal__fate redacted =
+            erases == 1 ? WAL__FATE_ERASE : WAL__FATE_KEEP;
+
+        begin(&set, &segment);
+        set.erases = erases == 1;
+        add(&segment, 1, WAL__FRAME_ENTRY, 2, 0);
+        add(&segment, 1, WAL__FRAME_ENTRY, 3, 2);
+        add(&segment, 1, WAL__FRAME_REDACT, 9, 3);
+        add(&segment, 1, WAL__FRAME_REDACT, 10, 2);
+        finish(&set, &segment);
+        assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 2), redacted);
+        assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 3), redacted);
+        assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 4), WAL__FATE_KEEP);
+        assert_int_equal(fate(&set, 1, WAL__FRAME_REDACT, 9), WAL__FATE_KEEP);
+        end(&set, &segment);
+    }
 }
 
 static void test_live_set__deleted_session_goes_altogether(void **state)
@@ -321,6 +338,8 @@ static void test_live_set__what_forks_share_stays(void **state)
     finish(&set, &segment);
     assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_KEEP);
     assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 6), WAL__FATE_DROP);
+    /* A fork sees no delta of its source. */
+    assert_int_equal(entry_fate(&set, 1, 4, 0), WAL__FATE_DROP);
     /* Documents are seen through the source, up to its FORK. */
     assert_int_equal(fate(&set, 2, WAL__FRAME_DOC, 20), WAL__FATE_KEEP);
     assert_int_equal(fate(&set, 2, WAL__FRAME_DOC, 22), WAL__FATE_DROP);
@@ -343,6 +362,7 @@ static void test_live_set__fork_of_a_deleted_fork(void **state)
 
     (void)state;
     begin(&set, &segment);
+    set.erases = true;
     add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
     add(&segment, 1, WAL__FRAME_ENTRY, 6, 5);
     fork_at(&segment, 2, 10, 1, 5, 1);
@@ -415,6 +435,7 @@ static void test_live_set__redactions_in_a_deleted_session(void **state)
 
     (void)state;
     begin(&set, &segment);
+    set.erases = true;
     add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
     add(&segment, 1, WAL__FRAME_ENTRY, 6, 5);
     add(&segment, 1, WAL__FRAME_REDACT, 8, 5);

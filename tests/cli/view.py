@@ -54,13 +54,29 @@ SECRETS = [
     ("value of a secret's name", "\"password\": \"%s\", \"a\"", "it's-mine 7"),
     ("value of a secret's name", "\"password\": \"%s\"}", "Ab12\\u0026cd\\\"EFGH"),
     ("value of a secret's name", "{\\\"password\\\": \\\"%s\\\"}", "Ab13\\\\\\\"cdEFGHI"),
+    # The whole value, also where a shell joins it or it has punctuation.
+    ("value of a secret's name", "PASSWORD=abc1%s && make", ",COMMAREST"),
+    ("value of a secret's name", "PASSWORD=abc1%s", ";SEMIREST"),
+    ("value of a secret's name", "PASSWORD=abc1%s", "&AMPREST"),
+    ("value of a secret's name", "PASSWORD=abc1%s make", "\\ BLANKREST"),
+    ("value of a secret's name", "PASSWORD='it%s'", "'\"'\"'sQUOTEREST"),
+    ("value of a secret's name", "PASSWORD='it%s'", "'\\''sESCAPEREST"),
+    ("value of a secret's name", "\"c\":\"PASSWORD='it%s'\"", "'\\\"'\\\"'sJSONREST"),
+    ("password in a URL", "redis://ada:%s@cache.example/0", "ab/cd/SLASHREST"),
     ("authorization", "> Authorization: Digest u=\"ada\", %s\n",
      "response=\"6629fae49393a053\""),
+    # Its end is missing; before it is a mention.
+    ("private key", "%s", PRIVATE.split("\n", maxsplit=1)[0] + "\\n" + "MIIEowIBAAKCAQEA" * 4),
+    ("private key", "in -----BEGIN RSA " + "PRIVATE KEY-----\n%s", PRIVATE),
     ("private key", "%s", PRIVATE.replace("RSA", "PGP").replace("KEY-", "KEY BLOCK-")),
 ]
 KEPT = ["api_key = os.environ[\"API_KEY\"]", "TOKEN=$TOKEN make", "https://example.org/a:b",
         "const token = scanner.next();", "sk-loading-spinner-container-large",
-        "the key: press Enter", "git@github.com:ada/invoice.git"]
+        "the key: press Enter", "passwd='', acct='whose'", "PASSWORD=\"\" make whole",
+        "{\\\"password\\\":\\\"\\\",\\\"name\\\":\\\"adaname\\\"}",
+        "looks for -----BEGIN RSA " + "PRIVATE KEY----- in a file, and for more",
+        "-----BEGIN " + "PRIVATE KEY-----, -----BEGIN EC " + "PRIVATE KEY----- and so on",
+        "http://localhost:4873/@scope/package", "?token=$T&user=adauser", "git@github.com:ada/invoice.git"]
 HOSTILE = ["</script><script>alert(1)</script>", "<!--<script>", "<img src=x onerror=alert(1)>",
            "\u202egnp.exe", "\u001b[31mred\u001b[0m \u0007", "\u2028\u2029", "&lt;b&gt;"]
 

@@ -17,6 +17,9 @@ enum {
     NAME_MAX_SIZE = 128, /* bytes of a variable's name */
     BEARER_MIN = 12,     /* bytes of a token after "Bearer" */
     HEAD_MAX = 1024,     /* bytes of the first part of a JSON web token */
+    KEY_LINE_MAX = 64,   /* bytes of the first and last line of a key */
+    KEY_HEAD_MAX = 512,  /* bytes of it before its Base64 */
+    KEY_ROW_MIN = 40,    /* bytes of a line of its Base64 */
     PROBE_SIZE = 512     /* bytes that decide whether a value is a secret: a
                           * text with many names is read in linear time */
 };
@@ -162,27 +165,71 @@ static size_t jwt_size(struct rest rest)
     return size;
 }
 
-/* A private key, up to its end or that of the text. */
-static size_t private_key_size(struct rest rest)
+/* The size of the line that begins or ends a private key, as `words` says; 0:
+ * the rest begins with no such line. */
+static size_t key_line_size(struct rest rest, const char *words)
 {
     static const char *const lasts[] = {"PRIVATE KEY-----",
                                         "PRIVATE KEY BLOCK-----"};
 
-    if (!begins(rest, "-----BEGIN ")) {
+    if (!begins(rest, words)) {
         return 0;
     }
     for (size_t i = 0; i < sizeof(lasts) / sizeof(lasts[0]); i++) {
-        size_t size = strlen(lasts[i]);
-        const char *begin =
-            memmem(rest.data, rest.size < 64 ? rest.size : 64, lasts[i], size);
-        const char *end;
+        const char *last = memmem(
+            rest.data, rest.size < KEY_LINE_MAX ? rest.size : KEY_LINE_MAX,
+            lasts[i], strlen(lasts[i]));
 
-        if (begin != NULL) {
-            begin += size;
-            end = memmem(begin, rest.size - (size_t)(begin - rest.data),
-                         lasts[i], size);
-            return end == NULL ? rest.size : (size_t)(end - rest.data) + size;
+        if (last != NULL) {
+            return (size_t)(last - rest.data) + strlen(lasts[i]);
         }
+    }
+    return 0;
+}
+
+/* Whether Base64 begins soon, as after the first line of a key that is cut. */
+static bool has_base64(struct rest rest, size_t at)
+{
+    const struct rest near = {rest.data, rest.size - at < KEY_HEAD_MAX
+                                             ? rest.size
+                                             : at + KEY_HEAD_MAX};
+
+    while (at < near.size) {
+        size_t size = span(near, at, "+/=");
+
+        if (size >= KEY_ROW_MIN) {
+            return true;
+        }
+        at += size + 1;
+    }
+    return false;
+}
+
+/* A private key, up to its end, or that of the text when its end is missing. A
+ * first line alone, in prose or in code, is none. */
+static size_t private_key_size(struct rest rest)
+{
+    static const char dashes[] = "-----";
+    size_t begin = key_line_size(rest, "-----BEGIN ");
+    size_t at = begin;
+
+    while (begin > 0) {
+        const char *next =
+            memmem(rest.data + at, rest.size - at, dashes, sizeof(dashes) - 1);
+        struct rest line;
+
+        if (next == NULL) {
+            return has_base64(rest, begin) ? rest.size : 0;
+        }
+        at = (size_t)(next - rest.data);
+        line = (struct rest){next, rest.size - at};
+        if (begins(line, "-----END ")) {
+            return at + key_line_size(line, "-----END ");
+        }
+        if (begins(line, "-----BEGIN ")) {
+            return has_base64((struct rest){rest.data, at}, begin) ? at : 0;
+        }
+        at++;
     }
     return 0;
 }
@@ -273,6 +320,80 @@ static void extend_value(struct rest rest, struct value *value, size_t max)
     }
 }
 
+/* The size of what stands for a quote in a value that a shell reads, or of a
+ * blank or punctuation in one without quotes, at the end that was found for the
+ * value; 0: it is the end. */
+static size_t joint_size(struct rest rest, const struct value *value)
+{
+    static const char *const quotes[] = {"'\\''", "'\"'\"'", "'\\\"'\\\"'",
+                                         "'\\\\''", "\"'\"'\""};
+    const struct rest left = {rest.data + value->range.end,
+                              rest.size - value->range.end};
+    size_t size = 1;
+
+    for (size_t i = 0; i < sizeof(quotes) / sizeof(quotes[0]); i++) {
+        if (value->quote != '\0' && quotes[i][0] == value->quote &&
+            begins(left, quotes[i])) {
+            return strlen(quotes[i]);
+        }
+    }
+    if (value->quote != '\0' || value->is_quoted || left.size < 2) {
+        return 0;
+    }
+    if (left.data[0] == '\\') {
+        while (size < left.size && left.data[size] == '\\') {
+            size++;
+        }
+        return size < left.size && left.data[size] == ' ' ? size + 1 : 0;
+    }
+    /* A name and a value after it are another one. */
+    if (strchr(";,&|", left.data[0]) != NULL) {
+        while (size < left.size && size < PROBE_SIZE &&
+               (is_word(left.data[size]) || left.data[size] == '-')) {
+            size++;
+        }
+        return size > 1 && (size == left.size ||
+                            strchr("=:", left.data[size]) == NULL)
+                   ? size
+                   : 0;
+    }
+    return 0;
+}
+
+/* Moves the end of a value to where it ends as a whole. */
+static void extend_whole(struct rest rest, struct value *value)
+{
+    size_t size;
+
+    do {
+        extend_value(rest, value, SIZE_MAX);
+        size = joint_size(rest, value);
+        value->range.end += size;
+    } while (size > 0);
+}
+
+/* Whether a value has quotes, and nothing between them. */
+static bool is_empty(struct rest rest, size_t at, size_t from)
+{
+    size_t escapes;
+    char quote;
+
+    while (at < from && strchr("\"'`", rest.data[at]) == NULL) {
+        at++;
+    }
+    if (at == from) {
+        return false;
+    }
+    quote = rest.data[at];
+    escapes = count_escapes(rest, 0, at);
+    for (at++; at < from && rest.data[at] == '\\' && escapes > 0; at++) {
+        escapes--;
+    }
+    return at < from && rest.data[at] == quote &&
+           (at + 1 == rest.size || rest.data[at + 1] == '\0' ||
+            strchr(" \t\r\n,;:)}]&|<>\\", rest.data[at + 1]) != NULL);
+}
+
 /* The size of "=" or ":" at `at`, which a URL may escape; 0: there is none. */
 static size_t sign_size(struct rest rest, size_t at, bool *is_assigned)
 {
@@ -301,6 +422,9 @@ static bool find_value(struct rest rest, size_t at, struct value *value)
     }
     at += size;
     from = skip_quotes(rest, at);
+    if (is_empty(rest, at, from)) {
+        return false;
+    }
     if (from > at) {
         last = rest.data[from - 1];
     }
@@ -381,7 +505,7 @@ static bool find_assignment(struct rest rest, struct view_range *range)
     if ((value.is_assigned && is_upper(rest.data, size) &&
          (value.is_quoted || strchr("=\x1b", rest.data[size]) != NULL)) ||
         is_opaque(text, length) || (value.is_quoted && length >= 4)) {
-        extend_value(rest, &value, SIZE_MAX);
+        extend_whole(rest, &value);
         *range = value.range;
         return true;
     }
@@ -464,8 +588,16 @@ static bool find_url_password(struct rest rest, struct view_range *range)
         return false;
     }
     range->from = ++at;
-    while (at < rest.size && rest.data[at] != '@' &&
-           strchr("/ \t\r\n\"'<>", rest.data[at]) == NULL) {
+    while (at < rest.size && isdigit((unsigned char)rest.data[at]) != 0) {
+        at++;
+    }
+    /* A port; a password may have slashes. */
+    if (at < rest.size && rest.data[at] == '/') {
+        return false;
+    }
+    while (at < rest.size && at - range->from < PROBE_SIZE &&
+           rest.data[at] != '@' &&
+           strchr("?# \t\r\n\"'<>", rest.data[at]) == NULL) {
         at++;
     }
     range->end = at;

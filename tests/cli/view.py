@@ -76,7 +76,8 @@ KEPT = ["api_key = os.environ[\"API_KEY\"]", "TOKEN=$TOKEN make", "https://examp
         "{\\\"password\\\":\\\"\\\",\\\"name\\\":\\\"adaname\\\"}",
         "looks for -----BEGIN RSA " + "PRIVATE KEY----- in a file, and for more",
         "-----BEGIN " + "PRIVATE KEY-----, -----BEGIN EC " + "PRIVATE KEY----- and so on",
-        "http://localhost:4873/@scope/package", "?token=$T&user=adauser", "git@github.com:ada/invoice.git"]
+        "http://localhost:4873/@scope/package", "?token=$T&user=adauser",
+        "git@github.com:ada/invoice.git"]
 HOSTILE = ["</script><script>alert(1)</script>", "<!--<script>", "<img src=x onerror=alert(1)>",
            "\u202egnp.exe", "\u001b[31mred\u001b[0m \u0007", "\u2028\u2029", "&lt;b&gt;"]
 

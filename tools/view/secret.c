@@ -320,7 +320,7 @@ static void extend_value(struct rest rest, struct value *value, size_t max)
     }
 }
 
-/* The size of what stands for a quote in a value that a shell reads, or of a
+/* The size of what replaces a quote in a value that a shell reads, or of a
  * blank or punctuation in one without quotes, at the end that was found for the
  * value; 0: it is the end. */
 static size_t joint_size(struct rest rest, const struct value *value)

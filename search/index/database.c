@@ -63,6 +63,7 @@ static enum wal_status open_memory(struct wal__database *database,
                                    enum wal__search_kind kind,
                                    struct wal_error *error)
 {
+    enum wal_status status;
     int code;
 
     memset(database, 0, sizeof(*database));
@@ -75,9 +76,8 @@ static enum wal_status open_memory(struct wal__database *database,
                                 "cannot make a search index");
     }
     /* What was erased must not be left in temporary files. */
-    return run_sql(database, "PRAGMA temp_store=memory", error) == WAL_OK
-               ? set_up(database, error)
-               : WAL_ENOMEM;
+    status = run_sql(database, "PRAGMA temp_store=memory", error);
+    return status == WAL_OK ? set_up(database, error) : status;
 }
 
 enum wal_status wal__database_create(struct wal__database *database,
@@ -263,6 +263,7 @@ enum wal_status wal__database_open(struct wal__database *database,
 
 /* Reads all pages of an index file to memory of SQLite. */
 static enum wal_status read_pages(int fd, enum wal__search_kind kind,
+                                  struct wal__search_file *head,
                                   unsigned char **bytes, uint64_t *size,
                                   struct wal_error *error)
 {
@@ -288,11 +289,13 @@ static enum wal_status read_pages(int fd, enum wal__search_kind kind,
         }
     }
     free(table);
+    *head = file;
     return status;
 }
 
 enum wal_status wal__database_load(struct wal__database *database,
                                    enum wal__search_kind kind, const char *path,
+                                   struct wal__search_file *head,
                                    struct wal_error *error)
 {
     unsigned char *bytes = NULL;
@@ -305,7 +308,7 @@ enum wal_status wal__database_load(struct wal__database *database,
         return wal__fail_at(error, WAL_ENOTFOUND, errno, path, 0,
                             "cannot open a search index");
     }
-    status = read_pages(fd, kind, &bytes, &size, error);
+    status = read_pages(fd, kind, head, &bytes, &size, error);
     close(fd);
     if (status != WAL_OK) {
         return status;

@@ -56,10 +56,11 @@ enum wal_status wal__database_open(struct wal__database *database,
                                    enum wal__search_kind kind, const char *path,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* Loads that of an index file to memory, to be extended. WAL_ECORRUPT;
- * WAL_ENOTFOUND when the file is gone. */
+/* Loads that of an index file to memory, to be extended; *head is the header of
+ * the file. WAL_ECORRUPT; WAL_ENOTFOUND when the file is gone. */
 enum wal_status wal__database_load(struct wal__database *database,
                                    enum wal__search_kind kind, const char *path,
+                                   struct wal__search_file *head,
                                    struct wal_error *error) WAL_MUST_USE;
 
 void wal__database_close(struct wal__database *database);

@@ -91,6 +91,7 @@ static enum wal_status add_records(struct adding *adding,
         status = wal_record_cursor_next(cursor, &record, adding->error);
         if (status == WAL_ECORRUPT || status == WAL_EIO) {
             build->progress->damaged++;
+            build->progress->unread += status == WAL_EIO ? 1 : 0;
             status = WAL_OK;
             continue;
         }

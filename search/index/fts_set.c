@@ -187,12 +187,16 @@ enum wal_status wal__fts_slot_open(struct wal_search *search,
 
 /* --- making ------------------------------------------------------------- */
 
-/* Makes the database of a slot ready for more rows. */
+/* Makes the database of a slot ready for more rows. The file may have been
+ * extended by another process since it was looked at: the rows that it has are
+ * those of the header that is loaded with it. */
 static enum wal_status prepare_slot(struct wal_search *search,
                                     struct wal__fts_slot *slot,
+                                    const struct wal_segment_info *segment,
                                     struct wal_error *error)
 {
     enum wal__search_kind kind = (enum wal__search_kind)slot->head.kind;
+    struct wal__search_file head;
     char path[4096 + WAL__SEARCH_FILE_NAME];
 
     if (slot->database.is_memory) {
@@ -201,8 +205,14 @@ static enum wal_status prepare_slot(struct wal_search *search,
     wal__database_close(&slot->database);
     if (slot->has_file) {
         slot_path(search, slot, path, sizeof(path));
-        if (wal__database_load(&slot->database, kind, path, NULL) == WAL_OK) {
-            return WAL_OK;
+        if (wal__database_load(&slot->database, kind, path, &head, NULL) ==
+            WAL_OK) {
+            if (head.id == slot->id && head.identity == slot->identity &&
+                head.last_sequence <= segment->last_sequence) {
+                slot->head = head;
+                return WAL_OK;
+            }
+            wal__database_close(&slot->database);
         }
     }
     slot->head = (struct wal__search_file){
@@ -242,19 +252,23 @@ static enum wal_status extend_slot(struct update *update,
                                      .columns = &search->columns,
                                      .progress = update->progress};
     struct wal__fts_draft draft = {.fd = -1};
+    const uint64_t unread = update->progress->unread;
     enum wal_status status = WAL_OK;
 
     if (search->writes) {
         (void)!wal__fts_draft_open(&draft, search->directory, slot->id,
                                    (enum wal__search_kind)slot->head.kind);
     }
-    status = prepare_slot(search, slot, error);
+    status = prepare_slot(search, slot, segment, error);
     slot->has_file = false; /* the one that is there has fewer records */
     if (status == WAL_OK) {
         status = wal__build_add(&build, &slot->head, error);
     }
     if (status == WAL_OK) {
-        write_slot(search, slot, segment, &draft);
+        /* What lacks a record that could not be read now stays in memory. */
+        if (update->progress->unread == unread) {
+            write_slot(search, slot, segment, &draft);
+        }
         update->result->built++;
         update->result->read_bytes += segment->end;
     }

@@ -156,6 +156,41 @@ static void test_index__of_fewer_records_is_extended(void **state)
     assert_string_equal(kit_hits_anew("w3"), "a:e3");
 }
 
+/* Two handles, as a server and a command have them. The first took the file
+ * when it had fewer records than it has now. */
+static void test_index__extended_by_another_process_is_loaded(void **state)
+{
+    (void)state;
+    struct wal_store *store;
+    struct wal_store *other;
+    struct wal_session *session;
+    struct wal_search *search;
+    struct wal_search *searches;
+    struct wal_search_update_result result;
+
+    make_store();
+    store = kit_store();
+    other = kit_store();
+    session = kit_session(store, "a");
+    search = kit_search(store);
+    assert_string_equal(kit_hits(search, "w498"), "a:e498");
+    kit_say(session, "new", "user", "fresh words");
+    searches = kit_search(other);
+    (void)update(searches, 0);
+    wal_search_close(searches);
+    kit_say(session, "newer", "user", "fresh too");
+    result = update(search, 0);
+    assert_int_equal(result.damaged, 0);
+    assert_int_equal(result.built, 1);
+    assert_int_equal(result.text_bytes, strlen("fresh too"));
+    assert_string_equal(kit_hits(search, "fresh"), "a:newer a:new");
+    wal_search_close(search);
+    wal_session_close(session);
+    kit_close(other);
+    kit_close(store);
+    assert_string_equal(kit_hits_anew("fresh"), "a:newer a:new");
+}
+
 static void
 test_index__of_more_records_than_the_segment_is_made_anew(void **state)
 {
@@ -566,6 +601,7 @@ int main(void)
         KIT_TEST(test_index__complete_is_used),
         KIT_TEST(test_index__of_fewer_records_is_extended),
         KIT_TEST(test_index__of_more_records_than_the_segment_is_made_anew),
+        KIT_TEST(test_index__extended_by_another_process_is_loaded),
         KIT_TEST(test_index__damaged_is_made_again),
         KIT_TEST(test_index__torn_is_made_again),
         KIT_TEST(test_index__damaged_while_it_is_open),

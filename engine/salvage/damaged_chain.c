@@ -350,12 +350,18 @@ enum wal_status wal__damaged_end_pack(struct wal__damaged_store *store)
     uint64_t from = 0;
     const char *reason = NULL;
 
-    if (store->pack_durable == 0) {
+    /* Of a segment that was replaced the position is one of the original. */
+    if (store->pack_durable == 0 ||
+        (segment != NULL && segment->fault == NULL &&
+         wal__segment_is_rewritten(&segment->header) &&
+         end <= segment->header.rewrite.original_end)) {
         return WAL_OK;
     }
     if (segment == NULL || (segment != store->pack.tail &&
                             segment->next == NULL && segment->fault == NULL)) {
-        reason = is_named(&store->pack, id) ? NULL : "the segment is missing";
+        reason = is_named(&store->pack, id) || is_replaced(&store->pack, id)
+                     ? NULL
+                     : "the segment is missing";
     } else if (segment->fault == NULL && end > segment->known_end) {
         from = segment->known_end;
         if (segment->next != NULL || segment->has_trailer) {

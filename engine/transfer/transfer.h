@@ -65,7 +65,7 @@ struct wal__transfer_session {
      * and the sequence that documents are below. */
     uint64_t entry_limit;
     uint64_t document_limit;
-    /* Of what forks see through it of its own sources: the highest fork point
+    /* Of what forks see through it of its sources: the highest fork point
      * (0: none), its owner, and the FORK record that names it. */
     uint64_t through_point;
     uint64_t through_position;

@@ -483,9 +483,15 @@ void check_chain_pack_end(struct check_store *store)
     uint64_t id = wal__position_segment(store->pack_durable);
     uint64_t end = wal__position_offset(store->pack_durable);
     struct check_segment *segment = find(&store->pack, id);
+    const struct check_segment *rewritten =
+        check_chain_find_rewritten(&store->pack, id);
     char name[40];
 
-    if (store->pack_durable == 0) {
+    /* Of a segment that was replaced the position is one of the original. */
+    if (store->pack_durable == 0 ||
+        (rewritten != NULL && rewritten->role == CHECK_LINKED &&
+         (rewritten->id != id ||
+          end <= check_segment_original_end(rewritten)))) {
         return;
     }
     if (segment == NULL) {

@@ -2,12 +2,13 @@
  * chaos_writer.c - appends entries that the remote has, until it is killed or
  * the time is over:
  *
- *   remote_chaos_writer STORE URL FIRST SECONDS
+ *   remote_chaos_writer STORE URL FIRST SECONDS [MACHINE]
  *
  * Makes the store, or goes on. Eight threads append entries of the session
  * `chaos` with WAL_CLUSTER, with numbers from FIRST; each is printed when it is
  * acknowledged. Repeats what fails because
- * the remote does, for a minute longer than SECONDS; prints why on stderr.
+ * the remote does, for a minute longer than SECONDS; prints why on stderr. Of
+ * several machines each has a number, and takes over.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -60,8 +61,9 @@ static bool may_repeat(enum wal_status status, const struct wal_error *error,
     return true;
 }
 
-static struct wal_remote_writer *
-open_writer(struct wal_remote *remote, struct wal_store *store, int64_t until)
+static struct wal_remote_writer *open_writer(struct wal_remote *remote,
+                                             struct wal_store *store,
+                                             int machine, int64_t until)
 {
     struct wal_remote_writer_options options =
         WAL_INIT(wal_remote_writer_options);
@@ -70,7 +72,8 @@ open_writer(struct wal_remote *remote, struct wal_store *store, int64_t until)
     enum wal_status status;
 
     /* Each process is the same writer. */
-    memset(options.writer, 7, sizeof(options.writer));
+    memset(options.writer, 7 + machine, sizeof(options.writer));
+    options.flags = machine > 0 ? (uint32_t)WAL_REMOTE_TAKE_OVER : 0;
     do {
         status =
             wal_remote_writer_open(remote, store, &options, &writer, &error);
@@ -137,8 +140,8 @@ int main(int argc, char **argv)
     struct wal_remote_writer *writer;
     struct wal_remote_shipper *shipper = NULL;
 
-    if (argc != 5) {
-        (void)fputs("usage: STORE URL FIRST SECONDS\n", stderr);
+    if (argc != 5 && argc != 6) {
+        (void)fputs("usage: STORE URL FIRST SECONDS [MACHINE]\n", stderr);
         return 2;
     }
 
@@ -151,7 +154,8 @@ int main(int argc, char **argv)
     check(wal_session_open_or_create(store, &options, &session, NULL, &error),
           "open the session", &error);
     check(wal_remote_open(argv[2], &remote, &error), "open the remote", &error);
-    writer = open_writer(remote, store, end + GRACE_S);
+    writer =
+        open_writer(remote, store, argc > 5 ? atoi(argv[5]) : 0, end + GRACE_S);
     check(wal_remote_shipper_start(writer, NULL, &shipper, &error), "ship",
           &error);
     for (int i = 0; i < APPENDERS; i++) {

@@ -26,7 +26,7 @@ def known_tests():
             found.add(os.path.basename(path)[:-2])
     for path in glob.glob(os.path.join(ROOT, "tests", "fuzz", "fuzz_*.c")):
         found.add(os.path.basename(path)[:-2])
-    for folder in ("cli", "crash"):
+    for folder in ("cli", "crash", "remote"):
         for kind in ("*.sh", "*.py"):
             for path in glob.glob(os.path.join(ROOT, "tests", folder, "**",
                                                kind), recursive=True):

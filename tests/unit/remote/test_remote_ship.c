@@ -981,6 +981,20 @@ static void test_remote_ship__lag(void **state)
                      WAL_ECONFLICT);
 }
 
+/* No epoch is begun on it. */
+static void test_remote_ship__remote_that_ignores_conditions(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    append(&place.a, 100, 1);
+    place.memory.ignores_conditions = true;
+    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
+                                        1, false, &error),
+                     WAL_EINVAL);
+    assert_error(&error, WAL_EINVAL, "ignores If-None-Match");
+}
+
 static void test_remote_probe__refuses_what_ignores_conditions(void **state)
 {
     struct wal_error error = KIT_ERROR;
@@ -1038,6 +1052,7 @@ int main(void)
         PLACE_TEST(test_remote_pull__one_store_or_several),
         PLACE_TEST(test_remote_ship__last_of_many_parts),
         PLACE_TEST(test_remote_ship__lag),
+        PLACE_TEST(test_remote_ship__remote_that_ignores_conditions),
         PLACE_TEST(test_remote_probe__refuses_what_ignores_conditions),
     };
 

@@ -136,7 +136,8 @@ rm -r "$HOME/.config"
 # A view into the client's folder, then an import: no session twice.
 cp -r "$HOME/.claude" "$work/client"
 code 0 agentwal export --dialect claude "$HOME/.claude"
-same "$total" "$(find "$HOME/.claude/projects" -name '*.jsonl' | wc -l)" \
+same "$total" "$(find "$HOME/.claude/projects" -name '*.jsonl' \
+    ! -name auth.jsonl ! -name credentials.jsonl | wc -l)" \
     "sessions of the client after an export of all"
 for id in $(agentwal list --json | python3 -c '
 import json, sys

@@ -238,6 +238,14 @@ static const char *client_path(struct wal__tree_walk *walk, const FTSENT *entry)
                : NULL;
 }
 
+/* Whether a file has the name of credentials, and not that of a session: also
+ * where a client keeps its sessions. */
+static bool is_credentials(const FTSENT *entry)
+{
+    return !wal__client_is_session_name(entry->fts_name) &&
+           wal__left_kind_of(entry->fts_name) == WAL__FILE_CREDENTIALS;
+}
+
 /* Whether a file below a directory is a source. Counts it if it is not. */
 static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
                       bool is_client, bool *must_be_session)
@@ -246,7 +254,14 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
     const char *below = relative_path(walk, entry);
 
     *must_be_session = false;
-    if (is_client || (walk->flags & WAL_IMPORT_ALL_FILES) != 0) {
+    if ((walk->flags & WAL_IMPORT_ALL_FILES) != 0) {
+        return true;
+    }
+    if (is_client) {
+        if (is_credentials(entry)) {
+            wal__tree_leave_out(walk->import, entry->fts_name);
+            return false;
+        }
         return true;
     }
     switch (place.kind) {

@@ -24,6 +24,7 @@ struct wal__candidate {
     struct wal__row entry; /* its session, and once it is loaded the rest */
     int64_t row;
     float score;
+    float total;   /* of the scores of its session */
     uint32_t slot; /* rank of its index */
     bool is_loaded;
 };

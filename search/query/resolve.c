@@ -229,6 +229,11 @@ static uint32_t count_bits(uint32_t set)
     return (uint32_t)__builtin_popcount(set);
 }
 
+static float saturate(float idf, float count)
+{
+    return idf * count * (saturation + 1.0F) / (count + saturation);
+}
+
 /* How much the terms that the matcher found in a field count: BM25 without the
  * length of the text. */
 static float weigh(const struct wal__query *query,
@@ -242,8 +247,7 @@ static float weigh(const struct wal__query *query,
         counts[matcher->matches[i].term] += wal__column_weight(field->column);
     }
     for (uint32_t t = 0; t < query->expression.wanted; t++) {
-        sum += query->idf[t] * counts[t] * (saturation + 1.0F) /
-               (counts[t] + saturation);
+        sum += saturate(query->idf[t], counts[t]);
     }
     return floorf(sum * SCORE_STEPS) / SCORE_STEPS;
 }
@@ -451,10 +455,57 @@ static enum wal_status resolve(struct resolving *resolving,
                : status;
 }
 
-/* Orders the first candidates by how often their records have the terms. */
-static enum wal_status weigh_first(struct resolving *resolving, size_t count)
+static int compare_session(const void *left, const void *right)
 {
+    uint32_t a = ((const struct wal__candidate *)left)->entry.session;
+    uint32_t b = ((const struct wal__candidate *)right)->entry.session;
+
+    return a < b ? -1 : a > b ? 1 : 0;
+}
+
+static int compare_total(const void *left, const void *right)
+{
+    float a = ((const struct wal__candidate *)left)->total;
+    float b = ((const struct wal__candidate *)right)->total;
+
+    return a > b ? -1 : a < b ? 1 : compare_loaded(left, right);
+}
+
+/* Orders the candidates by the sums of their sessions: the session in which
+ * more was said about it comes before one that has a single better record. */
+static void sum_sessions(struct wal__candidate *candidates, size_t count)
+{
+    size_t end;
+
+    qsort(candidates, count, sizeof(*candidates), compare_session);
+    for (size_t begin = 0; begin < count; begin = end) {
+        float total = 0;
+        float best = 0; /* of a title or document, whose older ones match too */
+
+        for (end = begin; end < count && compare_session(&candidates[begin],
+                                                         &candidates[end]) == 0;
+             end++) {
+            if (candidates[end].entry.kind == WAL_RECORD_ENTRY) {
+                total += candidates[end].score;
+            } else if (candidates[end].score > best) {
+                best = candidates[end].score;
+            }
+        }
+        total += best;
+        for (size_t i = begin; i < end; i++) {
+            candidates[i].total = total;
+        }
+    }
+    qsort(candidates, count, sizeof(*candidates), compare_total);
+}
+
+/* Scores the first candidates by how often their records have the terms, and
+ * the others as if each term were there once. Orders them by session. */
+static enum wal_status weigh_first(struct resolving *resolving, size_t all)
+{
+    const struct wal__query *query = resolving->query;
     struct wal__candidate *candidates = resolving->query->candidates;
+    size_t count = all;
     enum wal_status status = WAL_OK;
 
     if (resolving->query->expression.wanted == 0 ||
@@ -466,7 +517,15 @@ static enum wal_status weigh_first(struct resolving *resolving, size_t count)
         status = resolve(resolving, &candidates[i], weigh_unit);
         candidates[i].score = resolving->score;
     }
-    qsort(candidates, count, sizeof(*candidates), compare_loaded);
+    for (size_t i = count; i < all; i++) {
+        const float once = candidates[i].score;
+
+        candidates[i].score = 0;
+        for (uint32_t t = 0; t < query->expression.wanted; t++) {
+            candidates[i].score += saturate(query->idf[t], once);
+        }
+    }
+    sum_sessions(candidates, all);
     return status;
 }
 

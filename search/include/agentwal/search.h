@@ -181,9 +181,9 @@ struct wal_search_summary {
 };
 
 /*
- * Searches. The hits are grouped by session; sessions are ranked by their best
- * hit, so are the hits of a session; docs/search.md, Queries, says how. Of
- * equal ones the newer is first.
+ * Searches. The hits are grouped by session; sessions are ranked by the sum of
+ * their records, the hits of a session by their own; docs/search.md, Queries,
+ * says how. Of equal ones the newer is first.
  *
  * At most 20,000 matching records are ranked, those of the newest segments;
  * with a phrase or WAL_SEARCH_SUBSTRING at most 200,000 records are compared.

@@ -126,6 +126,63 @@ static void test_query__grouped_and_ranked(void **state)
     kit_close(store);
 }
 
+/* Made sessions with a topic each, which their first prompt names and their
+ * answers repeat; in others it is mentioned, at length in one record. */
+static void test_query__session_about_it_comes_first(void **state)
+{
+    (void)state;
+    enum {
+        TOPICS = 40,
+        ANSWERS = 4
+    };
+    struct wal_store *store = kit_store();
+    struct wal_session *sessions[TOPICS];
+    struct wal_search *search;
+    char text[200];
+    char id[16];
+
+    for (int i = 0; i < TOPICS; i++) {
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        sessions[i] = kit_create(store, id);
+        (void)snprintf(text, sizeof(text), "please add topic%d to part%d", i,
+                       i);
+        kit_say(sessions[i], "first", "user", text);
+    }
+    for (int k = 0; k < ANSWERS; k++) {
+        for (int i = 0; i < TOPICS; i++) {
+            int other = (i + k + 1) % TOPICS;
+
+            (void)snprintf(id, sizeof(id), "a%d", k);
+            (void)snprintf(text, sizeof(text), "topic%d in part%d is done", i,
+                           i);
+            kit_say(sessions[i], id, "assistant", text);
+            (void)snprintf(id, sizeof(id), "o%d", k);
+            (void)snprintf(text, sizeof(text),
+                           "unlike topic%d topic%d topic%d of part%d part%d "
+                           "part%d",
+                           other, other, other, other, other, other);
+            kit_say(sessions[i], id, "user", k == 0 ? text : "go on");
+        }
+    }
+    search = kit_search(store);
+    for (int i = 0; i < TOPICS; i++) {
+        struct wal_search_query query = {.struct_size = 0};
+        char expected[32];
+
+        (void)snprintf(text, sizeof(text), "topic%d part%d", i, i);
+        query = kit_search_query(text);
+        query.session_limit = 1;
+        query.hits_limit = 1;
+        (void)snprintf(expected, sizeof(expected), "s%d:first", i);
+        assert_string_equal(kit_query(search, &query), expected);
+    }
+    wal_search_close(search);
+    for (int i = 0; i < TOPICS; i++) {
+        wal_session_close(sessions[i]);
+    }
+    kit_close(store);
+}
+
 /* The index has the words of a record without their places. */
 static void test_query__phrases_are_compared(void **state)
 {
@@ -321,7 +378,7 @@ static void test_query__what_a_fork_sees_of_a_deleted_session(void **state)
     kit_say(a, "a2", "user", "word");
     /* While it is there, its entries are shown once; the fork has its
      * title. */
-    assert_string_equal(kit_hits(search, "word"), "f:- a:- a:a2 a:a1");
+    assert_string_equal(kit_hits(search, "word"), "a:- a:a2 a:a1 f:-");
     query.session = kit_text("f");
     assert_string_equal(kit_query(search, &query), "f:- f:a1");
     assert_int_equal(wal_session_delete(a, NULL), WAL_OK);
@@ -556,6 +613,7 @@ int main(void)
         KIT_TEST(test_query__empty_store),
         KIT_TEST(test_query__words_of_one_record),
         KIT_TEST(test_query__grouped_and_ranked),
+        KIT_TEST(test_query__session_about_it_comes_first),
         KIT_TEST(test_query__phrases_are_compared),
         KIT_TEST(test_query__filters),
         KIT_TEST(test_query__roles_tools_and_results),

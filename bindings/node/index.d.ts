@@ -178,7 +178,8 @@ export class Store {
    * there is none. */
   latest(options?: { cwd?: string }): Session | null;
   /** Opens the session `id`, or without an id the latest of `cwd`, and creates
-   * it if there is none. */
+   * it if there is none. Callers that do this at the same time, in any process,
+   * get the same session. */
   openOrCreate(options?: SessionOptions): Promise<{ session: Session; created: boolean }>;
   /** Sessions, the one with the latest entry first, at most `limit`; `next` is
    * the position after them, for `after`, or null at the end. */

@@ -92,7 +92,8 @@ class Store(Unpicklable):
                        metadata: Mapping[str, Any] | None = None, schema_version: int = 0,
                        created: Time | None = None) -> tuple[Session, bool]:
         """Opens the session `id`, or without one the latest of `cwd`; creates it if there is none.
-        Returns it and whether it was created."""
+        Returns it and whether it was created. Callers that do this at the same time, in any
+        process, get the same session."""
         row = session_row(id, cwd, project, title, parent_id, source, metadata, schema_version,
                           created)
         handle, created_now = _wal.session_open_or_create(self._handle, row)

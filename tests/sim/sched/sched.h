@@ -5,8 +5,8 @@
  * at some of them it kills a process, also in the middle of a write, stops
  * one, cuts the power, makes the call fail or fills the disk.
  *
- * With `replaces` a process also looks at a session and removes it, as an import
- * or a rule of retention does, while the others append to it.
+ * With `replaces` a process also looks at a session and removes it, as an
+ * import or a rule of retention does, while the others append to it.
  *
  * Each process appends, with and without an expected tail, puts documents,
  * moves heads, forks, changes metadata, reads, preallocates segments, closes

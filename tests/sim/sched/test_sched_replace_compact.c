@@ -1,7 +1,7 @@
 /*
- * test_sched_replace_compact.c - schedules of two processes that also remove a session
- * which the other one appends to, and compact the store; erasing empties the
- * trash.
+ * test_sched_replace_compact.c - schedules of two processes that also remove
+ * a session which the other one appends to, and compact the store; erasing
+ * empties the trash.
  */
 #include "tests/sim/sched/sched.h"
 

@@ -111,7 +111,7 @@ class Run:
         bucket = self.server.buckets["bucket"]
         assert not bucket.replaced, "replaced: %s" % bucket.replaced
         self.agentwal("check", "--remote", self.url)
-        if has_follower and os.path.exists("follower/LOCK"):
+        if has_follower and os.path.exists("follower/MANIFEST"):
             self.agentwal("--store", "follower", "check")
             done = subprocess.run([AGENTWAL, "--store", "follower", "cat", "--json",
                                    "chaos"], capture_output=True, check=False)

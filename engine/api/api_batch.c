@@ -11,6 +11,7 @@
 #include "engine/api/cluster.h"
 #include "engine/base/error.h"
 #include "engine/session/session_create.h"
+#include "engine/session/session_title.h"
 #include "engine/write/payload_build.h"
 #include "engine/write/write_batch.h"
 
@@ -436,6 +437,32 @@ enum wal_status wal_doc_delete(struct wal_store *store,
 
 /* --- entries of the library's own ---------------------------------------- */
 
+/* Takes the title of each session that the entry gave it. */
+static enum wal_status forget_titles(struct wal_session *session,
+                                     struct wal_slice entry_id,
+                                     struct wal_error *error)
+{
+    const struct wal__span id = {entry_id.data, (size_t)entry_id.size};
+    struct wal__core *core = session->core;
+    struct wal__entry_location found;
+    enum wal_status status;
+
+    if (core->noop) {
+        return WAL_OK;
+    }
+    status = wal__core_write_lock(core, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__core_find_id(core, session->number, id, &found, NULL);
+    wal__core_unlock(core);
+    return status == WAL_OK
+               ? wal__session_forget_titles(core, found.session, found.stream,
+                                            found.sequence, error)
+           : status == WAL_ENOMEM ? wal__no_memory(error)
+                                  : WAL_OK; /* it is lost */
+}
+
 enum wal_status wal_session_redact(struct wal_session *session,
                                    struct wal_slice entry_id,
                                    struct wal_slice reason,
@@ -455,6 +482,9 @@ enum wal_status wal_session_redact(struct wal_session *session,
         status = wal_append_one(session, WAL_TYPE_REDACTION,
                                 (struct wal_slice){payload.data, payload.size},
                                 result, error);
+    }
+    if (status == WAL_OK) {
+        status = forget_titles(session, entry_id, error);
     }
     wal__buf_deinit(&payload);
     return status;

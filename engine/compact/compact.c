@@ -13,6 +13,7 @@
 #include "engine/compact/pack/pack_compact.h"
 #include "engine/log/search_files.h"
 #include "engine/process/lock_owner.h"
+#include "engine/session/session_title.h"
 
 enum {
     READER_POLL_NS = 50000000
@@ -308,6 +309,64 @@ static enum wal_status remove_leftovers(struct wal__core *core,
     return status;
 }
 
+/* --- titles -------------------------------------------------------------- */
+
+static enum wal_status forget_titles_of(struct wal__core *core,
+                                        const struct wal__index *index,
+                                        struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < index->header.session_count && status == WAL_OK;
+         i++) {
+        struct wal__summary summary;
+
+        if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
+            continue; /* its segment is refused */
+        }
+        for (uint32_t k = 0; k < summary.posting_count && status == WAL_OK;
+             k++) {
+            struct wal__posting posting;
+
+            wal__posting_decode(index->postings +
+                                    (size_t)(summary.first_posting + k) *
+                                        WAL__POSTING_SIZE,
+                                &posting);
+            if (posting.type == WAL__FRAME_REDACT) {
+                status = wal__session_forget_titles(core, summary.number,
+                                                    posting.stream,
+                                                    posting.parent, error);
+            }
+        }
+    }
+    return status;
+}
+
+/* Takes the titles that redacted entries gave, as long as it is known which:
+ * a redaction may have been cut short, or older than this rule, and a title
+ * may have been given again since. */
+static enum wal_status forget_titles(struct wal__core *core,
+                                     struct wal_error *error)
+{
+    const struct wal__compact_options options = {.dry_run = true};
+    struct wal__compact_result result = {
+        .refusal = {.struct_size = sizeof(result.refusal)}};
+    struct compaction compaction = {
+        .core = core, .options = &options, .result = &result};
+    enum wal_status status;
+
+    wal__buf_init(&compaction.tail_index, core->env.heap);
+    status = wal__compact_open(&compaction, error);
+    for (uint32_t i = 0; i < compaction.count && status == WAL_OK; i++) {
+        if (compaction.candidates[i].has_index) {
+            status = forget_titles_of(
+                core, &compaction.candidates[i].input.slot.index, error);
+        }
+    }
+    wal__compact_close(&compaction);
+    return status;
+}
+
 /* --- the whole ---------------------------------------------------------- */
 
 static enum wal_status compact(struct compaction *compaction,
@@ -317,8 +376,12 @@ static enum wal_status compact(struct compaction *compaction,
     bool again = true;
     enum wal_status published;
     bool needed = false;
-    enum wal_status status = needs_rotation(compaction, &needed, error);
+    enum wal_status status =
+        compaction->options->erase ? forget_titles(core, error) : WAL_OK;
 
+    if (status == WAL_OK) {
+        status = needs_rotation(compaction, &needed, error);
+    }
     if (status == WAL_OK && needed) {
         status = wal__committer_rotate(&core->committer, error);
     }

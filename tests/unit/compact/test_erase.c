@@ -11,6 +11,7 @@
 
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
+#include "engine/session/session_title.h"
 #include "engine/store/session.h"
 #include "format/segment/block.h"
 #include "format/segment/segment_fmt.h"
@@ -34,6 +35,7 @@ enum place {
     REPLACED_METADATA,
     REPLACED_HEAD_NOTE,
     DELTA_BEFORE_FORK,
+    GIVEN_TITLE,
     DELTA_BASE,
     UNNAMED_CONTENT,
     BEYOND_END,
@@ -289,6 +291,39 @@ static void put_delta_before_fork(struct wal_session *deleted)
     wal_session_close(fork);
 }
 
+/* A title that an entry gave, which a fork copies. */
+static void give_title(struct wal_session *kept)
+{
+    const struct wal_session_change change = {
+        .struct_size = sizeof(change),
+        .fields = WAL_CHANGE_TITLE,
+        .title = kit_text(canaries[GIVEN_TITLE])};
+    const struct wal_session_options options = {.struct_size = sizeof(options),
+                                                .id = kit_text("copy")};
+    const struct wal_batch batch = {.struct_size = sizeof(batch),
+                                    .change = &change};
+    struct wal_session *fork = NULL;
+
+    append_text(kept, "title", GIVEN_TITLE, 0);
+    assert_int_equal(wal_batch_commit(kept, &batch, NULL, NULL, NULL), WAL_OK);
+    assert_int_equal(
+        wal_session_fork(kept, kit_text("title"), &options, &fork, NULL),
+        WAL_OK);
+    wal_session_close(fork);
+}
+
+/* The titles of a session and of its fork are gone before anything is
+ * erased. */
+static void check_no_title(struct wal_store *store, const char *id)
+{
+    struct wal_session *session = kit_session(store, id);
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+
+    assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
+    assert_int_equal(info.title.size, 0);
+    wal_session_close(session);
+}
+
 static void fill(struct wal_store *store, struct wal_session *kept,
                  struct wal_session *deleted)
 {
@@ -299,6 +334,7 @@ static void fill(struct wal_store *store, struct wal_session *kept,
     append_text(kept, "first", FIRST_TEXT, 0);
     append_text(kept, "text", PAYLOAD, 0);
     append_text(kept, "large", LARGE_PAYLOAD, LARGE);
+    give_title(kept);
     (void)snprintf(text, sizeof(text), "{\"m\":\"%s\"}", canaries[META]);
     append(kept, "meta", "{}", text);
     append(kept, "stays", "{\"role\":\"user\",\"content\":\"stays\"}", "");
@@ -341,13 +377,16 @@ static void check_absent(void)
 static void erase(struct wal_store *store, struct wal_session *kept,
                   struct wal_session *deleted)
 {
-    static const char *const redacted[] = {"first", "text", "large", "meta"};
+    static const char *const redacted[] = {"first", "text", "large", "meta",
+                                           "title"};
 
     for (size_t i = 0; i < sizeof(redacted) / sizeof(redacted[0]); i++) {
         assert_int_equal(wal_session_redact(kept, kit_text(redacted[i]),
                                             kit_text("why"), NULL, NULL),
                          WAL_OK);
     }
+    check_no_title(store, "kept");
+    check_no_title(store, "copy");
     assert_int_equal(wal_session_delete(deleted, NULL), WAL_OK);
     compact(store);
 }
@@ -471,6 +510,57 @@ static void test_erase__no_file_has_it_after_an_earlier_compaction(void **state)
     run(true);
 }
 
+/* A redaction without its end: the title is taken by erasing. */
+static void test_erase__title_of_a_redaction_cut_short(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "kept");
+    char payload[] = "{\"targetEntryId\":\"title\"}";
+    struct wal_entry entry = kit_entry("r", NULL, payload);
+
+    (void)state;
+    make_canaries();
+    give_title(session);
+    entry.type = kit_text(WAL_TYPE_REDACTION);
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    wal_session_close(session);
+    compact(store);
+    check_no_title(store, "kept");
+    check_no_title(store, "copy");
+    kit_close(store);
+    check_absent();
+}
+
+static void test_title__what_begins_a_text_is_given(void **state)
+{
+    static const struct {
+        const char *json;
+        const char *title;
+        bool is_given;
+    } cases[] = {
+        {"{\"aiTitle\":\"a b\"}", "a b", true},
+        {"{\"content\":\"  a b c\"}", "a b...", true},
+        {"{\"content\":\"a b c\"}", "a b\xe2\x80\xa6", true},
+        {"{\"content\":\"\\u00e9 \\\"x\\\"\"}", "\xc3\xa9 \"x\"", true},
+        {"{\"content\":\"c a b\"}", "a b", false},
+        {"{\"content\":\"a\"}", "a b", false},
+        {"{\"content\":\"a\"}", "...", false},
+        {"{\"content\":\"a\"}", "", false},
+        {"{\"content\":\"a b", "a b c", false},
+        {"", "a", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct wal__span json = {(const uint8_t *)cases[i].json,
+                                       strlen(cases[i].json)};
+        const struct wal__span title = {(const uint8_t *)cases[i].title,
+                                        strlen(cases[i].title)};
+
+        assert_int_equal(wal__title_is_given(json, title), cases[i].is_given);
+    }
+}
+
 /* The first content of the store, of a session that is deleted: what another
  * process does when it gets a byte. */
 static void store_and_delete(int from)
@@ -527,6 +617,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_erase__no_file_has_it),
         KIT_TEST(test_erase__no_file_has_it_after_an_earlier_compaction),
+        KIT_TEST(test_erase__title_of_a_redaction_cut_short),
+        cmocka_unit_test(test_title__what_begins_a_text_is_given),
         KIT_TEST(test_erase__first_content_of_another_process_is_reached),
     };
 

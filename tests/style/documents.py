@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The size and the order of the documents.
 
-1. README.md has at most 900 words, SPEC.md at most 1,400 lines.
+1. README.md has at most 900 words, SPEC.md at most 1,500 lines.
 2. docs/README.md links each page of docs/ once, and says what it answers.
 3. The tools are named `agentwal VERB`; the four names of before are in
    docs/names.md alone.
@@ -15,7 +15,7 @@ import sys
 
 ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-README_WORDS, SPEC_LINES = 900, 1400
+README_WORDS, SPEC_LINES = 900, 1500
 OLD_NAMES = re.compile(r"\b(?:walctl|walcat|walcheck|walconv)\b(?!_|\.\w)")
 RATIO = "durable append, %d threads, mixed, to the best peer as it is used"
 

@@ -144,7 +144,6 @@ static enum wal_status commit(struct wal_session *session,
 {
     bool retried = false;
     bool is_cluster = false;
-    bool is_queued;
     struct wal__batch_request request;
     enum wal_status status = check_result(result, error);
 
@@ -175,12 +174,12 @@ static enum wal_status commit(struct wal_session *session,
         *op = NULL;
         status = WAL_OK;
     }
-    is_queued = request.options.durability == WAL_QUEUED;
     wal__batch_request_deinit(&request);
     if (status == WAL_OK && is_cluster) {
         status = wal__cluster_wait(session->core, *op, -1, error);
     }
-    store_result(*op, is_queued, status == WAL_OK, result);
+    store_result(*op, *op != NULL && (*op)->durability == WAL_QUEUED,
+                 status == WAL_OK, result);
     return status;
 }
 

@@ -11,7 +11,8 @@ ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
 SIZE = 150_000
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function"
-    r"|setAttribute\('style'|createContextualFragment|srcdoc|(?<!channel\.)(?<!channel\?\.)postMessage")
+    r"|setAttribute\('style'|createContextualFragment|srcdoc"
+    r"|(?<!channel\.)(?<!channel\?\.)postMessage")
 
 
 def read(path):

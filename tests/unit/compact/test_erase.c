@@ -271,11 +271,15 @@ static void put_delta_before_fork(struct wal_session *deleted)
                                                 .cwd = kit_text("/fork"),
                                                 .metadata = kit_text("{}")};
     struct wal_session *fork = NULL;
-    struct wal_entry entry = kit_entry("delta", NULL, "");
+    struct wal_entry entry =
+        kit_entry("aside", NULL, "{\"role\":\"user\",\"content\":\"a\"}");
     char text[128];
 
     (void)snprintf(text, sizeof(text), "{\"content\":\"%s\"}",
                    canaries[DELTA_BEFORE_FORK]);
+    entry.flags = WAL_ENTRY_HEAD_KEEP;
+    assert_int_equal(wal_append(deleted, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    entry = kit_entry("delta", "aside", "");
     entry.type = kit_text("message_delta_batch");
     entry.payload = kit_text(text);
     assert_int_equal(wal_append(deleted, &entry, 1, NULL, NULL, NULL), WAL_OK);

@@ -239,6 +239,34 @@ static void test_live_set__first_and_newest_session_record_stay(void **state)
     }
 }
 
+/* A summary is of the end of its segment: a later record may replace its
+ * texts. */
+static void test_live_set__texts_that_were_replaced_are_stripped(void **state)
+{
+    const struct wal__span text = {(const uint8_t *)"text", 4};
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    for (int erases = 0; erases < 2; erases++) {
+        for (uint64_t last = 3; last <= 4; last++) {
+            struct wal__summary summary = {
+                .number = 1, .last_sequence = last, .title = text, .cwd = text};
+            bool is_stripped = erases == 1 && last == 3;
+
+            begin(&set, &segment);
+            set.erases = erases == 1;
+            add(&segment, 1, WAL__FRAME_SESSION, 1, 0);
+            add(&segment, 1, WAL__FRAME_SESSION, 4, 0);
+            finish(&set, &segment);
+            wal__live_set_strip(&set, &summary);
+            assert_int_equal(summary.title.size, is_stripped ? 0 : text.size);
+            assert_int_equal(summary.cwd.size, is_stripped ? 0 : text.size);
+            end(&set, &segment);
+        }
+    }
+}
+
 static void
 test_live_set__newest_head_of_each_name_and_stream_stays(void **state)
 {
@@ -457,6 +485,7 @@ int main(void)
             test_live_set__delta_goes_when_an_entry_moved_the_head),
         cmocka_unit_test(test_live_set__redacted_delta_is_erased),
         cmocka_unit_test(test_live_set__first_and_newest_session_record_stay),
+        cmocka_unit_test(test_live_set__texts_that_were_replaced_are_stripped),
         cmocka_unit_test(
             test_live_set__newest_head_of_each_name_and_stream_stays),
         cmocka_unit_test(test_live_set__redacted_entry_is_erased),

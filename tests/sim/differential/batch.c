@@ -83,6 +83,18 @@ static void invalidate_batch(struct differential *run,
     }
 }
 
+void differential_fill_parts(struct differential *run,
+                             struct differential_request *given)
+{
+    fill_docs(run, given);
+    fill_heads(run, given);
+    if (differential_one_in(run, 3)) {
+        given->change.struct_size = sizeof(given->change);
+        differential_change(run, given->number, &given->change);
+        given->batch.change = &given->change;
+    }
+}
+
 void differential_batch(struct differential *run)
 {
     struct differential_request given;
@@ -93,13 +105,7 @@ void differential_batch(struct differential *run)
     if (!differential_one_in(run, 3)) {
         differential_fill_entries(run, &given);
     }
-    fill_docs(run, &given);
-    fill_heads(run, &given);
-    if (differential_one_in(run, 3)) {
-        given.change.struct_size = sizeof(given.change);
-        differential_change(run, given.number, &given.change);
-        given.batch.change = &given.change;
-    }
+    differential_fill_parts(run, &given);
     if (differential_one_in(run, 5)) {
         invalidate_batch(run, &given);
     } else if (differential_one_in(run, 6)) {

@@ -176,7 +176,7 @@ void differential_check_list(struct differential *run,
     (void)differential_compare_status(
         run, wal_session_cursor_next(list, &info, &run->error), WAL_END);
     wal_session_cursor_close(list);
-    free(infos);
+    common_free(infos);
 }
 
 /* ------------------------------------------------------------- entries --- */
@@ -276,8 +276,9 @@ static uint32_t durable_count(const struct differential *run,
                               const struct reference_entry *entries,
                               uint32_t count)
 {
-    while (count > 0 && entries[count - 1].entry.sequence >
-                            reference_durable_sequence(run->ref)) {
+    while (count > 0 &&
+           (run->is_copy || entries[count - 1].entry.sequence >
+                                reference_durable_sequence(run->ref))) {
         count--;
     }
     return count;
@@ -341,7 +342,7 @@ void differential_check_read(struct differential *run, uint32_t number,
     remaining = wal_entry_cursor_remaining(iter);
     if (run->is_outdated && remaining < count) {
         learn_gone(run, session, options, entries, count);
-        free(entries);
+        common_free(entries);
         (void)differential_compare_status(
             run, WAL_OK,
             reference_read(run->ref, number, options, &entries, &count));
@@ -359,7 +360,7 @@ void differential_check_read(struct differential *run, uint32_t number,
     (void)differential_compare_status(
         run, wal_entry_cursor_next(iter, &entry, &run->error), WAL_END);
     wal_entry_cursor_close(iter);
-    free(entries);
+    common_free(entries);
 }
 
 void differential_check_get(struct differential *run, uint32_t number,
@@ -426,7 +427,7 @@ void differential_check_heads(struct differential *run, uint32_t number)
     (void)differential_compare_status(
         run, wal_head_cursor_next(heads, &head, &run->error), WAL_END);
     wal_head_cursor_close(heads);
-    free(wanted);
+    common_free(wanted);
 }
 
 /* A session's handle, or none for the store; false: there is no handle. */
@@ -483,7 +484,7 @@ void differential_check_docs(struct differential *run, uint32_t number,
     (void)differential_compare_status(
         run, wal_doc_cursor_next(docs, &doc, &run->error), WAL_END);
     wal_doc_cursor_close(docs);
-    free(wanted);
+    common_free(wanted);
 }
 
 void differential_check_doc_get(struct differential *run, uint32_t number,

@@ -17,7 +17,8 @@ enum {
     CALLS = 400 /* that a compaction makes, and a few more */
 };
 
-static struct wal_store_compact_options choose_options(struct differential *run)
+struct wal_store_compact_options
+differential_compaction(struct differential *run)
 {
     struct wal_store_compact_options options = {
         .struct_size = sizeof(options),
@@ -38,15 +39,15 @@ static struct wal_store_compact_options choose_options(struct differential *run)
 
 /* Erasing empties the trash. */
 static enum wal_status compact(struct differential *run,
+                               const struct wal_store_compact_options *options,
                                struct wal_store_compact_result *result)
 {
-    struct wal_store_compact_options options = choose_options(run);
     enum wal_status status;
 
     *result = (struct wal_store_compact_result){.struct_size = sizeof(*result)};
-    status = wal_store_compact(run->store, &options, result, &run->error);
+    status = wal_store_compact(run->store, options, result, &run->error);
     if (status == WAL_OK &&
-        (options.flags & WAL_STORE_COMPACT_EMPTY_TRASH) != 0) {
+        (options->flags & WAL_STORE_COMPACT_EMPTY_TRASH) != 0) {
         differential_enter_reference(run);
         reference_empty_trash(run->ref);
     }
@@ -139,7 +140,7 @@ static void close_other(struct differential *run, struct differential *other)
 
 /* A reader of a session that was deleted gives what compaction left, or says
  * so; whatever it gives, it is closed. */
-static void close_deleted(struct differential *run)
+void differential_close_deleted(struct differential *run)
 {
     struct differential_readers *held = &run->readers;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -171,7 +172,7 @@ static void close_deleted(struct differential *run)
 
 static void step_readers(struct differential *run)
 {
-    close_deleted(run);
+    differential_close_deleted(run);
     differential_step_iter(run);
     differential_step_docs(run);
 }
@@ -192,9 +193,20 @@ static void check_result(struct differential *run,
     run->counts->erased += result->erased_records;
 }
 
-void differential_compact_store(struct differential *run)
+void differential_compact_once(struct differential *run,
+                               const struct wal_store_compact_options *options)
 {
     struct wal_store_compact_result result;
+
+    (void)differential_compare_status(run, compact(run, options, &result),
+                                      WAL_OK);
+    check_result(run, &result);
+    differential_learn_dropped(run);
+}
+
+void differential_compact_store(struct differential *run)
+{
+    struct wal_store_compact_options options;
     struct differential *other = NULL;
 
     if (run->is_memory) {
@@ -203,17 +215,14 @@ void differential_compact_store(struct differential *run)
     if (differential_one_in(run, 2)) {
         other = open_other(run);
     }
-    (void)differential_compare_status(run, compact(run, &result), WAL_OK);
-    check_result(run, &result);
-    differential_learn_dropped(run);
+    options = differential_compaction(run);
+    differential_compact_once(run, &options);
     if (other != NULL) {
         differential_check_all(other);
         step_readers(other);
         if (differential_one_in(run, 2)) {
-            (void)differential_compare_status(other, compact(other, &result),
-                                              WAL_OK);
-            check_result(other, &result);
-            differential_learn_dropped(other);
+            options = differential_compaction(other);
+            differential_compact_once(other, &options);
             differential_check_all(other);
         }
         close_other(run, other);
@@ -299,7 +308,7 @@ static bool fails_to_compact(struct differential *run)
     if (setjmp(run->death) != 0) {
         return true;
     }
-    options = choose_options(run);
+    options = differential_compaction(run);
     if (has_trash(run)) {
         /* It is not known how much of it a failed compaction deletes. */
         options.flags &= ~(uint32_t)(WAL_STORE_COMPACT_ERASE |

@@ -30,6 +30,9 @@ void differential_fail(const struct differential *run, const char *format, ...)
     va_start(list, format);
     (void)vsnprintf(text, sizeof(text), format, list);
     va_end(list);
+    if (run->fails != NULL) {
+        run->fails(run, text);
+    }
     print_error("seed %" PRIu64 ", step %" PRIu64 ", %s: %s\n", run->seed,
                 run->step, run->operation, text);
     print_error("  the engine said last: %s\n", run->error.text);
@@ -71,15 +74,13 @@ bool differential_compare_status(struct differential *run,
 
 static int64_t now_ms(const struct differential *run)
 {
-    const struct wal__io *io;
     struct timespec now;
 
     if (run->is_memory) {
         (void)clock_gettime(CLOCK_REALTIME, &now);
         return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     }
-    io = sim_process_io(run->process);
-    return io->now_ms(io->ctx);
+    return run->io->now_ms(run->io->ctx);
 }
 
 void differential_begin(struct differential *run, const char *operation)
@@ -87,7 +88,7 @@ void differential_begin(struct differential *run, const char *operation)
     run->operation = operation;
     run->error = (struct wal_error){.struct_size = sizeof(run->error)};
     run->expected = run->error;
-    if (run->process != NULL || run->is_memory) {
+    if (run->io != NULL || run->is_memory) {
         run->earliest_ms = now_ms(run);
     }
 }
@@ -100,7 +101,10 @@ void differential_enter_reference(struct differential *run)
 void differential_end(struct differential *run)
 {
     differential_free_texts(run);
-    sim_disk_advance(run->disk, (uint64_t)differential_random(run, 3000000));
+    if (run->disk != NULL) {
+        sim_disk_advance(run->disk,
+                         (uint64_t)differential_random(run, 3000000));
+    }
 }
 
 void differential_open(struct differential *run, uint32_t flags)
@@ -112,8 +116,10 @@ void differential_open(struct differential *run, uint32_t flags)
     struct wal_store_info info = {.struct_size = sizeof(info)};
     enum wal_status status;
 
-    if (run->process == NULL) {
+    if (run->process == NULL && run->disk != NULL) {
         run->process = sim_process_create(run->disk);
+        run->io = sim_process_io(run->process);
+        run->root = ROOT;
         arena_heap_init(&run->arena);
     }
     run->earliest_ms = now_ms(run);
@@ -121,9 +127,8 @@ void differential_open(struct differential *run, uint32_t flags)
         options.flags = WAL_OPEN_MEMORY;
         status = wal_open(NULL, &options, &run->store, &run->error);
     } else {
-        status = wal__store_open(ROOT, &options, &run->arena.heap,
-                                 sim_process_io(run->process), &run->store,
-                                 &run->error);
+        status = wal__store_open(run->root, &options, &run->arena.heap, run->io,
+                                 &run->store, &run->error);
     }
     if (status == WAL_OK) {
         status = wal_store_get_info(run->store, &info, &run->error);
@@ -134,7 +139,8 @@ void differential_open(struct differential *run, uint32_t flags)
     if (info.tail == WAL_TAIL_DAMAGED) {
         differential_fail(run, "a crash is taken for damage");
     }
-    if (!reference_truncate(run->ref, info.last_sequence)) {
+    if (!run->is_unsettled &&
+        !reference_truncate(run->ref, info.last_sequence)) {
         differential_fail(
             run,
             "record %" PRIu64 " is the last one; %" PRIu64 " of %" PRIu64
@@ -175,6 +181,7 @@ void differential_kill(struct differential *run)
     differential_close_readers(run, true);
     sim_process_destroy(run->process);
     run->process = NULL;
+    run->io = NULL;
     arena_heap_deinit(&run->arena);
     run->store = NULL;
     memset(run->handles, 0, sizeof(run->handles));

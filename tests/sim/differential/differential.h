@@ -65,7 +65,12 @@ struct differential {
     uint64_t rng_state;
     const char *operation; /* that is under way */
     struct differential_counts *counts;
-    struct sim_disk *disk;
+    const char *root;         /* of the store */
+    const struct wal__io *io; /* that the engine gets */
+    /* Receives a comparison that fails, and does not return; null: the test
+     * ends. */
+    void (*fails)(const struct differential *run, const char *text);
+    struct sim_disk *disk; /* null: the store is on a real one */
     struct sim_process *process;
     struct arena_heap arena;
     struct wal_store *store;                            /* null: closed */
@@ -74,7 +79,9 @@ struct differential {
     uint32_t schema_version; /* of the opening */
     uint32_t open_flags;
     uint32_t group_align;
-    bool is_memory;  /* the store is in memory: it lives once */
+    bool is_memory;    /* the store is in memory: it lives once */
+    bool is_unsettled; /* a call was under way: the reference lacks it so far */
+    bool is_copy;    /* the store is one: what of it was durable is not known */
     bool keeps_none; /* of the files in index/, when some are removed */
     /* This process does not know the new files of a compaction that failed: it
      * finds them in any call, and deltas are gone from then on. */
@@ -164,6 +171,9 @@ void differential_doc(struct differential *run, uint32_t number, bool is_store,
 struct wal_slice differential_key(struct differential *run);
 void differential_change(struct differential *run, uint32_t number,
                          struct wal_session_change *change);
+/* The number in a text that says `canary`, after *text, which is moved past it;
+ * false: there is none. Each has its own. */
+bool differential_next_canary(struct wal_slice *text, uint32_t *number);
 void differential_session_options(struct differential *run,
                                   struct wal_session_options *options);
 
@@ -245,6 +255,8 @@ void differential_check(struct differential *run);
 
 /* differential_hold.c */
 void differential_step_iter(struct differential *run);
+/* Closes those of deleted sessions, of which a compaction left what it left. */
+void differential_close_deleted(struct differential *run);
 void differential_step_docs(struct differential *run);
 /* Closes what is held; of a process that is dead, forgets it. */
 void differential_close_readers(struct differential *run, bool dead);
@@ -254,6 +266,12 @@ void differential_crash_writing(struct differential *run);
 void differential_lose_unsynced(struct differential *run);
 
 /* compaction.c */
+/* Compacts with these options, or with some of its choice, and learns which
+ * deltas are gone. */
+void differential_compact_once(struct differential *run,
+                               const struct wal_store_compact_options *options);
+struct wal_store_compact_options
+differential_compaction(struct differential *run);
 void differential_compact_store(struct differential *run);
 void differential_fail_compaction(struct differential *run);
 void differential_lose_indexes(struct differential *run);

@@ -12,6 +12,10 @@
 #include "tests/lib/rng.h"
 #include "tests/sim/differential/differential.h"
 
+enum {
+    CANARY_SIZE = 14 /* bytes of the word and its number */
+};
+
 /* A text of the operation under way. */
 struct differential_text {
     struct differential_text *next;
@@ -32,7 +36,7 @@ bool differential_one_in(struct differential *run, uint32_t in)
 
 static char *alloc_text(struct differential *run, size_t size)
 {
-    struct differential_text *text = malloc(sizeof(*text) + size);
+    struct differential_text *text = common_alloc(1, sizeof(*text) + size);
 
     WAL__ASSERT(text != NULL);
     text->next = run->texts;
@@ -45,7 +49,7 @@ void differential_free_texts(struct differential *run)
     while (run->texts != NULL) {
         struct differential_text *next = run->texts->next;
 
-        free(run->texts);
+        common_free(run->texts);
         run->texts = next;
     }
 }
@@ -127,6 +131,38 @@ struct wal_slice differential_json(struct differential *run)
     }
 }
 
+/* The number of a text that occurs once. Neighbours have few digits in common,
+ * so that compression leaves most of them as they are. */
+static uint32_t new_canary(struct differential *run)
+{
+    return (uint32_t)((uint64_t)++run->made * 48271 % 100000000);
+}
+
+bool differential_next_canary(struct wal_slice *text, uint32_t *number)
+{
+    static const char word[] = "canary";
+    const char *from = text->data;
+    const char *end = from + text->size;
+
+    while ((size_t)(end - from) >= CANARY_SIZE &&
+           (from = memmem(from, (size_t)(end - from), word,
+                          sizeof(word) - 1)) != NULL &&
+           (size_t)(end - from) >= CANARY_SIZE) {
+        const char *digit = from + sizeof(word) - 1;
+
+        from += CANARY_SIZE;
+        *number = 0;
+        while (digit < from && *digit >= '0' && *digit <= '9') {
+            *number = *number * 10 + (uint32_t)(*digit++ - '0');
+        }
+        if (digit == from) {
+            *text = (struct wal_slice){from, (uint64_t)(end - from)};
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ------------------------------------------------------------- entries --- */
 
 struct wal_slice differential_entry_id(struct differential *run,
@@ -175,7 +211,7 @@ static struct wal_slice quoted(struct differential *run, struct wal_slice id)
 static struct wal_slice message(struct differential *run)
 {
     uint32_t filler = differential_random(run, 300);
-    uint32_t number = ++run->made;
+    uint32_t number = new_canary(run);
 
     if (differential_one_in(run, 20)) {
         filler = 2000 + differential_random(run, 30000);
@@ -186,20 +222,21 @@ static struct wal_slice message(struct differential *run)
     switch (differential_random(run, 6)) {
     case 0:
         return differential_text(
-            run, "{\"role\":\"user\",\"content\":\"say %u\\n \\u20ac %*u\"}",
+            run,
+            "{\"role\":\"user\",\"content\":\"canary%08u\\n \\u20ac %*u\"}",
             number, (int)filler, number);
     case 1:
         return differential_text(run,
                                  "{\"role\":\"user\",\"content\":[{\"type\":"
                                  "\"image\"},{\"type\":\"text\",\"text\":\"see "
-                                 "%u %0*u\"}]}",
+                                 "canary%08u %0*u\"}]}",
                                  number, (int)filler, number);
     case 2:
         return differential_json(run);
     default:
         return differential_text(
-            run, "{\"role\":\"assistant\",\"content\":\"%0*u\"}", (int)filler,
-            number);
+            run, "{\"role\":\"assistant\",\"content\":\"%0*u canary%08u\"}",
+            (int)filler, number, number);
     }
 }
 
@@ -442,6 +479,12 @@ struct wal_slice differential_key(struct differential *run)
     }
 }
 
+/* A value that occurs once. */
+static struct wal_slice single_value(struct differential *run)
+{
+    return differential_text(run, "[\"canary%08u\"]", new_canary(run));
+}
+
 void differential_doc(struct differential *run, uint32_t number, bool is_store,
                       struct wal_doc *doc)
 {
@@ -451,7 +494,8 @@ void differential_doc(struct differential *run, uint32_t number, bool is_store,
     memset(doc, 0, sizeof(*doc));
     doc->struct_size = sizeof(*doc);
     doc->key = differential_key(run);
-    doc->value = differential_json(run);
+    doc->value = differential_one_in(run, 2) ? differential_json(run)
+                                             : single_value(run);
     if (differential_one_in(run, 3)) {
         doc->flags |= WAL_DOC_EXPECT;
         if (reference_doc_get(run->ref, owner, doc->key, 0, &now) == WAL_OK) {
@@ -487,14 +531,16 @@ void differential_session_options(struct differential *run,
             differential_text(run, "p%u", differential_random(run, 3));
     }
     if (differential_one_in(run, 2)) {
-        options->title = differential_text(run, "title %u", ++run->made);
+        options->title =
+            differential_text(run, "title canary%08u", new_canary(run));
     }
     if (differential_one_in(run, 4)) {
         options->source =
             differential_text(run, "from/%u", differential_random(run, 3));
     }
     if (differential_one_in(run, 2)) {
-        options->metadata = differential_text(run, "{\"n\":%u}", ++run->made);
+        options->metadata =
+            differential_text(run, "{\"n\":\"canary%08u\"}", new_canary(run));
     }
     if (differential_one_in(run, 6)) {
         options->parent_id =
@@ -519,8 +565,8 @@ void differential_change(struct differential *run, uint32_t number,
     if (differential_one_in(run, 2)) {
         change->fields |= WAL_CHANGE_METADATA;
         if (!differential_one_in(run, 4)) {
-            change->metadata =
-                differential_text(run, "{\"changed\":%u}", ++run->made);
+            change->metadata = differential_text(
+                run, "{\"changed\":\"canary%08u\"}", new_canary(run));
         }
     }
     if (differential_one_in(run, 2)) {

@@ -14,8 +14,8 @@ void differential_close_readers(struct differential *run, bool dead)
         wal_entry_cursor_close(run->readers.cursor);
         wal_doc_cursor_close(run->readers.docs);
     }
-    free(run->readers.entries);
-    free(run->readers.expected);
+    common_free(run->readers.entries);
+    common_free(run->readers.expected);
     memset(&run->readers, 0, sizeof(run->readers));
 }
 
@@ -79,7 +79,7 @@ void differential_step_iter(struct differential *run)
             differential_check_entry(run, &entry, &wanted);
         } else {
             wal_entry_cursor_close(run->readers.cursor);
-            free(run->readers.entries);
+            common_free(run->readers.entries);
             run->readers.cursor = NULL;
             run->readers.entries = NULL;
             run->readers.at = 0;
@@ -131,7 +131,7 @@ void differential_step_docs(struct differential *run)
                                    false);
         } else {
             wal_doc_cursor_close(held->docs);
-            free(held->expected);
+            common_free(held->expected);
             held->docs = NULL;
             held->expected = NULL;
             held->doc_at = 0;

@@ -11,9 +11,15 @@ static const struct wal_slice nothing = {NULL, 0};
 bool differential_request_init(struct differential *run,
                                struct differential_request *given)
 {
+    return differential_request_begin(run, differential_session(run), given);
+}
+
+bool differential_request_begin(struct differential *run, uint32_t number,
+                                struct differential_request *given)
+{
     memset(given, 0, sizeof(*given));
-    given->number = differential_session(run);
-    if (given->number == 0) {
+    given->number = number;
+    if (number == 0) {
         return false;
     }
     given->session = differential_handle(run, given->number);

@@ -21,9 +21,15 @@ struct differential_request {
 /* A session, and nothing yet; false: there is no session. */
 bool differential_request_init(struct differential *run,
                                struct differential_request *given);
+/* The same, for this session; 0: there is none. */
+bool differential_request_begin(struct differential *run, uint32_t number,
+                                struct differential_request *given);
 /* Entries that can be appended. */
 void differential_fill_entries(struct differential *run,
                                struct differential_request *given);
+/* Documents, heads and a change. */
+void differential_fill_parts(struct differential *run,
+                             struct differential_request *given);
 /* The tail as it is, as what is expected. */
 void differential_expect_tail(struct differential *run,
                               struct differential_request *given);

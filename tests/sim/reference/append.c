@@ -228,7 +228,7 @@ static enum wal_status find_parent(const struct reference *ref, uint32_t number,
 
 static struct wal_entry *copy_entry(const struct wal_entry *entry)
 {
-    struct wal_entry *copy = calloc(1, sizeof(*copy));
+    struct wal_entry *copy = common_alloc(1, sizeof(*copy));
 
     WAL__ASSERT(copy != NULL);
     copy->struct_size = sizeof(*copy);

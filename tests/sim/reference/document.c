@@ -82,7 +82,7 @@ enum wal_status ref_put_doc(struct reference *ref, uint32_t number,
         return ref_fail(error, WAL_ENOTFOUND, none);
     }
     record = ref_add(ref, REF_DOC, number);
-    record->doc = calloc(1, sizeof(*record->doc));
+    record->doc = common_alloc(1, sizeof(*record->doc));
     WAL__ASSERT(record->doc != NULL);
     record->doc->flags = doc->flags & WAL_DOC_DELETE;
     record->doc->key = ref_copy(doc->key);
@@ -172,7 +172,7 @@ enum wal_status reference_docs(const struct reference *ref, uint32_t number,
     if (number != REFERENCE_STORE && reference_is_deleted(ref, number)) {
         return WAL_ENOTFOUND;
     }
-    list = calloc(ref->count + 1, sizeof(*list));
+    list = common_alloc(ref->count + 1, sizeof(*list));
     WAL__ASSERT(list != NULL);
     *count = 0;
     do {

@@ -98,7 +98,7 @@ enum wal_status ref_move_head(struct reference *ref, uint32_t number,
     record = ref_add(ref, REF_HEAD, number);
     record->stream = head->stream;
     record->target = target;
-    record->head = calloc(1, sizeof(*record->head));
+    record->head = common_alloc(1, sizeof(*record->head));
     WAL__ASSERT(record->head != NULL);
     record->head->name = ref_copy(name_of(head->name));
     record->head->note = ref_copy(head->note);
@@ -195,7 +195,7 @@ enum wal_status reference_heads(const struct reference *ref, uint32_t number,
     if (reference_is_deleted(ref, number)) {
         return WAL_ENOTFOUND;
     }
-    list = calloc(ref->count + 1, sizeof(*list));
+    list = common_alloc(ref->count + 1, sizeof(*list));
     WAL__ASSERT(list != NULL);
     *count = 0;
     for (uint64_t i = 1; i <= ref->count; i++) {

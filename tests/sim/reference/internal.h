@@ -56,6 +56,7 @@ struct reference {
     uint64_t count;
     uint64_t capacity;
     uint64_t durable; /* the records up to this one are durable */
+    bool is_in_doubt; /* what is written may not be there */
     uint32_t schema_version;
     int64_t earliest_ms;
     int64_t latest_ms;

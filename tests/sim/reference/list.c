@@ -68,7 +68,8 @@ void reference_learn_time(struct reference *ref, uint32_t number,
     if (number >= ref->learned_count) {
         uint32_t count = number + 64;
 
-        ref->learned = realloc(ref->learned, count * sizeof(ref->learned[0]));
+        ref->learned =
+            common_resize(ref->learned, count * sizeof(ref->learned[0]));
         WAL__ASSERT(ref->learned != NULL);
         while (ref->learned_count < count) {
             ref->learned[ref->learned_count++] = INT64_MIN;
@@ -330,7 +331,7 @@ enum wal_status reference_list(const struct reference *ref,
                                struct reference_info **infos, uint32_t *count)
 {
     struct reference_info *list =
-        calloc(reference_session_count(ref) + 1, sizeof(*list));
+        common_alloc(reference_session_count(ref) + 1, sizeof(*list));
     enum wal_status status = WAL_OK;
     uint32_t found = 0;
 
@@ -343,7 +344,7 @@ enum wal_status reference_list(const struct reference *ref,
         list_all(ref, options, list, &found);
     }
     if (status != WAL_OK) {
-        free(list);
+        common_free(list);
         return status;
     }
     *infos = list;
@@ -363,6 +364,6 @@ enum wal_status reference_session_latest(const struct reference *ref,
     if (status == WAL_OK && count > 0) {
         *number = infos[0].info.number;
     }
-    free(infos);
+    common_free(infos);
     return status == WAL_OK && count == 0 ? WAL_ENOTFOUND : status;
 }

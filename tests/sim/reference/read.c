@@ -41,7 +41,7 @@ static struct path path_to(const struct reference *ref, uint64_t sequence)
     struct path path = {.count =
                             sequence == 0 ? 0 : ref_depth(ref, sequence) + 1};
 
-    path.items = calloc(ref->count + 1, sizeof(path.items[0]));
+    path.items = common_alloc(ref->count + 1, sizeof(path.items[0]));
     WAL__ASSERT(path.items != NULL);
     for (uint64_t i = path.count; i > 0; i--) {
         path.items[i - 1] = sequence;
@@ -197,7 +197,7 @@ enum wal_status reference_read(const struct reference *ref, uint32_t number,
     if ((options->flags & WAL_ENTRY_CURSOR_SINCE_COMPACTION) != 0) {
         since_compaction(ref, number, &path);
     }
-    list = calloc(path.count + 1, sizeof(*list));
+    list = common_alloc(path.count + 1, sizeof(*list));
     WAL__ASSERT(list != NULL);
     *count = 0;
     for (uint64_t i = 0; i < path.count; i++) {
@@ -211,7 +211,7 @@ enum wal_status reference_read(const struct reference *ref, uint32_t number,
         fill_entry(ref, path.items[i], options->flags, &list[*count]);
         *count += 1;
     }
-    free(path.items);
+    common_free(path.items);
     if (options->last > 0 && options->last < *count) {
         memmove(list, list + (*count - options->last),
                 (size_t)options->last * sizeof(*list));

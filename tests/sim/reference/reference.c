@@ -18,7 +18,7 @@ struct wal_slice ref_copy(struct wal_slice text)
     struct wal_slice copy = {NULL, text.size};
 
     if (text.size > 0) {
-        void *room = malloc(text.size);
+        void *room = common_alloc(1, text.size);
 
         WAL__ASSERT(room != NULL);
         memcpy(room, text.data, text.size);
@@ -29,7 +29,7 @@ struct wal_slice ref_copy(struct wal_slice text)
 
 void reference_free(struct wal_slice text)
 {
-    free((void *)(uintptr_t)text.data);
+    common_free((void *)(uintptr_t)text.data);
 }
 
 struct wal_slice ref_text(const char *text)
@@ -156,7 +156,7 @@ enum wal_status ref_conflict_number(struct wal_error *error,
 
 struct reference *reference_create(void)
 {
-    struct reference *ref = calloc(1, sizeof(*ref));
+    struct reference *ref = common_alloc(1, sizeof(*ref));
 
     WAL__ASSERT(ref != NULL);
     return ref;
@@ -171,7 +171,7 @@ static void free_session(struct ref_session *session)
     reference_free(session->stored_options.parent_id);
     reference_free(session->stored_options.metadata);
     reference_free(session->stored_options.source);
-    free(session);
+    common_free(session);
 }
 
 static void free_entry(struct wal_entry *entry)
@@ -182,7 +182,7 @@ static void free_entry(struct wal_entry *entry)
     reference_free(entry->run_id);
     reference_free(entry->payload);
     reference_free(entry->meta);
-    free(entry);
+    common_free(entry);
 }
 
 static void free_record(struct ref_record *record)
@@ -197,12 +197,12 @@ static void free_record(struct ref_record *record)
     case REF_HEAD:
         reference_free(record->head->name);
         reference_free(record->head->note);
-        free(record->head);
+        common_free(record->head);
         break;
     case REF_DOC:
         reference_free(record->doc->key);
         reference_free(record->doc->value);
-        free(record->doc);
+        common_free(record->doc);
         break;
     case REF_REDACT:
         reference_free(record->reason);
@@ -226,9 +226,9 @@ void reference_destroy(struct reference *ref)
 {
     if (ref != NULL) {
         truncate_records(ref, 0);
-        free(ref->records);
-        free(ref->learned);
-        free(ref);
+        common_free(ref->records);
+        common_free(ref->learned);
+        common_free(ref);
     }
 }
 
@@ -239,8 +239,8 @@ struct ref_record *ref_add(struct reference *ref, enum ref_kind kind,
 
     if (ref->count == ref->capacity) {
         ref->capacity = ref->capacity * 2 + 64;
-        ref->records =
-            realloc(ref->records, ref->capacity * sizeof(ref->records[0]));
+        ref->records = common_resize(ref->records,
+                                     ref->capacity * sizeof(ref->records[0]));
         WAL__ASSERT(ref->records != NULL);
     }
     record = &ref->records[ref->count++];
@@ -262,7 +262,7 @@ enum wal_status ref_end_operation(struct reference *ref, uint64_t before,
     if (ref->count > before) {
         ref->records[ref->count - 1].ends = true;
     }
-    if (durable) {
+    if (durable && !ref->is_in_doubt) {
         ref->durable = ref->count;
     }
     return WAL_OK;
@@ -283,6 +283,11 @@ void reference_set_clock(struct reference *ref, int64_t earliest_ms,
 uint64_t reference_last_sequence(const struct reference *ref)
 {
     return ref->count;
+}
+
+void reference_set_doubt(struct reference *ref, bool is_in_doubt)
+{
+    ref->is_in_doubt = is_in_doubt;
 }
 
 void reference_sync(struct reference *ref)

@@ -18,6 +18,7 @@
 
 #include "agentwal.h"
 #include "agentwal/admin.h"
+#include "tests/lib/common_heap.h"
 
 struct reference;
 
@@ -40,6 +41,9 @@ void reference_set_clock(struct reference *ref, int64_t earliest_ms,
 
 /* The sequence number of the newest record; each record takes one. */
 uint64_t reference_last_sequence(const struct reference *ref);
+/* While it is in doubt whether the next records are there, nothing counts as
+ * durable that is written. */
+void reference_set_doubt(struct reference *ref, bool is_in_doubt);
 /* Everything written is durable now. */
 void reference_sync(struct reference *ref);
 /* The newest record that a loss of power cannot take. */
@@ -176,6 +180,11 @@ bool reference_can_see(const struct reference *ref, uint32_t number,
                        uint64_t sequence);
 /* It dropped it. */
 void reference_drop(struct reference *ref, uint64_t sequence);
+/* The texts of a record: of an entry the payload, of a document the value, of a
+ * session its title and metadata. True: a compaction that erases leaves none of
+ * them in any file, unless another record has the same. */
+bool reference_is_erased(const struct reference *ref, uint64_t sequence,
+                         struct wal_slice texts[2]);
 
 /* Reading ------------------------------------------------------------- */
 

@@ -183,7 +183,7 @@ static void add_session_record(struct reference *ref, uint32_t number,
                                bool is_fork, bool is_trashed)
 {
     struct ref_record *record = ref_add(ref, REF_SESSION, number);
-    struct ref_session *copy = calloc(1, sizeof(*copy));
+    struct ref_session *copy = common_alloc(1, sizeof(*copy));
 
     WAL__ASSERT(copy != NULL);
     copy->stored_options = *says;

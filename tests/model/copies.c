@@ -1,0 +1,179 @@
+/*
+ * copies.c - copies of the store: backups, and second stores by bundles and
+ * merges (model.h).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/model/model.h"
+
+void model_back_up(struct model *model, struct differential *run)
+{
+    struct wal_store_backup_result result = {.struct_size = sizeof(result)};
+    enum wal_status status;
+
+    /* What another process wrote, and did not sync, may be missing else. */
+    (void)differential_compare_status(run, wal_sync(run->store, &run->error),
+                                      WAL_OK);
+    status =
+        wal_store_backup(run->store, model->copy, NULL, &result, &run->error);
+    model_disarm();
+    (void)differential_compare_status(run, status, WAL_OK);
+    differential_check_number(run, "the last sequence of the copy",
+                              result.last_sequence,
+                              reference_last_sequence(run->ref));
+}
+
+/* Compares the branch of a stream of a session in the second store; sequence
+ * numbers are its own, and entries of other branches may be in another order.
+ */
+static void compare_stream(struct differential *run, uint32_t number,
+                           struct wal_session *session, uint32_t stream)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_ENTRY_CURSOR_REDACTED,
+        .mode = WAL_ENTRY_CURSOR_BRANCH,
+        .stream = stream};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *cursor = NULL;
+    struct reference_entry *entries = NULL;
+    uint32_t count = 0;
+
+    (void)differential_compare_status(
+        run, wal_entry_cursor_open(session, &options, &cursor, &run->error),
+        reference_read(run->ref, number, &options, &entries, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        (void)differential_compare_status(
+            run, wal_entry_cursor_next(cursor, &entry, &run->error), WAL_OK);
+        entries[i].entry.sequence = entry.sequence;
+        differential_check_entry(run, &entry, &entries[i]);
+    }
+    (void)differential_compare_status(
+        run, wal_entry_cursor_next(cursor, &entry, &run->error), WAL_END);
+    wal_entry_cursor_close(cursor);
+    common_free(entries);
+}
+
+static void compare_heads(struct differential *run, uint32_t number,
+                          struct wal_session *session)
+{
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_head_cursor *heads = NULL;
+    struct wal_head *wanted = NULL;
+    uint32_t count = 0;
+
+    (void)differential_compare_status(
+        run, wal_head_cursor_open(session, &heads, &run->error),
+        reference_heads(run->ref, number, &wanted, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        (void)differential_compare_status(
+            run, wal_head_cursor_next(heads, &head, &run->error), WAL_OK);
+        differential_check_slice(run, "a head's name", head.name,
+                                 wanted[i].name);
+        differential_check_slice(run, "a head's entry", head.entry_id,
+                                 wanted[i].entry_id);
+        differential_check_slice(run, "a head's note", head.note,
+                                 wanted[i].note);
+    }
+    (void)differential_compare_status(
+        run, wal_head_cursor_next(heads, &head, &run->error), WAL_END);
+    wal_head_cursor_close(heads);
+    common_free(wanted);
+}
+
+static void compare_docs(struct differential *run, struct wal_store *store,
+                         uint32_t number, struct wal_session *session)
+{
+    const struct wal_doc_cursor_options options = {.struct_size =
+                                                       sizeof(options)};
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct reference_doc *wanted = NULL;
+    struct wal_doc_cursor *docs = NULL;
+    uint32_t count = 0;
+
+    (void)differential_compare_status(
+        run, wal_doc_cursor_open(store, session, &options, &docs, &run->error),
+        reference_docs(run->ref, number, &options, &wanted, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        (void)differential_compare_status(
+            run, wal_doc_cursor_next(docs, &doc, &run->error), WAL_OK);
+        differential_check_slice(run, "key", doc.key, wanted[i].doc.key);
+        differential_check_slice(run, "value", doc.value, wanted[i].doc.value);
+    }
+    (void)differential_compare_status(
+        run, wal_doc_cursor_next(docs, &doc, &run->error), WAL_END);
+    wal_doc_cursor_close(docs);
+    common_free(wanted);
+}
+
+static void compare_session(struct differential *run, struct wal_store *store,
+                            uint32_t number)
+{
+    struct wal_session_info got = {.struct_size = sizeof(got)};
+    struct wal_session *session = NULL;
+    struct reference_info wanted;
+
+    (void)!reference_session_status(run->ref, number, &wanted);
+    (void)differential_compare_status(
+        run, wal_session_open(store, wanted.info.id, &session, &run->error),
+        WAL_OK);
+    (void)differential_compare_status(
+        run, wal_session_get_info(session, &got, &run->error), WAL_OK);
+    differential_check_slice(run, "title", got.title, wanted.info.title);
+    differential_check_slice(run, "cwd", got.cwd, wanted.info.cwd);
+    differential_check_slice(run, "metadata", got.metadata,
+                             wanted.info.metadata);
+    differential_check_slice(run, "head", got.head, wanted.info.head);
+    for (uint32_t stream = 0; stream < DIFFERENTIAL_STREAMS; stream++) {
+        compare_stream(run, number, session, stream);
+    }
+    compare_heads(run, number, session);
+    compare_docs(run, store, number, session);
+    wal_session_close(session);
+}
+
+void model_transfer(struct model *model, struct differential *run,
+                    bool by_bundle)
+{
+    const struct wal_open_options open = {.struct_size = sizeof(open),
+                                          .flags = WAL_OPEN_CREATE};
+    const struct wal_transfer_options options = {.struct_size =
+                                                     sizeof(options)};
+    struct wal_transfer_result result = {.struct_size = sizeof(result)};
+    const struct wal_slice bundle = differential_slice(model->bundle);
+    uint32_t count = reference_session_count(run->ref);
+    struct wal_store *other = NULL;
+
+    (void)differential_compare_status(
+        run, wal_open(model->other, &open, &other, &run->error), WAL_OK);
+    if (by_bundle) {
+        (void)differential_compare_status(run,
+                                          wal_bundle_write(run->store, bundle,
+                                                           &options, &result,
+                                                           &run->error),
+                                          WAL_OK);
+        (void)differential_compare_status(
+            run, wal_bundle_read(other, bundle, &options, &result, &run->error),
+            WAL_OK);
+    } else {
+        (void)differential_compare_status(
+            run,
+            wal_store_merge(run->store, other, &options, &result, &run->error),
+            WAL_OK);
+        compare_docs(run, other, REFERENCE_STORE, NULL);
+    }
+    /* Of a session that is refused the forks are, too: they are counted. */
+    model->tally.refused += result.refused;
+    for (uint32_t number = 1; result.refused == 0 && number <= count;
+         number++) {
+        if (!reference_is_deleted(run->ref, number) &&
+            !reference_is_trashed(run->ref, number)) {
+            compare_session(run, other, number);
+        }
+    }
+    (void)differential_compare_status(run, wal_close(other, &run->error),
+                                      WAL_OK);
+}

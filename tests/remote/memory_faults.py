@@ -54,14 +54,14 @@ class Run:
                 return done.stdout
         raise AssertionError("%s: %d %s" % (words, done.returncode, done.stderr))
 
-    def write(self, store):
+    def write(self, store, may_kill=True):
         """A writer appends for a second, and is killed or ends."""
         self.first += 1000000
         writer = subprocess.Popen(
             [WRITER, store, self.url, str(self.first), "1",
              store.partition(".")[2]],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        if self.chance.random() < 0.5:
+        if may_kill and self.chance.random() < 0.5:
             time.sleep(self.chance.uniform(0.1, 1))
             writer.send_signal(signal.SIGKILL)
         output, text = writer.communicate(timeout=300)
@@ -85,7 +85,8 @@ class Run:
 
     def go(self):
         store = "machine.0"
-        self.write(store)
+        # What has no part yet cannot be taken over.
+        self.write(store, may_kill=False)
         self.server.fault = self.faults
         follower = None
         for _ in range(self.chance.randint(2, 4)):

@@ -142,7 +142,7 @@ static enum wal_status commit(struct wal_session *session,
                               struct wal_append_result *result,
                               struct wal__op **op, struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     bool is_cluster = false;
     struct wal__batch_request request;
     enum wal_status status = check_result(result, error);
@@ -167,7 +167,7 @@ static enum wal_status commit(struct wal_session *session,
     for (uint32_t attempt = 0; status == WAL_OK; attempt++) {
         status = try_commit(session, &request, op, error);
         if (!should_retry(status, *op, attempt) &&
-            !wal__core_invalidate_derived(session->core, status, &retried)) {
+            !wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }
         wal__op_release(*op);
@@ -516,7 +516,7 @@ static enum wal_status compact_into(struct wal_session *session,
                                     struct wal_append_result *result,
                                     struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal_append_result own = WAL_INIT(wal_append_result);
     enum wal_status status = WAL_OK;
 
@@ -529,7 +529,7 @@ static enum wal_status compact_into(struct wal_session *session,
                 ? wal__noop_session_compact(session, options, fork, &own, error)
                 : wal__session_compact_into(session, options, fork, &own,
                                             error);
-        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
+        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -546,7 +546,7 @@ enum wal_status wal_session_compact(struct wal_session *session,
                                     struct wal_append_result *result,
                                     struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal_compact_options own;
     struct wal_session_options into;
     enum wal_status status =
@@ -575,7 +575,7 @@ enum wal_status wal_session_compact(struct wal_session *session,
     }
     while (status == WAL_OK) {
         status = compact_in_place(session, &own, result, error);
-        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
+        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }
         status = WAL_OK;

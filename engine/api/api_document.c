@@ -13,7 +13,7 @@ wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
                     const struct wal_doc_cursor_options *options,
                     struct wal_doc_cursor **docs, struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     uint32_t number = session == NULL ? WAL__STORE_NUMBER : session->number;
     struct wal_doc_cursor_options own;
@@ -36,7 +36,7 @@ wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
     }
     while (status == WAL_OK) {
         status = wal__doc_cursor_open(core, number, &own, docs, error);
-        if (!wal__core_invalidate_derived(core, status, &retried)) {
+        if (!wal__core_invalidate_derived(core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -82,7 +82,7 @@ enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
                                    struct wal_slice key, uint64_t version,
                                    struct wal_doc *doc, struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal__span span;
     struct wal_doc own;
     struct wal_doc *out = &own;
@@ -103,7 +103,7 @@ enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
     }
     while (status == WAL_OK) {
         status = wal__doc_cursor_get(docs, span, version, out, error);
-        if (!wal__core_invalidate_derived(docs->core, status, &retried)) {
+        if (!wal__core_invalidate_derived(docs->core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -140,7 +140,7 @@ enum wal_status wal_doc_get(struct wal_store *store,
                             uint64_t version, struct wal_doc *doc,
                             struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal__core *core = NULL;
     struct wal__span span;
     struct wal_doc own;
@@ -165,7 +165,7 @@ enum wal_status wal_doc_get(struct wal_store *store,
             core, session != NULL ? &session->lookup : &store->lookup,
             session != NULL ? session->number : WAL__STORE_NUMBER, span,
             version, out, error);
-        if (!wal__core_invalidate_derived(core, status, &retried)) {
+        if (!wal__core_invalidate_derived(core, status, &looked)) {
             break;
         }
         status = WAL_OK;

@@ -15,7 +15,7 @@ wal_entry_cursor_open(struct wal_session *session,
                       const struct wal_entry_cursor_options *options,
                       struct wal_entry_cursor **cursor, struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal_entry_cursor_options own;
     enum wal_status status = wal__check_session(session, error);
 
@@ -28,7 +28,7 @@ wal_entry_cursor_open(struct wal_session *session,
     }
     while (status == WAL_OK) {
         status = wal__entry_cursor_open(session, &own, cursor, error);
-        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
+        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -113,7 +113,7 @@ enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *cursor,
 enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
                               struct wal_entry *entry, struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal__span span;
     struct wal_entry own;
     struct wal_entry *out = &own;
@@ -133,7 +133,7 @@ enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
     }
     while (status == WAL_OK) {
         status = wal__lookup_entry(session, span, out, error);
-        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
+        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }
         status = WAL_OK;

@@ -12,7 +12,7 @@ enum wal_status wal_head_get(struct wal_session *session, uint32_t stream,
                              struct wal_slice name, char entry_id[256],
                              struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal__span span;
     enum wal_status status = wal__check_session(session, error);
 
@@ -30,7 +30,7 @@ enum wal_status wal_head_get(struct wal_session *session, uint32_t stream,
     }
     while (status == WAL_OK) {
         status = wal__head_get(session, stream, span, entry_id, error);
-        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
+        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -42,7 +42,7 @@ enum wal_status wal_head_cursor_open(struct wal_session *session,
                                      struct wal_head_cursor **heads,
                                      struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     enum wal_status status = wal__check_session(session, error);
 
     if (status == WAL_OK && heads == NULL) {
@@ -50,7 +50,7 @@ enum wal_status wal_head_cursor_open(struct wal_session *session,
     }
     while (status == WAL_OK) {
         status = wal__head_cursor_open(session, heads, error);
-        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
+        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }
         status = WAL_OK;

@@ -23,7 +23,7 @@ static enum wal_status create(struct wal_store *store,
                               bool is_only, struct wal_session **session,
                               struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     struct wal_session_options own;
     enum wal_status status = wal__check_writable(core, error);
@@ -40,7 +40,7 @@ static enum wal_status create(struct wal_store *store,
     }
     while (status == WAL_OK) {
         status = wal__session_create(core, &own, is_only, session, error);
-        if (!wal__core_invalidate_derived(core, status, &retried)) {
+        if (!wal__core_invalidate_derived(core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -85,7 +85,7 @@ enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
                                  struct wal_session **session,
                                  struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     struct wal__span span;
     enum wal_status status = wal__check_core(core, error);
@@ -101,7 +101,7 @@ enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
     }
     while (status == WAL_OK) {
         status = open_session(core, span, session, error);
-        if (!wal__core_invalidate_derived(core, status, &retried)) {
+        if (!wal__core_invalidate_derived(core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -118,7 +118,7 @@ enum wal_status wal_session_get_info(struct wal_session *session,
                                      struct wal_session_info *info,
                                      struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     const struct wal__struct *type = WAL__STRUCT(wal_session_info);
     struct wal_session_info own = WAL_INIT(wal_session_info);
     enum wal_status status = wal__check_session(session, error);
@@ -133,7 +133,7 @@ enum wal_status wal_session_get_info(struct wal_session *session,
     }
     while (status == WAL_OK) {
         status = wal__session_get_info(session, &own, error);
-        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
+        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -150,7 +150,7 @@ enum wal_status wal_session_fork(struct wal_session *session,
                                  struct wal_session **fork,
                                  struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal_session_options own;
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
@@ -167,7 +167,7 @@ enum wal_status wal_session_fork(struct wal_session *session,
     }
     while (status == WAL_OK) {
         status = wal__session_fork(session, at, &own, fork, error);
-        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
+        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -246,7 +246,7 @@ wal_session_remove(struct wal_session *session,
                    const struct wal_session_remove_options *options,
                    struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal_session_remove_options own;
     const uint64_t *expected;
     enum wal_status status =
@@ -272,7 +272,7 @@ wal_session_remove(struct wal_session *session,
                      ? wal__session_set_trashed(session->core, session->number,
                                                 true, expected, error)
                      : wal__session_delete(session, expected, error);
-        if (!wal__core_invalidate_derived(session->core, status, &retried)) {
+        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -300,7 +300,7 @@ enum wal_status wal_session_undelete(struct wal_store *store,
                                      struct wal_slice id,
                                      struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     struct wal__span span;
     enum wal_status status = wal__check_writable(core, error);
@@ -313,7 +313,7 @@ enum wal_status wal_session_undelete(struct wal_store *store,
     }
     while (status == WAL_OK) {
         status = wal__session_undelete(core, span, error);
-        if (!wal__core_invalidate_derived(core, status, &retried)) {
+        if (!wal__core_invalidate_derived(core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -355,7 +355,7 @@ enum wal_status wal_session_open_latest(struct wal_store *store,
                                         struct wal_session **session,
                                         struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     enum wal_status status = wal__check_core(core, error);
 
@@ -367,7 +367,7 @@ enum wal_status wal_session_open_latest(struct wal_store *store,
     }
     while (status == WAL_OK) {
         status = open_latest(core, cwd, session, error);
-        if (!wal__core_invalidate_derived(core, status, &retried)) {
+        if (!wal__core_invalidate_derived(core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -432,7 +432,7 @@ enum wal_status wal_session_cursor_open(
     struct wal_store *store, const struct wal_session_cursor_options *options,
     struct wal_session_cursor **list, struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     struct wal_session_cursor_options own;
     enum wal_status status = wal__check_core(core, error);
@@ -446,7 +446,7 @@ enum wal_status wal_session_cursor_open(
     }
     while (status == WAL_OK) {
         status = wal__session_cursor_open(core, &own, list, error);
-        if (!wal__core_invalidate_derived(core, status, &retried)) {
+        if (!wal__core_invalidate_derived(core, status, &looked)) {
             break;
         }
         status = WAL_OK;
@@ -458,7 +458,7 @@ enum wal_status wal_session_cursor_next(struct wal_session_cursor *list,
                                         struct wal_session_info *info,
                                         struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     const struct wal__struct *type = WAL__STRUCT(wal_session_info);
     struct wal_session_info own;
     struct wal_session_info *out = NULL;
@@ -476,7 +476,7 @@ enum wal_status wal_session_cursor_next(struct wal_session_cursor *list,
     }
     while (status == WAL_OK) {
         status = wal__session_cursor_next(list, out, error);
-        if (!wal__core_invalidate_derived(list->core, status, &retried)) {
+        if (!wal__core_invalidate_derived(list->core, status, &looked)) {
             break;
         }
         status = WAL_OK;

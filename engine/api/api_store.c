@@ -188,7 +188,7 @@ enum wal_status wal_store_wait(struct wal_store *store, uint64_t *sequence,
                                uint32_t durability, int64_t timeout_ms,
                                struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     enum wal_status status = wal__check_core(core, error);
 
@@ -207,7 +207,7 @@ enum wal_status wal_store_wait(struct wal_store *store, uint64_t *sequence,
     while (status == WAL_OK) {
         status = wal__core_wait(core, sequence, durability == WAL_DURABLE,
                                 timeout_ms, error);
-        if (!wal__core_invalidate_derived(core, status, &retried)) {
+        if (!wal__core_invalidate_derived(core, status, &looked)) {
             break;
         }
         status = WAL_OK;

@@ -13,6 +13,10 @@
 #include "engine/log/segment_reader.h"
 #include "format/bytes/assert.h"
 
+enum {
+    BUSY_POLL_NS = 10 * 1000 * 1000
+};
+
 struct backup_source *
 wal__backup_find_source(const struct backup_stream *stream, uint64_t id)
 {
@@ -52,9 +56,10 @@ enum wal_status wal__backup_open_source(const struct backup *backup,
         status = WAL_ENOTFOUND;
     }
     return status == WAL_ENOTFOUND
-               ? wal__fail(error, WAL_EBUSY,
-                           "the store was compacted since it was opened: open "
-                           "it again")
+               ? wal__fail(error, WAL_ECORRUPT,
+                           "segment %016" PRIx64
+                           ", which is to be copied, is missing",
+                           source->id)
                : status;
 }
 
@@ -118,8 +123,7 @@ static enum wal_status list(struct backup *backup, struct backup_stream *stream,
         }
         if (!is_newest && i + 1 == count) {
             return wal__fail(error, WAL_EBUSY,
-                             "the store was compacted since it was opened: "
-                             "open it again");
+                             "the log goes on meanwhile: try again");
         }
         status =
             describe(backup, stream, segment,
@@ -177,8 +181,9 @@ static enum wal_status find_sequence(const struct backup *backup,
     return status;
 }
 
-enum wal_status wal__backup_freeze(struct backup *backup,
-                                   struct wal_error *error)
+/* WAL_EBUSY: another process is opening the store, or the end is not among the
+ * segments any more. */
+static enum wal_status freeze(struct backup *backup, struct wal_error *error)
 {
     struct wal__core *core = backup->core;
     struct backup_stream *log = &backup->streams[WAL__LOG_ID_LOG];
@@ -190,6 +195,8 @@ enum wal_status wal__backup_freeze(struct backup *backup,
     if (status != WAL_OK) {
         return status;
     }
+    log->sources.size = 0;
+    pack->sources.size = 0;
     log->log = &core->log;
     log->last_sequence = core->log.last_sequence;
     end = wal__frozen_end(core, &core->log);
@@ -212,4 +219,25 @@ enum wal_status wal__backup_freeze(struct backup *backup,
         wal__blob_store_unlock(&core->blobs);
     }
     return status;
+}
+
+enum wal_status wal__backup_freeze(struct backup *backup,
+                                   struct wal_error *error)
+{
+    const struct wal__env *env = &backup->core->env;
+    const uint64_t begin = env->io->monotonic_ns(env->io->ctx);
+    const uint64_t limit = (uint64_t)env->lock_timeout_ms * 1000000;
+    const uint32_t never = 0;
+    enum wal_status status;
+
+    /* Compaction is kept out now: what it replaced is found, and no more. */
+    wal__core_adopt_files(backup->core);
+    for (;;) {
+        status = freeze(backup, error);
+        if (status != WAL_EBUSY ||
+            env->io->monotonic_ns(env->io->ctx) - begin >= limit) {
+            return status;
+        }
+        env->io->futex_wait(env->io->ctx, &never, 0, BUSY_POLL_NS);
+    }
 }

@@ -13,7 +13,6 @@
 #include "format/bytes/assert.h"
 
 enum {
-    FETCH_ATTEMPTS = 3,
     DELTA_CHAIN_MAX = WAL__CHUNK_DEPTH_MAX + 1
 };
 
@@ -34,50 +33,38 @@ enum wal_status wal__blob_report_corrupt(const struct wal__blob_store *blobs,
                         why);
 }
 
-/* Whether a compaction has replaced a segment that this process has open: the
- * next look-up loads the new one. */
-static bool check_replaced(struct wal__blob_store *blobs)
-{
-    bool is_replaced;
-
-    pthread_rwlock_wrlock(&blobs->index_lock);
-    is_replaced = wal__log_has_replaced(&blobs->log);
-    blobs->log.needs_reload = blobs->log.needs_reload || is_replaced;
-    pthread_rwlock_unlock(&blobs->index_lock);
-    return is_replaced;
-}
-
 enum wal_status wal__blob_fetch(struct wal__blob_store *blobs,
                                 const struct wal__digest *digest,
                                 struct wal__record_buf *scratch,
                                 struct wal__blob_frame *found,
                                 struct wal_error *error)
 {
+    const char *damage;
+    uint64_t looked = 0;
     enum wal_status status;
 
     /* A compaction may replace the segment after the look-up: the position then
      * is that of another record, or of none. */
-    for (int attempt = 1;; attempt++) {
+    do {
+        damage = NULL;
         status = wal__blob_find(blobs, digest, &found->position, error);
         if (status != WAL_OK) {
             return status;
         }
         status = wal__log_read(&blobs->log, found->position, scratch,
                                &found->frame, &found->payload, error);
-        if (status == WAL_OK || attempt == FETCH_ATTEMPTS ||
-            (!check_replaced(blobs) && status != WAL_ECORRUPT)) {
-            break;
+        if (status == WAL_ECORRUPT) {
+            damage = "its record is damaged";
+        } else if (status == WAL_OK &&
+                   (found->payload.size < WAL__DIGEST_SIZE ||
+                    memcmp(found->payload.data, digest->bytes,
+                           WAL__DIGEST_SIZE) != 0)) {
+            damage = "the record has another digest";
         }
-    }
-    if (status == WAL_ECORRUPT) {
-        return wal__blob_report_corrupt(blobs, digest, found->position,
-                                        "its record is damaged", error);
-    }
-    if (status == WAL_OK &&
-        (found->payload.size < WAL__DIGEST_SIZE ||
-         memcmp(found->payload.data, digest->bytes, WAL__DIGEST_SIZE) != 0)) {
-        return wal__blob_report_corrupt(blobs, digest, found->position,
-                                        "the record has another digest", error);
+    } while (damage != NULL && wal__blob_store_look_again(blobs, &looked));
+    if (damage != NULL) {
+        return wal__blob_report_corrupt(blobs, digest, found->position, damage,
+                                        error);
     }
     WAL__ASSERT(status != WAL_OK || found->position != 0);
     return status;
@@ -215,10 +202,10 @@ enum wal_status wal__blob_verify(struct wal__blob_store *blobs,
     return status;
 }
 
-enum wal_status wal__chunk_load(struct wal__blob_store *blobs,
-                                const struct wal__digest *digest,
-                                struct wal__buf *out, uint8_t *depth,
-                                struct wal_error *error)
+static enum wal_status load_chunk(struct wal__blob_store *blobs,
+                                  const struct wal__digest *digest,
+                                  struct wal__buf *out, uint8_t *depth,
+                                  struct wal_error *error)
 {
     struct wal__digest actual;
     struct wal__span content;
@@ -248,6 +235,22 @@ enum wal_status wal__chunk_load(struct wal__blob_store *blobs,
     }
 done:
     delta_chain_deinit(&delta_chain);
+    return status;
+}
+
+enum wal_status wal__chunk_load(struct wal__blob_store *blobs,
+                                const struct wal__digest *digest,
+                                struct wal__buf *out, uint8_t *depth,
+                                struct wal_error *error)
+{
+    uint64_t looked = 0;
+    enum wal_status status;
+
+    /* A compaction may give a chunk another base between two look-ups. */
+    do {
+        status = load_chunk(blobs, digest, out, depth, error);
+    } while (status == WAL_ECORRUPT &&
+             wal__blob_store_look_again(blobs, &looked));
     return status;
 }
 

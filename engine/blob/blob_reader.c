@@ -82,6 +82,21 @@ static uint64_t chunk_size(const struct wal__blob_reader *reader,
     return left < WAL__CHUNK_MAX ? left : WAL__CHUNK_MAX;
 }
 
+/* A chunk is missing: that is damage, unless the whole content was removed
+ * since the reader was made. */
+static enum wal_status fail_missing(const struct wal__blob_reader *reader,
+                                    struct wal_error *error)
+{
+    uint64_t ignored;
+    enum wal_status status =
+        wal__blob_find(reader->blobs, &reader->digest, &ignored, error);
+
+    return status == WAL_OK
+               ? wal__blob_report_corrupt(reader->blobs, &reader->digest, 0,
+                                          "a chunk of it is missing", error)
+               : status;
+}
+
 static enum wal_status load_chunk(struct wal__blob_reader *reader,
                                   uint64_t number, struct wal_error *error)
 {
@@ -98,8 +113,7 @@ static enum wal_status load_chunk(struct wal__blob_reader *reader,
     status =
         wal__chunk_load(reader->blobs, &digest, &reader->content, NULL, error);
     if (status == WAL_ENOTFOUND) {
-        return wal__blob_report_corrupt(reader->blobs, &reader->digest, 0,
-                                        "a chunk of it is missing", error);
+        return fail_missing(reader, error);
     }
     if (status != WAL_OK) {
         return status;

@@ -180,6 +180,7 @@ static enum wal_status load(struct wal__blob_store *blobs, uint64_t known_end,
     struct wal__tail_state state = {.known_end = known_end};
     enum wal_status status;
 
+    blobs->generation++;
     wal__pack_indexes_discard(blobs);
     wal__pack_memtable_reset(&blobs->tail);
     WAL__ASSERT(blobs->apply_target == &blobs->tail && !blobs->indexes_loaded);
@@ -210,7 +211,7 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
          * replaced segments. */
     } while (status == WAL_OK
                  ? log->needs_reload
-                 : wal__log_has_replaced(log) && loads < WAL__LOADS_MAX);
+                 : wal__log_find_replaced(log) && loads < WAL__LOADS_MAX);
     if (status != WAL_OK) {
         log->needs_reload = true;
     }
@@ -456,17 +457,21 @@ uint64_t wal__blob_sync_end(uint64_t position)
 static enum wal_status catch_up(struct wal__blob_store *blobs,
                                 struct wal_error *error)
 {
-    struct wal__log *log = &blobs->log;
-    enum wal_status status = WAL_OK;
+    return wal__leader_apply_published(&blobs->log, &blobs->leader_client,
+                                       error);
+}
 
-    if (wal__log_is_outdated(log)) {
-        log->needs_reload = true; /* segments were replaced */
+bool wal__blob_store_look_again(struct wal__blob_store *blobs, uint64_t *looked)
+{
+    const uint64_t before = *looked;
+
+    pthread_rwlock_wrlock(&blobs->index_lock);
+    if (wal__log_find_replaced(&blobs->log)) {
+        blobs->log.needs_reload = true;
     }
-    if (!log->needs_reload) {
-        status = wal__log_catch_up(log, error);
-    }
-    return status == WAL_OK && log->needs_reload ? reload(blobs, error)
-                                                 : status;
+    *looked = catch_up(blobs, NULL) == WAL_OK ? blobs->generation : UINT64_MAX;
+    pthread_rwlock_unlock(&blobs->index_lock);
+    return *looked != before;
 }
 
 enum wal_status wal__blob_store_read_lock(struct wal__blob_store *blobs,
@@ -529,7 +534,7 @@ static enum wal_status catch_up_and_find(struct wal__blob_store *blobs,
             status = wal__pack_indexes_load(blobs, error);
         }
         if (status == WAL_OK || attempt == WAL__LOADS_MAX ||
-            !wal__log_has_replaced(&blobs->log)) {
+            !wal__log_find_replaced(&blobs->log)) {
             break;
         }
         blobs->log.needs_reload = true; /* a compaction was faster */

@@ -32,6 +32,7 @@ struct wal__blob_store {
     struct wal__pack_segment_index *indexes; /* ascending by id */
     uint32_t index_count;
     uint32_t index_capacity;
+    uint64_t generation; /* raised by each load of the indexes */
     bool indexes_loaded; /* every segment before the tail has an index */
     bool is_open;
 };
@@ -57,6 +58,9 @@ enum wal_status
 wal__blob_store_write_index(struct wal__blob_store *blobs,
                             struct wal_error *error) WAL_MUST_USE;
 void wal__blob_store_deinit(struct wal__blob_store *blobs);
+/* wal__core_look_again for content: after damage was found without the lock. */
+bool wal__blob_store_look_again(struct wal__blob_store *blobs,
+                                uint64_t *looked);
 /* Ends the tail segment, unless it holds no record. */
 enum wal_status wal__blob_store_rotate(struct wal__blob_store *blobs,
                                        struct wal_error *error) WAL_MUST_USE;

@@ -14,14 +14,14 @@ enum wal_status wal__checkpoint_current_entry(struct wal_session *session,
                                               char out[WAL_ID_SIZE],
                                               struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     const struct wal__span main_head = {NULL, 0};
     struct wal_error own = {.struct_size = sizeof(own)};
     enum wal_status status;
 
     do {
         status = wal__head_get(session, STREAM, main_head, out, &own);
-    } while (wal__core_invalidate_derived(session->core, status, &retried));
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
     if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT) {
         out[0] = '\0';
         return WAL_OK;
@@ -55,13 +55,13 @@ enum wal_status wal__checkpoint_check_entry(struct wal_session *session,
                                             struct wal__span id,
                                             struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     uint32_t stream = STREAM;
     enum wal_status status;
 
     do {
         status = find_entry(session, id, &stream, error);
-    } while (wal__core_invalidate_derived(session->core, status, &retried));
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
     if (status == WAL_ENOTFOUND || (status == WAL_OK && stream != STREAM)) {
         return wal__fail(error, WAL_ENOTFOUND,
                          "the conversation of the session has no entry "

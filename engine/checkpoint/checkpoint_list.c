@@ -99,7 +99,7 @@ static enum wal_status open_docs(struct wal_session *session,
                                  struct wal_doc_cursor **docs,
                                  struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     const struct wal_doc_cursor_options options = {
         .struct_size = sizeof(options),
         .flags = WAL_DOC_CURSOR_HISTORY,
@@ -109,7 +109,7 @@ static enum wal_status open_docs(struct wal_session *session,
     do {
         status = wal__doc_cursor_open(session->core, session->number, &options,
                                       docs, error);
-    } while (wal__core_invalidate_derived(session->core, status, &retried));
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
     return status;
 }
 

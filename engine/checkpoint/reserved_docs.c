@@ -45,7 +45,7 @@ enum wal_status wal__reserved_doc_get(struct wal_session *session,
                                       struct wal__buf *value, uint64_t *version,
                                       struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     struct wal_doc_cursor docs = {.core = session->core,
                                   .number = session->number};
     enum wal_status status;
@@ -54,7 +54,7 @@ enum wal_status wal__reserved_doc_get(struct wal_session *session,
     wal__record_buf_init(&docs.scratch, session->core->env.heap);
     do {
         status = try_get(&docs, key, value, version, error);
-    } while (wal__core_invalidate_derived(session->core, status, &retried));
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
     wal__record_buf_deinit(&docs.scratch);
     return status;
 }
@@ -63,7 +63,7 @@ static enum wal_status commit(struct wal_session *session,
                               const struct wal_doc *doc, uint64_t *version,
                               struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     const struct wal_batch batch = {
         .struct_size = sizeof(batch), .documents = doc, .document_count = 1};
     enum wal_status status;
@@ -80,7 +80,7 @@ static enum wal_status commit(struct wal_session *session,
             }
             wal__op_release(op);
         }
-    } while (wal__core_invalidate_derived(session->core, status, &retried));
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
     return status;
 }
 

@@ -131,10 +131,12 @@ static enum wal_status add_op(struct wal__committer *committer,
     return status;
 }
 
-/* Resolves the operations [first, end) and writes those that are not refused as
- * one group. WAL_EPOISONED: the write failed, and they have no result yet. */
+/* Resolves the operations [first, *end) and writes those that are not refused
+ * as one group. Stops before one for which damage was found: *end is that one,
+ * with WAL_ECORRUPT. WAL_EPOISONED: the write failed, and they have no result
+ * yet. */
 static enum wal_status write_group(struct wal__committer *committer,
-                                   struct wal__op *first, struct wal__op *end,
+                                   struct wal__op *first, struct wal__op **end,
                                    struct wal_error *error)
 {
     struct wal__log *log = committer->log;
@@ -149,7 +151,7 @@ static enum wal_status write_group(struct wal__committer *committer,
     group.iov.size = 0;
     sessions->size = 0;
     log->pending_group = &group;
-    for (struct wal__op *op = first; op != end; op = op->next) {
+    for (struct wal__op *op = first; op != *end; op = op->next) {
         if (op->status != WAL_OK) {
             continue;
         }
@@ -157,6 +159,10 @@ static enum wal_status write_group(struct wal__committer *committer,
         op->written = false;
         wal__op_clear(op);
         op->status = op->resolve(committer->client.ctx, op);
+        if (op->status == WAL_ECORRUPT) {
+            *end = op;
+            break;
+        }
         if (op->status == WAL_OK) {
             status = add_op(committer, &group, sessions, op);
         }
@@ -175,9 +181,9 @@ static enum wal_status write_group(struct wal__committer *committer,
         committer->needs_mark = true;
     }
     if (status != WAL_OK && status != WAL_EPOISONED) {
-        set_missing_results(first, end, status, error);
+        set_missing_results(first, *end, status, error);
     }
-    for (struct wal__op *op = first; op != end; op = op->next) {
+    for (struct wal__op *op = first; op != *end; op = op->next) {
         op->position = atomic_load(&log->end);
     }
     log->pending_group = NULL;
@@ -217,7 +223,26 @@ struct building {
     struct wal__op *first;          /* of those without a result */
     const struct wal__op *in_doubt; /* end of those whose write failed, or
                                      * `first` */
+    uint64_t looked;                /* for `first` (wal__core_look_again) */
 };
+
+/* Decides about the operation for which damage was found: it is resolved again
+ * when what it read may be of files that compaction has replaced. */
+static enum wal_status look_again(struct wal__committer *committer,
+                                  struct building *building,
+                                  struct wal_error *error)
+{
+    bool again = false;
+    enum wal_status status = committer->look_again(
+        committer->client.ctx, &building->looked, &again, error);
+
+    if (status != WAL_OK || again) {
+        building->first->status = WAL_OK;
+    } else {
+        building->looked = 0;
+    }
+    return status;
+}
 
 /* Writes one group. WAL_EPOISONED: what building->first begins with has no
  * result, and the log must be healed. */
@@ -227,6 +252,7 @@ static enum wal_status build_one(struct wal__committer *committer,
 {
     struct wal__log_reservation reservation;
     struct wal__op *end = select_group(building->first, &reservation);
+    const struct wal__op *selected = end;
     enum wal_status status = wal__log_check_poison(committer->log, error);
 
     building->in_doubt = building->first;
@@ -234,13 +260,18 @@ static enum wal_status build_one(struct wal__committer *committer,
         status = wal__leader_reserve(committer->log, &reservation, error);
     }
     if (status == WAL_OK) {
-        status = write_group(committer, building->first, end, error);
+        status = write_group(committer, building->first, &end, error);
         building->in_doubt = status == WAL_OK ? building->first : end;
     }
-    if (status == WAL_OK) {
-        building->first = end;
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    if (building->first != end) {
+        building->looked = 0;
+    }
+    building->first = end;
+    building->in_doubt = end;
+    return end != selected ? look_again(committer, building, error) : WAL_OK;
 }
 
 /*
@@ -276,7 +307,7 @@ static bool begin_again(struct wal__committer *committer,
  * locks are not held any more. */
 static bool build_all(struct wal__committer *committer, struct wal__op *first)
 {
-    struct building building = {first, first};
+    struct building building = {first, first, 0};
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status = WAL_OK;
     int attempts = 0;

@@ -14,10 +14,10 @@
 #include "engine/log/index_file.h"
 #include "format/bytes/assert.h"
 
-/* Applies what was published; rebuilds the indexes where catching up cannot. */
-static enum wal_status apply_published(struct wal__log *log,
-                                       const struct wal__leader_client *client,
-                                       struct wal_error *error)
+enum wal_status
+wal__leader_apply_published(struct wal__log *log,
+                            const struct wal__leader_client *client,
+                            struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -27,10 +27,13 @@ static enum wal_status apply_published(struct wal__log *log,
     if (!log->needs_reload) {
         status = wal__log_catch_up(log, error);
     }
-    if (status == WAL_OK && log->needs_reload) {
-        status = client->reload(client->ctx, error);
+    if (status == WAL_ECORRUPT || status == WAL_ENOTFOUND ||
+        (status != WAL_OK && wal__log_find_replaced(log))) {
+        /* Perhaps of files that compaction has replaced: what the present ones
+         * say is true. */
+        log->needs_reload = true;
     }
-    return status;
+    return log->needs_reload ? client->reload(client->ctx, error) : status;
 }
 
 /* Brings this process to the published end, under both locks. */
@@ -49,14 +52,14 @@ static enum wal_status catch_up(struct wal__log *log,
     if (status != WAL_OK) {
         return status;
     }
-    status = apply_published(log, client, error);
+    status = wal__leader_apply_published(log, client, error);
     if (status != WAL_OK) {
         return status;
     }
     if (wal__log_check_poison(log, NULL) != WAL_OK) {
         status = wal__log_heal(log, error);
         if (status == WAL_OK) {
-            status = apply_published(log, client, error);
+            status = wal__leader_apply_published(log, client, error);
         }
         if (status != WAL_OK) {
             return status;

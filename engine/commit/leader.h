@@ -22,6 +22,13 @@ struct wal__leader_client {
     enum wal_status (*reload)(void *ctx, struct wal_error *error);
 };
 
+/* Applies what other processes published; rebuilds the indexes where catching
+ * up cannot. Also of a reader: with the state lock for writing. */
+enum wal_status
+wal__leader_apply_published(struct wal__log *log,
+                            const struct wal__leader_client *client,
+                            struct wal_error *error) WAL_MUST_USE;
+
 /* What a leader is to do under both locks. */
 typedef enum wal_status wal__leader_fn(void *ctx, struct wal_error *error);
 

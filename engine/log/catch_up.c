@@ -282,10 +282,6 @@ enum wal_status wal__log_catch_up(struct wal__log *log, struct wal_error *error)
             status = advance_segment(log, error);
         }
     }
-    if (status != WAL_OK && wal__log_has_replaced(log)) {
-        log->needs_reload = true; /* by a compaction, meanwhile */
-        return WAL_OK;
-    }
     return status;
 }
 

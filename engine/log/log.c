@@ -106,7 +106,7 @@ uint32_t wal__log_generation(const struct wal__log *log)
     return generation;
 }
 
-bool wal__log_has_replaced(struct wal__log *log)
+bool wal__log_find_replaced(struct wal__log *log)
 {
     const struct wal__segment_table *table;
     bool found = false;
@@ -114,7 +114,7 @@ bool wal__log_has_replaced(struct wal__log *log)
     wal__log_hold(log);
     table = atomic_load(&log->table);
     for (uint32_t i = 0; table != NULL && i < table->count && !found; i++) {
-        found = atomic_load(&table->segments[i]->replaced);
+        found = wal__segment_find_replaced(table->segments[i]);
     }
     wal__log_drop_hold(log);
     return found;

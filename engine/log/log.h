@@ -42,7 +42,7 @@ enum {
 /* Loads of a log's indexes before an operation fails: compactions replace
  * segments meanwhile. */
 enum {
-    WAL__LOADS_MAX = 16
+    WAL__LOADS_MAX = 64
 };
 
 /* The owner of the indexes that follow a log. Called with its state lock held
@@ -198,8 +198,10 @@ enum wal_status wal__log_refresh_segments(struct wal__log *log,
 uint32_t wal__log_generation(const struct wal__log *log);
 /* Whether compaction replaced segments since they were opened. */
 bool wal__log_is_outdated(const struct wal__log *log);
-/* Whether opening a file again found that it was replaced. Any thread. */
-bool wal__log_has_replaced(struct wal__log *log);
+/* Whether the chain has a segment whose file is gone or is another one now.
+ * Opens the files: for what could not be read, to find out whether it may be
+ * read from the present files. Any thread. */
+bool wal__log_find_replaced(struct wal__log *log);
 
 /* Rebuilds the missing index of a segment before the tail: applies the segment
  * to the client, has it encoded, and hands it to on_segment_end. replay.c */

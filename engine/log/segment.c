@@ -269,8 +269,10 @@ static enum wal_status open_again(struct wal__segment *segment, int flags,
     size_t got = 0;
 
     status = io->open(io->ctx, segment->path, flags, file, err);
+    if (status == WAL_ENOTFOUND) {
+        atomic_store(&segment->replaced, true);
+    }
     if (status != WAL_OK) {
-        atomic_store(&segment->replaced, status == WAL_ENOTFOUND);
         return status;
     }
     status = wal__io_read_full(io, *file, head, sizeof(head), 0, &got, err);
@@ -285,6 +287,19 @@ static enum wal_status open_again(struct wal__segment *segment, int flags,
         *file = NULL;
     }
     return status;
+}
+
+bool wal__segment_find_replaced(struct wal__segment *segment)
+{
+    const struct wal__io *io = segment->env->io;
+    struct wal__file *file = NULL;
+    int err = 0;
+
+    if (!atomic_load(&segment->replaced) &&
+        open_again(segment, 0, &file, &err) == WAL_OK) {
+        io->close(io->ctx, file);
+    }
+    return atomic_load(&segment->replaced);
 }
 
 enum wal_status wal__segment_map_status(const struct wal__segment *segment)

@@ -130,4 +130,8 @@ const uint8_t *wal__segment_map(struct wal__segment *segment,
                                 struct wal_error *error);
 enum wal_status wal__segment_map_status(const struct wal__segment *segment);
 
+/* Whether compaction replaced the file: it is gone, or is that of another
+ * segment. Opens it to find out. Any thread. */
+bool wal__segment_find_replaced(struct wal__segment *segment);
+
 #endif

@@ -461,16 +461,34 @@ static enum wal_status collect_chain(struct wal__log *log,
     return status;
 }
 
+/* Whether the file of a segment of the chain is another one now. */
+static bool chain_is_replaced(const struct wal__buf *chain)
+{
+    bool is_replaced = false;
+
+    for (size_t at = 0; at < chain->size && !is_replaced;
+         at += sizeof(struct wal__segment *)) {
+        struct wal__segment *segment;
+
+        memcpy(&segment, chain->data + at, sizeof(segment));
+        is_replaced = wal__segment_find_replaced(segment);
+    }
+    return is_replaced;
+}
+
 /* Whether a compaction may have replaced segments while they were opened: one
- * that another names is gone, or the newest one is not the newest any more. */
+ * that another names is gone, or the newest one is not the newest any more.
+ * `skips`: the chain was continued without a segment that is gone. */
 static bool is_overtaken(const struct wal__log *log, enum wal_status status,
-                         const struct wal__buf *chain)
+                         bool skips, const struct wal__buf *chain)
 {
     const struct wal__segment *newest;
 
-    if (log->log_id != WAL__LOG_ID_LOG ||
-        (log->control->is_first_opener && !log->env->read_only)) {
+    if (log->control->is_first_opener && !log->env->read_only) {
         return false;
+    }
+    if (log->log_id == WAL__LOG_ID_PACK) {
+        return status == WAL_OK && skips && chain_is_replaced(chain);
     }
     if (status != WAL_OK || chain->size == 0) {
         return status == WAL_ECORRUPT || status == WAL_ENOTFOUND;
@@ -502,11 +520,16 @@ enum wal_status wal__log_attach(struct wal__log *log, struct wal_error *error)
     enum wal_status status;
 
     for (uint32_t attempt = 1;; attempt++) {
+        const uint32_t lost = log->lost_segment_count;
+
         wal__buf_init(&chain, log->env->heap);
         status = collect_chain(log, &listing, &chain, error);
-        if (attempt == ATTEMPTS || !is_overtaken(log, status, &chain)) {
+        if (attempt == ATTEMPTS ||
+            !is_overtaken(log, status, log->lost_segment_count != lost,
+                          &chain)) {
             break;
         }
+        log->lost_segment_count = lost;
         close_chain(log, &chain);
         wal__buf_deinit(&listing.ids);
     }

@@ -463,6 +463,7 @@ enum wal_status wal__part_read(struct wal__part_reader *reader,
         if (status != WAL_ENOTFOUND) {
             break;
         }
+        wal__core_adopt_files(reader->core);
     }
     if (status == WAL_OK) {
         memcpy(reader->known, reader->head.after, sizeof(reader->known));

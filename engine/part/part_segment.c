@@ -190,8 +190,7 @@ enum wal_status wal__part_read_segment(struct wal__part_reader *reader,
     }
     if (segment->header.salt != ended.salt) {
         wal__segment_close(segment);
-        return wal__fail(error, WAL_EBUSY,
-                         "the store is being compacted: try again");
+        return WAL_ENOTFOUND;
     }
     status = wal__part_begin(reader, error);
     if (status == WAL_OK) {

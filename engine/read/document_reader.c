@@ -296,18 +296,19 @@ static enum wal_status read_next(struct wal_doc_cursor *docs,
     const struct wal__doc_cursor_item *items = (const void *)docs->items.data;
     const struct wal__doc_cursor_item *item = &items[docs->next];
     struct wal__frame frame;
-    bool retried = false;
+    uint64_t looked = 0;
     enum wal_status status = read_record(docs, item->position, item->sequence,
                                          &frame, record, error);
 
-    if (status != WAL_ECORRUPT ||
-        !wal__core_check_replaced(docs->core, &retried)) {
-        return status;
+    while (status == WAL_ECORRUPT &&
+           wal__core_look_again(docs->core, &looked)) {
+        status = find_again(docs, error);
+        if (status == WAL_OK) {
+            status = read_record(docs, item->position, item->sequence, &frame,
+                                 record, error);
+        }
     }
-    status = find_again(docs, error);
-    return status == WAL_OK ? read_record(docs, item->position, item->sequence,
-                                          &frame, record, error)
-                            : status;
+    return status;
 }
 
 enum wal_status wal__doc_cursor_next(struct wal_doc_cursor *docs,

@@ -419,7 +419,7 @@ enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
         return WAL_END;
     }
     status = read_next(cursor, entry, error);
-    if (status == WAL_ECORRUPT && wal__entry_cursor_is_overtaken(cursor)) {
+    while (status == WAL_ECORRUPT && wal__entry_cursor_is_overtaken(cursor)) {
         status = read_next(cursor, entry, error);
     }
     if (status == WAL_ECORRUPT) {
@@ -428,7 +428,7 @@ enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
     if (cursor->block_index == cursor->block_count || status == WAL_ENOMEM) {
         return status;
     }
-    cursor->retried = false;
+    cursor->looked = 0;
     advance(cursor);
     cursor->previous.sequence = 0;
     if (status == WAL_OK) {

@@ -66,7 +66,7 @@ struct wal_entry_cursor {
         previous;                    /* returned before; often the parent */
     uint8_t id_copy[2][WAL__ID_MAX]; /* with WAL_OPEN_PREAD */
     uint32_t id_copy_index;
-    bool retried; /* the next entry, since its segment was replaced */
+    uint64_t looked; /* for the next entry (wal__core_look_again) */
     struct wal__record_buf scratch;
     struct wal__record_buf aux_scratch; /* of records other than the entry's */
     struct wal__buf redaction_json;     /* payload of a redacted entry */

@@ -111,7 +111,7 @@ static enum wal_status find_first_kept(struct wal_entry_cursor *cursor,
         wal__log_read(&cursor->core->log, position, &cursor->scratch, &frame,
                       &payload, error);
 
-    if (status == WAL_ECORRUPT && !wal__log_has_replaced(&cursor->core->log)) {
+    if (status == WAL_ECORRUPT && !wal__log_find_replaced(&cursor->core->log)) {
         return WAL_ENOTFOUND;
     }
     if (status != WAL_OK) {

@@ -219,7 +219,7 @@ wal__entry_cursor_check_deleted(const struct wal_entry_cursor *cursor,
 
 bool wal__entry_cursor_is_overtaken(struct wal_entry_cursor *cursor)
 {
-    return wal__core_check_replaced(cursor->core, &cursor->retried) ||
+    return wal__core_look_again(cursor->core, &cursor->looked) ||
            wal__entry_cursor_is_stale(cursor);
 }
 
@@ -360,13 +360,13 @@ enum wal_status wal__entry_cursor_read_parent(struct wal_entry_cursor *cursor,
                                               struct wal__span *id, bool *none,
                                               struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     enum wal_status status;
 
     do {
         status = read_parent(cursor, child, id, none, error);
     } while (status == WAL_ECORRUPT &&
-             wal__core_check_replaced(cursor->core, &retried));
+             wal__core_look_again(cursor->core, &looked));
     if (status == WAL_ENOMEM) {
         return wal__fail(error, status, "no memory");
     }

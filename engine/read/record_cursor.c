@@ -168,7 +168,7 @@ enum wal_status wal__record_cursor_open(
 {
     struct wal_record_cursor *opened =
         wal__heap_zalloc(core->env.heap, sizeof(*opened));
-    bool retried = false;
+    uint64_t looked = 0;
     enum wal_status status = WAL_OK;
 
     if (opened == NULL) {
@@ -194,7 +194,7 @@ enum wal_status wal__record_cursor_open(
                 status = collect(opened, options->after_sequence, error);
                 wal__core_unlock(core);
             }
-        } while (wal__core_invalidate_derived(core, status, &retried));
+        } while (wal__core_invalidate_derived(core, status, &looked));
     }
     if (status != WAL_OK) {
         wal__record_cursor_close(opened);
@@ -334,7 +334,7 @@ enum wal_status wal__record_cursor_next(struct wal_record_cursor *cursor,
     enum wal_status status = WAL_ENOTFOUND;
 
     while (status == WAL_ENOTFOUND && cursor->next < count) {
-        bool retried = false;
+        uint64_t looked = 0;
 
         do {
             status = read_item(cursor, &items[cursor->next], record, error);
@@ -342,7 +342,7 @@ enum wal_status wal__record_cursor_next(struct wal_record_cursor *cursor,
                 return fail_replaced(cursor, error);
             }
         } while (status == WAL_ECORRUPT &&
-                 wal__core_check_replaced(cursor->core, &retried));
+                 wal__core_look_again(cursor->core, &looked));
         if (status != WAL_ENOMEM) {
             cursor->next++;
         }
@@ -407,7 +407,7 @@ enum wal_status wal__record_cursor_get(struct wal_record_cursor *cursor,
     struct wal__core *core = cursor->core;
     struct wal__record_cursor_item item;
     uint64_t position = 0;
-    bool retried = false;
+    uint64_t looked = 0;
     enum wal_status status;
 
     if (session == 0 || session == WAL__STORE_NUMBER) {
@@ -428,7 +428,7 @@ enum wal_status wal__record_cursor_get(struct wal_record_cursor *cursor,
             status =
                 wal__record_cursor_read(cursor, position, &item, record, error);
         }
-    } while (wal__core_invalidate_derived(core, status, &retried));
+    } while (wal__core_invalidate_derived(core, status, &looked));
     return status == WAL_ENOTFOUND ? fail_no_record(sequence, error) : status;
 }
 

@@ -551,7 +551,7 @@ enum wal_status wal__rewind_commit(struct wal_session *session,
                                    enum wal_durability durability,
                                    struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = durability};
     enum wal_status status;
@@ -565,7 +565,7 @@ enum wal_status wal__rewind_commit(struct wal_session *session,
             status = wal__session_commit(session->core, op, error);
             wal__op_release(op);
         }
-    } while (wal__core_invalidate_derived(session->core, status, &retried));
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
     return status;
 }
 

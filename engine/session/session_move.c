@@ -61,7 +61,7 @@ static enum wal_status put_document(struct wal_session *session,
                                 .value = wal__text_slice(value)};
     const struct wal_batch batch = {
         .struct_size = sizeof(batch), .documents = &doc, .document_count = 1};
-    bool retried = false;
+    uint64_t looked = 0;
     enum wal_status status;
 
     do {
@@ -73,7 +73,7 @@ static enum wal_status put_document(struct wal_session *session,
             status = wal__session_commit(session->core, op, error);
             wal__op_release(op);
         }
-    } while (wal__core_invalidate_derived(session->core, status, &retried));
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
     return status;
 }
 
@@ -82,12 +82,12 @@ static enum wal_status get_document(struct wal_session *session,
                                     struct wal_doc *doc,
                                     struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     enum wal_status status;
 
     do {
         status = wal__doc_cursor_get(docs, wal__moved_key(), 0, doc, error);
-    } while (wal__core_invalidate_derived(session->core, status, &retried));
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
     return status;
 }
 

@@ -226,7 +226,7 @@ static enum wal_status find_trashed(struct wal__core *core, uint32_t from,
 enum wal_status wal__trash_empty(struct wal__core *core, uint64_t *count,
                                  struct wal_error *error)
 {
-    bool retried = false;
+    uint64_t looked = 0;
     uint64_t text_size;
     uint32_t number = 0;
     enum wal_status status = WAL_OK;
@@ -236,7 +236,7 @@ enum wal_status wal__trash_empty(struct wal__core *core, uint64_t *count,
         status = find_trashed(core, number + 1, &number, &text_size, error);
         if (status == WAL_OK) {
             status = delete_trashed(core, number, text_size, count, error);
-        } else if (wal__core_invalidate_derived(core, status, &retried)) {
+        } else if (wal__core_invalidate_derived(core, status, &looked)) {
             status = WAL_OK;
         }
     }

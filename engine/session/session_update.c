@@ -100,7 +100,7 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
     enum wal_status status =
         wal__session_open(session->core, session->number, &reader, error);
     struct wal_error own = WAL_INIT(wal_error);
-    bool retried = false;
+    uint64_t looked = 0;
     uint32_t attempt = 0;
 
     if (status != WAL_OK) {
@@ -111,7 +111,7 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
         attempt++;
     } while ((status == WAL_ECONFLICT && attempt < RETRIES_MAX &&
               own.expectation != WAL_EXPECTATION_SEQUENCE) ||
-             wal__core_invalidate_derived(session->core, status, &retried));
+             wal__core_invalidate_derived(session->core, status, &looked));
     WAL__ASSERT(attempt <= RETRIES_MAX + 1);
     if (status != WAL_OK) {
         wal__error_copy(error, &own);

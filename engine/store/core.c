@@ -55,6 +55,58 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
     return status;
 }
 
+/* Applies what other processes published. State lock for writing. */
+static enum wal_status apply_published(struct wal__core *core,
+                                       struct wal_error *error)
+{
+    const struct wal__leader_client client = {core, lock_state, unlock_state,
+                                              reload};
+    enum wal_status status;
+
+    if (!wal__log_needs_catch_up(&core->log)) {
+        return WAL_OK;
+    }
+    status = wal__leader_apply_published(&core->log, &client, error);
+    if (status == WAL_OK && !core->log.marked) {
+        wal__committer_schedule_mark(&core->committer);
+    }
+    return status;
+}
+
+/* Adopts the present files. *again: the indexes are others than those that
+ * *looked is of; or they could not be loaded, which the next lock reports.
+ * State lock for writing. */
+static enum wal_status look_again(struct wal__core *core, uint64_t *looked,
+                                  bool *again, struct wal_error *error)
+{
+    const uint64_t before = *looked;
+    enum wal_status status;
+
+    if (wal__log_find_replaced(&core->log)) {
+        core->log.needs_reload = true;
+    }
+    status = apply_published(core, error);
+    *looked = status == WAL_OK ? core->generation : UINT64_MAX;
+    *again = *looked != before;
+    return status;
+}
+
+/* The same; where nothing was replaced, the damage may be in a derived file. */
+static enum wal_status look_again_or_rebuild(void *ctx, uint64_t *looked,
+                                             bool *again,
+                                             struct wal_error *error)
+{
+    struct wal__core *core = ctx;
+    enum wal_status status = look_again(core, looked, again, error);
+
+    if (status != WAL_OK || *again || core->rebuild_from_log) {
+        return status;
+    }
+    core->rebuild_from_log = true;
+    core->log.needs_reload = true;
+    return look_again(core, looked, again, error);
+}
+
 static enum wal_status set_env(struct wal__core *core, const char *path,
                                const struct wal__core_options *options,
                                struct wal_error *error)
@@ -316,7 +368,10 @@ static enum wal_status open_log(struct wal__core *core,
 {
     struct wal__log_client log_client;
     struct wal__committer_client commit_client = {
-        {core, lock_state, unlock_state, reload}, sync_dependencies, let_go};
+        {core, lock_state, unlock_state, reload},
+        sync_dependencies,
+        let_go,
+        look_again_or_rebuild};
     enum wal_status status;
 
     WAL__ASSERT(!core->log_opened);
@@ -552,20 +607,10 @@ enum wal_status wal__core_read_lock(struct wal__core *core,
 enum wal_status wal__core_write_lock(struct wal__core *core,
                                      struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     pthread_rwlock_wrlock(&core->state);
-    if (core->log.needs_reload || wal__log_is_outdated(&core->log)) {
-        status = reload(core, error);
-    } else if (wal__log_needs_catch_up(&core->log)) {
-        status = wal__log_catch_up(&core->log, error);
-        if (status == WAL_OK && core->log.needs_reload) {
-            status = reload(core, error);
-        }
-        if (status == WAL_OK && !core->log.marked) {
-            wal__committer_schedule_mark(&core->committer);
-        }
-    }
+    status = apply_published(core, error);
     if (status != WAL_OK) {
         pthread_rwlock_unlock(&core->state);
     }
@@ -634,43 +679,35 @@ void wal__core_let_go(struct wal__core *core)
     wal__blob_store_let_go(&core->blobs);
 }
 
-bool wal__core_check_replaced(struct wal__core *core, bool *retried)
+bool wal__core_look_again(struct wal__core *core, uint64_t *looked)
 {
     bool again = false;
 
     pthread_rwlock_wrlock(&core->state);
-    if (*retried) {
-        pthread_rwlock_unlock(&core->state);
-        return false;
-    }
-    if (wal__log_has_replaced(&core->log)) {
-        core->log.needs_reload = true;
-    }
-    again = core->log.needs_reload || wal__log_is_outdated(&core->log) ||
-            wal__log_generation(&core->log) > 0;
+    (void)!look_again(core, looked, &again, NULL);
     pthread_rwlock_unlock(&core->state);
-    *retried = true;
-    if (wal__core_read_lock(core, NULL) == WAL_OK) {
-        wal__core_unlock(core); /* what others wrote is known now */
-    }
     return again;
 }
 
-bool wal__core_invalidate_derived(struct wal__core *core,
-                                  enum wal_status status, bool *retried)
+void wal__core_adopt_files(struct wal__core *core)
 {
-    bool first;
+    uint64_t ignored = 0;
 
-    if (status != WAL_ECORRUPT) {
-        return false;
+    (void)wal__core_look_again(core, &ignored);
+    if (core->blobs.is_open) {
+        (void)wal__blob_store_look_again(&core->blobs, &ignored);
     }
-    if (wal__core_check_replaced(core, retried)) {
-        return true;
+}
+
+bool wal__core_invalidate_derived(struct wal__core *core,
+                                  enum wal_status status, uint64_t *looked)
+{
+    bool again = false;
+
+    if (status == WAL_ECORRUPT) {
+        pthread_rwlock_wrlock(&core->state);
+        (void)!look_again_or_rebuild(core, looked, &again, NULL);
+        pthread_rwlock_unlock(&core->state);
     }
-    pthread_rwlock_wrlock(&core->state);
-    first = !core->rebuild_from_log;
-    core->rebuild_from_log = true;
-    core->log.needs_reload = core->log.needs_reload || first;
-    pthread_rwlock_unlock(&core->state);
-    return first;
+    return again;
 }

@@ -211,18 +211,24 @@ enum wal_status wal__core_write_lock(struct wal__core *core,
 void wal__core_unlock(struct wal__core *core);
 
 /*
- * Call after WAL_ECORRUPT, without the state lock: the damage may be in a file
- * that is derived from the log. Returns true the first time; the next lock then
- * reloads everything from the log and valid segment indexes, and the caller
- * retries once. Also when compaction may have replaced the segment between
- * finding a record and reading it; *retried, false at first, is of the call.
+ * Looks again after WAL_ECORRUPT, without the state lock. Compaction may have
+ * replaced a file between finding a record and reading it, or an index before
+ * it was mapped: what was read says then nothing about the present files. Loads
+ * the indexes of these if they are others. Returns true when the call has to be
+ * repeated: always the first time, then as long as the indexes are others than
+ * those that the repeated call began with. After false, the present files are
+ * damaged. *looked, 0 at first, is of the call; positions are found again.
  */
+bool wal__core_look_again(struct wal__core *core, uint64_t *looked);
+/* Looks at the files of both streams, and loads the indexes of those that a
+ * compaction replaced, also one that was killed. A failure is reported by the
+ * next lock. Without a lock. */
+void wal__core_adopt_files(struct wal__core *core);
+/* wal__core_look_again; where nothing was replaced, the damage may be in a file that is
+ * derived from the log: once, everything is loaded from the log and valid
+ * segment indexes. False for other statuses. */
 bool wal__core_invalidate_derived(struct wal__core *core,
-                                  enum wal_status status, bool *retried);
-/* The part of it for positions: whether they may be those of a segment that
- * compaction has replaced since; *retried is set, and it was unset. Then what
- * other processes wrote meanwhile is known. */
-bool wal__core_check_replaced(struct wal__core *core, bool *retried);
+                                  enum wal_status status, uint64_t *looked);
 
 /* feature.c: adds incompatible feature bits to the store (WAL__INCOMPAT_...);
  * does nothing, and takes no lock, when it did so before. Durable. Without a

@@ -509,13 +509,19 @@ static enum wal_status load_or_rebuild(struct wal__core *core,
     return status;
 }
 
+/* Whether no other process has the store open: none compacts. */
+static bool is_alone(const struct wal__core *core)
+{
+    return core->control.is_first_opener && !core->env.read_only;
+}
+
 /* Whether the load failed because a compaction replaced a segment meanwhile:
  * counts, and has it repeated. */
 static bool is_overtaken(struct wal__core *core, enum wal_status status,
                          uint32_t *retries)
 {
-    if (status == WAL_OK || core->control.is_first_opener ||
-        !wal__log_has_replaced(&core->log) || *retries == WAL__LOADS_MAX) {
+    if (status == WAL_OK || is_alone(core) ||
+        !wal__log_find_replaced(&core->log) || *retries == WAL__LOADS_MAX) {
         return false;
     }
     (*retries)++;
@@ -539,7 +545,7 @@ enum wal_status wal__core_load_indexes(struct wal__core *core,
         /* Recovery, or another process, healed the log during the load, or a
          * compaction replaced segments. */
         core->log.needs_reload = false;
-        if (!core->control.is_first_opener) {
+        if (!is_alone(core)) {
             status = wal__log_refresh_segments(&core->log, error);
         }
         if (status == WAL_OK) {

@@ -285,6 +285,7 @@ enum wal_status wal__transfer_run(struct wal_store *from, struct wal_store *to,
         transfer->heap = heap;
         transfer->result = *result;
         init(transfer);
+        (void)wal__core_look_again(transfer->from, &transfer->looked);
         run(transfer, with_documents);
         *result = transfer->result;
         status = transfer->failed;

@@ -174,6 +174,7 @@ struct wal__transfer {
     struct wal_error why;   /* the error of `failed` */
     struct wal_error error; /* of the last call */
     bool was_replaced;      /* compaction replaced segments of `from` */
+    uint64_t looked;        /* at `from` (wal__core_look_again) */
     struct wal_transfer_result result;
     struct wal__transfer_session **sessions;
     uint32_t session_count;

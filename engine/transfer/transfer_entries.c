@@ -30,7 +30,7 @@ enum wal_status wal__transfer_commit(struct wal_session *session,
         .struct_size = sizeof(options),
         .durability = WAL_WRITTEN,
     };
-    bool retried = false;
+    uint64_t looked = 0;
     bool again = true;
     enum wal_status status = WAL_OK;
 
@@ -48,7 +48,7 @@ enum wal_status wal__transfer_commit(struct wal_session *session,
         }
         again = (status == WAL_ECONFLICT &&
                  ((const struct wal__batch *)op->request)->stale_read) ||
-                wal__core_invalidate_derived(session->core, status, &retried);
+                wal__core_invalidate_derived(session->core, status, &looked);
         wal__op_release(op);
     }
     return status;

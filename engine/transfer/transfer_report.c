@@ -51,8 +51,6 @@ bool wal__transfer_try(struct wal__transfer *transfer,
                        struct wal__transfer_session *session,
                        enum wal_status status)
 {
-    bool retried = false;
-
     if (status == WAL_OK) {
         return session->state != WAL__TRANSFER_REFUSED;
     }
@@ -60,7 +58,7 @@ bool wal__transfer_try(struct wal__transfer *transfer,
         return false;
     }
     if (status == WAL_ECORRUPT &&
-        wal__core_check_replaced(transfer->from, &retried)) {
+        wal__core_look_again(transfer->from, &transfer->looked)) {
         transfer->was_replaced = true;
         wal__transfer_fail(transfer, status);
     } else if (wal__copy_is_fatal(status)) {

@@ -474,9 +474,12 @@ enum wal_status wal__resolve_change(struct wal__resolver *resolver)
     }
     batch->stale_read = true;
     wal__record_buf_init(&scratch, resolver->op->heap);
-    (void)!wal__log_read(&resolver->core->log, summary.session_position,
-                         &scratch, &frame, &payload, NULL);
+    status = wal__log_read(&resolver->core->log, summary.session_position,
+                           &scratch, &frame, &payload, &resolver->op->error);
     wal__record_buf_deinit(&scratch);
+    if (status != WAL_OK) {
+        return status;
+    }
     return reject_version(resolver, WAL_EXPECTATION_METADATA,
                           "the metadata of session", summary.id,
                           batch->expected_version, frame.sequence);

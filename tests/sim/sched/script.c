@@ -52,6 +52,10 @@ bool sched__open(struct sched_process *process)
         sched__random(&process->read_random, READ_ONLY_ODDS) == 0) {
         options.flags = WAL_OPEN_READ_ONLY;
     }
+    if (process->sched->options.compacts &&
+        sched__random(&process->read_random, 3) == 0) {
+        options.flags |= WAL_OPEN_PREAD; /* beside one that compacts */
+    }
     options.lock_timeout_ms = random_below(process, 8) == 0 ? 500 : 50;
     process->timeout_ms = options.lock_timeout_ms;
     process->blocked_byte = 0;

@@ -380,6 +380,27 @@ static void test_stopped__holding_the_append_lock(void **state)
     kit_close(store);
 }
 
+/* What was appended is durable: closing needs the lock only for a mark. */
+static void
+test_stopped__holding_the_append_lock_while_others_close(void **state)
+{
+    (void)state;
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *store;
+    struct wal_session *session;
+    pid_t child;
+
+    prepare("a");
+    store = open_store(0);
+    session = kit_session(store, "s");
+    assert_int_equal(append(session, "b", WAL_DURABLE, &error), WAL_OK);
+    child = start(AT_WRITE, SIGSTOP);
+    wal_session_close(session);
+    assert_int_equal(wal_close(store, &error), WAL_OK);
+    resume_child(child);
+    expect_content("a b x");
+}
+
 static void stop_at_sync(bool killed)
 {
     struct wal_error error = KIT_ERROR;
@@ -518,6 +539,7 @@ int main(void)
         KIT_TEST(test_stopped__closing_as_the_last_one),
         KIT_TEST(test_slow__opening_waits_for_recovery),
         KIT_TEST(test_stopped__holding_the_append_lock),
+        KIT_TEST(test_stopped__holding_the_append_lock_while_others_close),
         KIT_TEST(test_stopped__holding_the_sync_lock),
         KIT_TEST(test_stopped__and_killed_holding_the_sync_lock),
         KIT_TEST(test_stopped__two_holding_the_sync_lock),

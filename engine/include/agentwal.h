@@ -331,7 +331,9 @@ wal_open(const char *path, const struct wal_open_options *options,
          struct wal_store **store, struct wal_error *error);
 
 /*
- * Commits the queue, writes a commit mark and the index, and closes the store.
+ * Commits the queue, makes everything durable, writes a commit mark and the
+ * index, and closes the store. Where another process keeps the lock that the
+ * mark needs, the store is closed without it.
  *
  * The store is closed also when the call fails; the status then says what could
  * not be made durable. WAL_EBUSY says that all of it was done, and that handles

@@ -484,6 +484,13 @@ static void give_unused_space_back(struct wal__core *core)
     wal__prealloc_remove_excess(&core->log);
 }
 
+/* Everything was synced before a mark is written: where another process keeps
+ * the append lock, the next one that closes or pauses writes the mark. */
+static enum wal_status without_mark(enum wal_status status)
+{
+    return status == WAL_ELOCKED ? WAL_OK : status;
+}
+
 enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
                                    struct wal_error *error)
 {
@@ -507,10 +514,10 @@ enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
     }
     /* Finish the blob stream before the log's commit mark, which names its
      * durable end. Write the mark even when this fails. */
-    blob_status = wal__blob_store_finish(&core->blobs, error);
+    blob_status = without_mark(wal__blob_store_finish(&core->blobs, error));
     if (status == WAL_OK) {
-        status = wal__committer_write_mark(
-            &core->committer, blob_status == WAL_OK ? error : NULL);
+        status = without_mark(wal__committer_write_mark(
+            &core->committer, blob_status == WAL_OK ? error : NULL));
     }
     if (status == WAL_OK && wal__control_try_exclusive(&core->control)) {
         give_unused_space_back(core);

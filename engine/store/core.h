@@ -224,9 +224,9 @@ bool wal__core_look_again(struct wal__core *core, uint64_t *looked);
  * compaction replaced, also one that was killed. A failure is reported by the
  * next lock. Without a lock. */
 void wal__core_adopt_files(struct wal__core *core);
-/* wal__core_look_again; where nothing was replaced, the damage may be in a file that is
- * derived from the log: once, everything is loaded from the log and valid
- * segment indexes. False for other statuses. */
+/* wal__core_look_again; where nothing was replaced, the damage may be in a file
+ * that is derived from the log: once, everything is loaded from the log and
+ * valid segment indexes. False for other statuses. */
 bool wal__core_invalidate_derived(struct wal__core *core,
                                   enum wal_status status, uint64_t *looked);
 

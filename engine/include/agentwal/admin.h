@@ -448,10 +448,10 @@ struct wal_store_backup_result {
  * Errors: WAL_EEXISTS when other files or another store are at path, or a copy
  * that has records which the store lacks: it was written to, or the store is
  * older; WAL_EINVAL when path is inside the store, or the store has no files;
- * WAL_ELOCKED when the copy is
- * open for writing, or the store is being compacted; WAL_ECORRUPT when the
- * copy is damaged; WAL_EBUSY when another process opens the store, and takes
- * longer than the time of locks; WAL_ENOSPACE, WAL_EIO, WAL_ECALLBACK. docs/backup.md.
+ * WAL_ELOCKED when the copy is open for writing, or the store is being
+ * compacted; WAL_ECORRUPT when the copy is damaged; WAL_EBUSY when another
+ * process opens the store, and takes longer than the time of locks;
+ * WAL_ENOSPACE, WAL_EIO, WAL_ECALLBACK. docs/backup.md.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_store_backup(struct wal_store *store, const char *path,

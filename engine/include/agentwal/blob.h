@@ -70,9 +70,9 @@ WAL_API uint64_t wal_blob_size(const struct wal_blob *blob);
  * Each piece of 1 MiB that the range touches is verified against its digest;
  * reads from the first byte to the last also verify the digest of the whole.
  *
- * Threads: one at a time. Errors: WAL_ECORRUPT when it is damaged; WAL_ENOTFOUND
- * when compaction has removed it since, because nothing refers to it any more.
- * Nothing was copied then.
+ * Threads: one at a time. Errors: WAL_ECORRUPT when it is damaged;
+ * WAL_ENOTFOUND when compaction has removed it since, because nothing refers to
+ * it any more. Nothing was copied then.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_blob_read(struct wal_blob *blob,
                                                    uint64_t offset, void *data,

@@ -54,7 +54,7 @@ bool sched__open(struct sched_process *process)
     }
     if (process->sched->options.compacts &&
         sched__random(&process->read_random, 3) == 0) {
-        options.flags |= WAL_OPEN_PREAD; /* beside one that compacts */
+        options.flags |= WAL_OPEN_PREAD;
     }
     options.lock_timeout_ms = random_below(process, 8) == 0 ? 500 : 50;
     process->timeout_ms = options.lock_timeout_ms;

@@ -1,5 +1,5 @@
 /*
- * test_compact_beside.c - processes that append, queue, read and back up, with
+ * test_compact_others.c - processes that append, queue, read and back up, with
  * maps and with pread, while another process compacts and erases without pause.
  * Nothing is damaged: no call may say so, and none may fail but for a lock.
  *
@@ -156,8 +156,7 @@ static void prepare(void)
     kit_close(store);
 }
 
-static void
-test_beside__a_process_that_compacts_nothing_is_damaged(void **state)
+static void test_others__while_one_compacts_nothing_is_damaged(void **state)
 {
     (void)state;
     const uint64_t seed = rng_seed(1);
@@ -190,7 +189,7 @@ test_beside__a_process_that_compacts_nothing_is_damaged(void **state)
     (void)munmap(shared, sizeof(*shared));
 }
 
-/* --- a compaction that was killed ------------------------------------------ */
+/* --- a compaction that was killed ----------------------------------------- */
 
 static enum wal_status rename_and_die(void *ctx, const char *from,
                                       const char *to, int *sys_errno)
@@ -220,7 +219,7 @@ static void compact_and_die(void)
 }
 
 /* No process says what it replaced: others find out. */
-static void test_beside__a_killed_compaction_a_copy_is_made(void **state)
+static void test_others__after_a_killed_compaction_a_copy_is_made(void **state)
 {
     (void)state;
     struct wal_error error = KIT_ERROR;
@@ -256,8 +255,8 @@ static void test_beside__a_killed_compaction_a_copy_is_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KIT_TEST(test_beside__a_process_that_compacts_nothing_is_damaged),
-        KIT_TEST(test_beside__a_killed_compaction_a_copy_is_made),
+        KIT_TEST(test_others__while_one_compacts_nothing_is_damaged),
+        KIT_TEST(test_others__after_a_killed_compaction_a_copy_is_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -550,8 +550,10 @@ static void make_fork_before_a_fork_point(struct wal_store *store)
     struct wal_session *g;
 
     kit_append_all(s, "a b c");
+    (void)usleep(2000); /* lists are in the order of milliseconds */
     f = kit_fork(s, "c", "f");
     kit_append_all(f, "x");
+    (void)usleep(2000);
     g = kit_fork(f, "a", "g");
     kit_append_all(g, "p");
     wal_session_close(g);

@@ -89,7 +89,7 @@ enum wal_status wal__backup_state_write(const struct wal__env *env,
     }
     wal__put32(at + AT_CRC, wal__crc32(0, at, AT_CRC));
     state_path(env, path);
-    status = wal__index_writer_open(&writer, env, path, true);
+    status = wal__index_writer_open(&writer, env, NULL, 0, path);
     if (status == WAL_OK) {
         status = wal__index_writer_write(&writer, at, sizeof(at));
         status = wal__index_writer_close(&writer, status);

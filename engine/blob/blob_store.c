@@ -477,13 +477,19 @@ bool wal__blob_store_look_again(struct wal__blob_store *blobs, uint64_t *looked)
 enum wal_status wal__blob_store_read_lock(struct wal__blob_store *blobs,
                                           struct wal_error *error)
 {
-    enum wal_status status;
-
     pthread_rwlock_rdlock(&blobs->index_lock);
     if (!wal__log_needs_catch_up(&blobs->log)) {
         return WAL_OK;
     }
     pthread_rwlock_unlock(&blobs->index_lock);
+    return wal__blob_store_write_lock(blobs, error);
+}
+
+enum wal_status wal__blob_store_write_lock(struct wal__blob_store *blobs,
+                                           struct wal_error *error)
+{
+    enum wal_status status;
+
     pthread_rwlock_wrlock(&blobs->index_lock);
     status = catch_up(blobs, error);
     if (status != WAL_OK) {

@@ -82,6 +82,10 @@ enum wal_status wal__blob_store_rejoin(struct wal__blob_store *blobs,
  * or writing. Not held on failure. */
 enum wal_status wal__blob_store_read_lock(struct wal__blob_store *blobs,
                                           struct wal_error *error) WAL_MUST_USE;
+/* The same, for writing. */
+enum wal_status
+wal__blob_store_write_lock(struct wal__blob_store *blobs,
+                           struct wal_error *error) WAL_MUST_USE;
 void wal__blob_store_unlock(struct wal__blob_store *blobs);
 
 /* The position of the newest record with the digest that this process has

@@ -16,6 +16,7 @@
 #include "engine/session/session_title.h"
 
 enum {
+    PUBLISH_ATTEMPTS = 3,
     READER_POLL_NS = 50000000
 };
 
@@ -171,15 +172,22 @@ static void find_replaced(struct wal__core *core)
 }
 
 /* Opens the new segments, writes the catalogue that goes with them, and makes
- * other processes do the former. */
-static enum wal_status publish(struct compaction *compaction,
-                               struct wal_error *error)
+ * other processes do the former. Erasing removes the old catalogue first. */
+static enum wal_status publish_once(struct compaction *compaction,
+                                    bool *is_written, struct wal_error *error)
 {
     struct wal__core *core = compaction->core;
-    enum wal_status status;
+    bool erases = compaction->options->erase;
+    enum wal_status status = WAL_OK;
 
-    if (compaction->result->chosen == 0 || compaction->options->dry_run) {
+    if (compaction->result->chosen == 0 && !erases) {
         return WAL_OK;
+    }
+    if (erases) {
+        status = wal__core_drop_catalogue(core, error);
+    }
+    if (status != WAL_OK) {
+        return status;
     }
     pthread_rwlock_wrlock(&core->state);
     core->log.needs_reload = true;
@@ -188,12 +196,33 @@ static enum wal_status publish(struct compaction *compaction,
     status = wal__core_write_lock(core, error);
     if (status == WAL_OK) {
         core->writes_catalogue = false;
+        *is_written = core->catalogue.snapshot != NULL;
         /* This process has them. */
         core->log.rewrites =
             atomic_fetch_add(&core->log.shared->rewrites, 1) + 1;
         wal__core_unlock(core);
     }
     return status;
+}
+
+/* The catalogue of a process that began to write one before, which may have
+ * what was erased, does not stay: after erasing there is that of this
+ * compaction, which no older one replaces, or none. */
+static enum wal_status publish(struct compaction *compaction,
+                               struct wal_error *error)
+{
+    bool erases = compaction->options->erase;
+    bool is_written = false;
+    enum wal_status status = WAL_OK;
+
+    for (int i = 0; i < PUBLISH_ATTEMPTS && status == WAL_OK &&
+                    (i == 0 || erases) && !is_written;
+         i++) {
+        status = publish_once(compaction, &is_written, error);
+    }
+    return status == WAL_OK && erases && !is_written
+               ? wal__core_drop_catalogue(compaction->core, error)
+               : status;
 }
 
 /* --- a dry run ---------------------------------------------------------- */
@@ -292,7 +321,7 @@ static enum wal_status needs_rotation(struct compaction *compaction,
 static enum wal_status remove_leftovers(struct wal__core *core,
                                         struct wal_error *error)
 {
-    enum wal_status status = wal__core_read_lock(core, error);
+    enum wal_status status = wal__core_write_lock(core, error);
 
     if (status == WAL_OK) {
         status = wal__log_remove_compacted(&core->log, error);
@@ -301,7 +330,7 @@ static enum wal_status remove_leftovers(struct wal__core *core,
     if (status != WAL_OK || core->blobs.log.tail_segment == NULL) {
         return status;
     }
-    status = wal__blob_store_read_lock(&core->blobs, error);
+    status = wal__blob_store_write_lock(&core->blobs, error);
     if (status == WAL_OK) {
         status = wal__log_remove_compacted(&core->blobs.log, error);
         wal__blob_store_unlock(&core->blobs);

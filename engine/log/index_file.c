@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/process/control_lock.h"
 #include "format/bytes/assert.h"
 
 enum wal_status wal__index_read_sealed(struct wal__segment *segment,
@@ -97,27 +98,51 @@ void wal__index_path(const struct wal__env *env, uint32_t log_id, uint64_t id,
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
 }
 
+static void unlock(struct wal__index_writer *writer)
+{
+    int ignored = 0;
+
+    if (writer->control != NULL) {
+        /* A byte that the kernel keeps only delays derived files. */
+        (void)!wal__control_set_lock(writer->control, writer->lock,
+                                     WAL__IO_LOCK_NONE, &ignored);
+    }
+}
+
 enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
                                        const struct wal__env *env,
-                                       const char *path, bool is_first_opener)
+                                       struct wal__control *control,
+                                       uint64_t lock, const char *path)
 {
     const struct wal__io *io = env->io;
+    enum wal_status status = WAL_OK;
     int size;
 
     memset(writer, 0, sizeof(*writer));
     writer->env = env;
+    writer->control = control;
+    writer->lock = lock;
     size = snprintf(writer->path, sizeof(writer->path), "%s", path);
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
     size = snprintf(writer->temporary, sizeof(writer->temporary), "%.*s.new",
                     WAL__PATH_MAX - 8, path);
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-    if (is_first_opener) {
-        /* A process that was killed may have left it. */
-        (void)!io->unlink(io->ctx, writer->temporary, &writer->sys_errno);
+    if (control != NULL) {
+        status = wal__control_set_lock(control, lock, WAL__IO_LOCK_EXCLUSIVE,
+                                       &writer->sys_errno);
     }
-    return io->open(io->ctx, writer->temporary,
-                    WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
-                    &writer->file, &writer->sys_errno);
+    if (status != WAL_OK) {
+        return status == WAL_ELOCKED ? WAL_EEXISTS : status;
+    }
+    /* A process that was killed may have left it. */
+    (void)!io->unlink(io->ctx, writer->temporary, &writer->sys_errno);
+    status = io->open(io->ctx, writer->temporary,
+                      WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
+                      &writer->file, &writer->sys_errno);
+    if (status != WAL_OK) {
+        unlock(writer);
+    }
+    return status;
 }
 
 enum wal_status wal__index_writer_write(void *ctx, const void *data,
@@ -148,13 +173,15 @@ enum wal_status wal__index_writer_close(struct wal__index_writer *writer,
         status = io->rename(io->ctx, writer->temporary, writer->path,
                             &writer->sys_errno);
     }
-    if (status != WAL_OK) {
+    if (status == WAL_OK) {
+        memcpy(directory, writer->path, sizeof(directory));
+        *strrchr(directory, '/') = '\0';
+        status = io->sync_directory(io->ctx, directory, &writer->sys_errno);
+    } else {
         (void)!io->unlink(io->ctx, writer->temporary, &ignored);
-        return status;
     }
-    memcpy(directory, writer->path, sizeof(directory));
-    *strrchr(directory, '/') = '\0';
-    return io->sync_directory(io->ctx, directory, &writer->sys_errno);
+    unlock(writer);
+    return status;
 }
 
 /* --- the index of a segment --------------------------------------------- */
@@ -171,8 +198,8 @@ enum wal_status wal__index_file_write(const struct wal__log *log, uint64_t id,
     if (log->env->read_only) {
         return WAL_EREADONLY;
     }
-    status = wal__index_writer_open(&writer, log->env, path,
-                                    log->control->is_first_opener);
+    status = wal__index_writer_open(&writer, log->env, log->control,
+                                    WAL__LOCK_INDEX + log->log_id, path);
     if (status == WAL_OK) {
         status = wal__index_writer_write(&writer, bytes.data, bytes.size);
         status = wal__index_writer_close(&writer, status);

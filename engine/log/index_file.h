@@ -37,6 +37,8 @@ enum wal_status wal__index_read_sealed(struct wal__segment *segment,
 /* Writes a file of index/ under a temporary name. */
 struct wal__index_writer {
     const struct wal__env *env;
+    struct wal__control *control; /* NULL: no other process writes there */
+    uint64_t lock;                /* byte */
     struct wal__file *file;
     uint64_t offset;
     int sys_errno;
@@ -44,13 +46,14 @@ struct wal__index_writer {
     char temporary[WAL__PATH_MAX];
 };
 
-/* One writer per path: WAL_EEXISTS while another process writes that file, or
- * after one was killed meanwhile, until a first opener removes the temporary
- * file. */
+/* Takes the lock byte until close: a temporary file that there is was then left
+ * by a process that was killed. WAL_EEXISTS: another process has the lock. The
+ * threads of a process exclude each other. control NULL: without a lock. */
 enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
                                        const struct wal__env *env,
-                                       const char *path,
-                                       bool is_first_opener) WAL_MUST_USE;
+                                       struct wal__control *control,
+                                       uint64_t lock,
+                                       const char *path) WAL_MUST_USE;
 enum wal_status wal__index_writer_write(void *ctx, const void *data,
                                         size_t size) WAL_MUST_USE;
 /* Syncs and renames the file, directory included; when `status` is a failure,

@@ -12,6 +12,7 @@
 #include "engine/base/error.h"
 #include "engine/log/index_file.h"
 #include "engine/log/replay.h"
+#include "engine/process/control_lock.h"
 #include "format/bytes/assert.h"
 #include "format/segment/repeat.h"
 
@@ -21,6 +22,9 @@ struct removal {
     bool has_removed;
     enum wal_status status; /* WAL_OK, or of the last that was not removed */
     int sys_errno;
+    /* Of temporary files. */
+    const char *directory;
+    bool (*is_temporary)(const struct removal *removal, const char *name);
 };
 
 /* Returns the segment of the chain that follows the same end as `segment`, or
@@ -153,8 +157,32 @@ static void consider(struct removal *removal, uint64_t id)
     wal__segment_close(segment);
 }
 
-/* Removes a file that compaction was writing. */
-static enum wal_status remove_unfinished(void *ctx, const char *name)
+static bool is_unfinished(const struct removal *removal, const char *name)
+{
+    (void)removal;
+    return wal__log_is_unfinished(name);
+}
+
+/* Of a segment that is made under another name. */
+static bool is_new_segment(const struct removal *removal, const char *name)
+{
+    (void)removal;
+    return strlen(name) == 24 && strcmp(name + 16, ".seg.new") == 0;
+}
+
+/* Of the index file of a segment of this log. */
+static bool is_new_index(const struct removal *removal, const char *name)
+{
+    if (removal->log->log_id == WAL__LOG_ID_PACK) {
+        if (strncmp(name, "pack-", 5) != 0) {
+            return false;
+        }
+        name += 5;
+    }
+    return strlen(name) == 24 && strcmp(name + 16, ".idx.new") == 0;
+}
+
+static enum wal_status remove_temporary(void *ctx, const char *name)
 {
     struct removal *removal = ctx;
     const struct wal__env *env = removal->log->env;
@@ -163,11 +191,11 @@ static enum wal_status remove_unfinished(void *ctx, const char *name)
     enum wal_status status;
     int size;
 
-    if (!wal__log_is_unfinished(name)) {
+    if (!removal->is_temporary(removal, name)) {
         return WAL_OK;
     }
     size = snprintf(path, sizeof(path), "%s/%s/%s", env->root,
-                    removal->log->directory, name);
+                    removal->directory, name);
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     status = io->unlink(io->ctx, path, &removal->sys_errno);
     if (status == WAL_OK) {
@@ -178,21 +206,56 @@ static enum wal_status remove_unfinished(void *ctx, const char *name)
     return WAL_OK;
 }
 
-static void remove_all_unfinished(struct removal *removal)
+/* Removes files of a kind, which nobody is writing. */
+static void remove_all(struct removal *removal, const char *directory,
+                       bool (*is_temporary)(const struct removal *removal,
+                                            const char *name))
 {
     const struct wal__env *env = removal->log->env;
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/%s", env->root,
-                        removal->log->directory);
+    int size = snprintf(path, sizeof(path), "%s/%s", env->root, directory);
 
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
-    status =
-        env->io->list(env->io->ctx, path, remove_unfinished, removal, &err);
-    if (status != WAL_OK) {
+    removal->directory = directory;
+    removal->is_temporary = is_temporary;
+    status = env->io->list(env->io->ctx, path, remove_temporary, removal, &err);
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
         removal->status = status;
         removal->sys_errno = err;
+    }
+}
+
+static void remove_all_unfinished(struct removal *removal)
+{
+    remove_all(removal, removal->log->directory, is_unfinished);
+}
+
+/* Removes the temporary files of segments and their indexes that killed
+ * processes left: nobody holds the lock of those who write them. Where somebody
+ * does, the files are used. */
+static void remove_abandoned(struct removal *removal)
+{
+    struct wal__log *log = removal->log;
+    uint64_t index_lock = WAL__LOCK_INDEX + log->log_id;
+    int ignored = 0;
+
+    if (pthread_mutex_trylock(&log->prealloc_mutex) == 0) {
+        uint64_t lock = WAL__LOCK_PREALLOC + log->log_id;
+
+        if (wal__control_try_lock(log->control, lock, log->log_id, &ignored) ==
+            WAL_OK) {
+            remove_all(removal, log->directory, is_new_segment);
+            wal__control_unlock(log->control, lock, log->log_id);
+        }
+        pthread_mutex_unlock(&log->prealloc_mutex);
+    }
+    if (wal__control_set_lock(log->control, index_lock, WAL__IO_LOCK_EXCLUSIVE,
+                              &ignored) == WAL_OK) {
+        remove_all(removal, "index", is_new_index);
+        (void)!wal__control_set_lock(log->control, index_lock,
+                                     WAL__IO_LOCK_NONE, &ignored);
     }
 }
 
@@ -228,6 +291,7 @@ enum wal_status wal__log_remove_compacted(struct wal__log *log,
     enum wal_status status = WAL_OK;
 
     remove_all_unfinished(&removal);
+    remove_abandoned(&removal);
     if (removal.status != WAL_OK) {
         return wal__fail_at(error, removal.status, removal.sys_errno,
                             log->directory, 0,

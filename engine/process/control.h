@@ -135,13 +135,14 @@ struct wal__control_page {
 
 enum wal__lock_byte {
     WAL__LOCK_PARTICIPANT = 4096, /* shared by every process */
-    WAL__LOCK_INDEX = 4097,       /* replacing files in index/ */
+    WAL__LOCK_CATALOGUE = 4097,   /* writing the catalogue */
     WAL__LOCK_OPEN = 4098,        /* opening the store */
     WAL__LOCK_REWIND = 4099,      /* rewinding files */
     WAL__LOCK_COMPACT = 4100,     /* compacting */
     WAL__LOCK_SHIPPING = 4101,    /* shipping the log */
     WAL__LOCK_CONTENT = 4102,     /* + round & 1: about to name content */
     WAL__LOCK_APPEND = 4104,      /* + log_id: appending */
+    WAL__LOCK_INDEX = 4106,       /* + log_id: writing the index of a segment */
     WAL__LOCK_SYNC = 4112,        /* + log_id: syncing, in round 0 */
     WAL__LOCK_PREALLOC = 4120     /* + log_id: preallocating */
 };

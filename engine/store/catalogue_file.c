@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/process/control_lock.h"
 #include "engine/store/core.h"
 #include "format/bytes/assert.h"
 
@@ -22,8 +23,12 @@ enum {
     /* A fraction of the sessions in the snapshot keeps the bytes that folds
      * write proportional to those of the log. */
     FOLD_FRACTION = 16,
-    FOLD_GROWTH = 256 * 1024 * 1024
+    FOLD_GROWTH = 256 * 1024 * 1024,
+    WRITER_POLL_NS = 5000000
 };
+
+/* How long erasing waits for another process that writes a catalogue. */
+static const uint64_t writer_wait_ns = UINT64_C(10000000000);
 
 void wal__core_catalogue_path(const struct wal__core *core,
                               char out[WAL__PATH_MAX])
@@ -144,6 +149,22 @@ static enum wal_status write_piece(void *ctx, uint64_t offset, const void *data,
     return status;
 }
 
+/* Whether the file is of a later compaction than a catalogue that is about to
+ * replace it, and which may hold what that has erased. With the lock of its
+ * writers. */
+static bool is_superseded(struct wal__core *core,
+                          const struct wal__catalogue_header *header)
+{
+    struct wal__snapshot *present = NULL;
+    uint64_t old;
+    bool is_superseded =
+        wal__core_open_snapshot(core, &present, &old) == WAL_OK &&
+        present->header.generation > header->generation;
+
+    wal__snapshot_release(present);
+    return is_superseded;
+}
+
 enum wal_status wal__core_write_catalogue(
     struct wal__core *core, const struct wal__catalogue *image,
     const struct wal__catalogue_header *header, uint64_t deadline)
@@ -152,16 +173,73 @@ enum wal_status wal__core_write_catalogue(
     char path[WAL__PATH_MAX];
     enum wal_status status;
 
+    if (pthread_mutex_trylock(&core->catalogue_mutex) != 0) {
+        return WAL_EEXISTS;
+    }
     wal__core_catalogue_path(core, path);
-    /* Only a process that is alone in the store may take a temporary file for
-     * one that a killed process left. */
-    status =
-        wal__index_writer_open(&writer.file, &core->env, path, deadline != 0);
-    if (status != WAL_OK) {
+    status = wal__index_writer_open(&writer.file, &core->env, &core->control,
+                                    WAL__LOCK_CATALOGUE, path);
+    if (status == WAL_OK) {
+        status =
+            deadline == 0 && is_superseded(core, header)
+                ? WAL_EBUSY
+                : wal__catalogue_write(image, header, write_piece, &writer);
+        status = wal__index_writer_close(&writer.file, status);
+    }
+    pthread_mutex_unlock(&core->catalogue_mutex);
+    return status;
+}
+
+/* Removes the catalogue and what a killed process left of one. With the lock
+ * and the mutex of its writers. */
+static enum wal_status remove_catalogue(struct wal__core *core, int *err)
+{
+    const struct wal__io *io = core->env.io;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+
+    wal__core_remove_partial_catalogue(core);
+    wal__core_catalogue_path(core, path);
+    status = io->unlink(io->ctx, path, err);
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
         return status;
     }
-    status = wal__catalogue_write(image, header, write_piece, &writer);
-    return wal__index_writer_close(&writer.file, status);
+    *strrchr(path, '/') = '\0';
+    status = io->sync_directory(io->ctx, path, err);
+    return status == WAL_ENOTFOUND ? WAL_OK : status; /* nothing was there */
+}
+
+enum wal_status wal__core_drop_catalogue(struct wal__core *core,
+                                         struct wal_error *error)
+{
+    const struct wal__io *io = core->env.io;
+    const uint32_t never_woken = 0;
+    uint64_t deadline = io->monotonic_ns(io->ctx) + writer_wait_ns;
+    enum wal_status status;
+    int ignored = 0;
+    int err = 0;
+
+    pthread_mutex_lock(&core->catalogue_mutex);
+    while ((status = wal__control_set_lock(&core->control, WAL__LOCK_CATALOGUE,
+                                           WAL__IO_LOCK_EXCLUSIVE, &err)) ==
+               WAL_ELOCKED &&
+           io->monotonic_ns(io->ctx) < deadline) {
+        io->futex_wait(io->ctx, &never_woken, 0, WRITER_POLL_NS);
+    }
+    if (status == WAL_OK) {
+        status = remove_catalogue(core, &err);
+        (void)!wal__control_set_lock(&core->control, WAL__LOCK_CATALOGUE,
+                                     WAL__IO_LOCK_NONE, &ignored);
+    }
+    pthread_mutex_unlock(&core->catalogue_mutex);
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, err, core->env.root, 0,
+                              "cannot remove the old catalogue, which may hold "
+                              "what was erased%s",
+                              status == WAL_ELOCKED
+                                  ? ": another process is writing one"
+                                  : "");
 }
 
 /* -------------------------------------------------------------- folding --- */

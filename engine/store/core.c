@@ -437,6 +437,7 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     core->fold.sync_step = FOLD_SYNC_STEP;
     wal__random_init(&core->random);
     pthread_mutex_init(&core->claim_mutex, NULL);
+    pthread_mutex_init(&core->catalogue_mutex, NULL);
     pthread_mutex_init(&core->rewind_mutex, NULL);
     pthread_mutex_init(&core->compact_mutex, NULL);
     status = set_env(core, path, options, error);
@@ -569,6 +570,7 @@ void wal__core_deinit(struct wal__core *core)
     wal__random_deinit(&core->random);
     pthread_mutex_destroy(&core->compact_mutex);
     pthread_mutex_destroy(&core->rewind_mutex);
+    pthread_mutex_destroy(&core->catalogue_mutex);
     pthread_mutex_destroy(&core->claim_mutex);
     pthread_rwlock_destroy(&core->state);
 }

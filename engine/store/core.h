@@ -123,6 +123,8 @@ struct wal__core {
     /* Sessions claimed by a handle of this store, under claim_mutex. */
     pthread_mutex_t claim_mutex;
     struct wal_session *claims;
+    /* Held with the catalogue lock byte: one thread of the process at a time. */
+    pthread_mutex_t catalogue_mutex;
     /* Held with the rewind lock byte: one thread of the process at a time. */
     pthread_mutex_t rewind_mutex;
     /* Held with the compaction lock byte, likewise; never waited for. */
@@ -288,9 +290,15 @@ enum wal_status wal__core_open_snapshot(struct wal__core *core,
 /* Removes a catalogue file that a killed process did not complete. Of a process
  * that is alone in the store. */
 void wal__core_remove_partial_catalogue(struct wal__core *core);
+/* Removes the catalogue file, which the next one that opens the store does
+ * without, and what a killed process left of one; waits for a process that
+ * writes one, at most 10 s: WAL_ELOCKED. WAL_EIO. */
+enum wal_status wal__core_drop_catalogue(struct wal__core *core,
+                                         struct wal_error *error) WAL_MUST_USE;
 /* Writes a catalogue file. deadline: the monotonic time in nanoseconds at which
  * it is given up, of a process that is alone in the store; 0: when the store is
- * closing. WAL_EBUSY: it was given up; WAL_EEXISTS: another process writes one.
+ * closing. WAL_EBUSY: it was given up, or the file is of a later compaction;
+ * WAL_EEXISTS: another process, or thread, writes one.
  */
 enum wal_status wal__core_write_catalogue(
     struct wal__core *core, const struct wal__catalogue *image,

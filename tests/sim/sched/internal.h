@@ -25,7 +25,7 @@ enum {
     SCHED_EVENTS = 4,
     SCHED_TEXT = 32,
     SCHED_TRACE = 128,
-    SCHED_LOCKS = 10,
+    SCHED_LOCKS = 12,
     SCHED_REPLACED = 128
 };
 

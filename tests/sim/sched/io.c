@@ -30,8 +30,12 @@ static struct sched_lock *lock_at(struct sched *sched, uint64_t byte)
         return &sched->locks[0];
     case WAL__LOCK_OPEN:
         return &sched->locks[6];
-    case WAL__LOCK_INDEX:
+    case WAL__LOCK_CATALOGUE:
         return &sched->locks[1];
+    case WAL__LOCK_INDEX:
+        return &sched->locks[10];
+    case WAL__LOCK_INDEX + 1:
+        return &sched->locks[11];
     case WAL__LOCK_APPEND:
         return &sched->locks[2];
     case WAL__LOCK_SYNC:

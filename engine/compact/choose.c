@@ -39,6 +39,32 @@ void wal__compact_refuse(struct compaction *compaction,
     wal__compact_count_refusal(compaction->options, compaction->result, error);
 }
 
+void wal__compact_report_left(const struct wal__compact_options *options,
+                              struct wal__compact_result *result,
+                              const struct wal__segment *segment)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+
+    (void)!wal__fail_at(&error, WAL_ETOOBIG, 0, segment->path, 0,
+                        "it may hold what is to be erased, and is beyond the "
+                        "limit of bytes to rewrite: erase again");
+    wal__compact_count_refusal(options, result, &error);
+}
+
+void wal__compact_report_all_left(struct compaction *compaction)
+{
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        const struct candidate *candidate = &compaction->candidates[i];
+
+        if (candidate->has_index && candidate->is_suitable &&
+            !candidate->is_refused && !candidate->is_done &&
+            candidate->dead_bytes > 0) {
+            wal__compact_report_left(compaction->options, compaction->result,
+                                     candidate->input.segment);
+        }
+    }
+}
+
 /* `next` is after the segment; NULL: it is the tail. The OPEN of `next` says
  * what is damaged before it; where a torn write left none, a segment with SEAL
  * was whole. */

@@ -435,6 +435,9 @@ static enum wal_status compact(struct compaction *compaction,
     if (status == WAL_OK) {
         settle_names(compaction);
     }
+    if (status == WAL_OK && compaction->options->erase) {
+        wal__compact_report_all_left(compaction);
+    }
     published = publish(compaction, status == WAL_OK ? error : NULL);
     status = status == WAL_OK ? published : status;
     if (status == WAL_OK) {

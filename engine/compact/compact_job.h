@@ -49,6 +49,12 @@ void wal__compact_close(struct compaction *compaction);
 void wal__compact_count_refusal(const struct wal__compact_options *options,
                                 struct wal__compact_result *result,
                                 const struct wal_error *error);
+/* Reports a segment that erasing leaves because of max_bytes; and all of the
+ * log that have something dead. */
+void wal__compact_report_left(const struct wal__compact_options *options,
+                              struct wal__compact_result *result,
+                              const struct wal__segment *segment);
+void wal__compact_report_all_left(struct compaction *compaction);
 /* Counts and reports a segment that cannot be rewritten, once. */
 void wal__compact_refuse(struct compaction *compaction,
                          struct candidate *candidate,

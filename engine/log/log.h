@@ -322,10 +322,10 @@ enum wal_status wal__log_list_ids(const struct wal__log *log,
  * removed stays. leftovers.c */
 void wal__log_remove_leftovers(struct wal__log *log);
 /* Removes what compactions left that were cut short, and the temporary files of
- * segments and indexes of any killed process: files that they were writing and, unless a name of a rewritten segment may be lost, the segments
+ * segments and indexes that any killed process left: files that they were
+ * writing and, unless a name of a rewritten segment may be lost, the segments
  * that it replaces. With the compaction lock and the lock of the chain for
- * writing.
- * leftovers.c */
+ * writing. leftovers.c */
 enum wal_status wal__log_remove_compacted(struct wal__log *log,
                                           struct wal_error *error) WAL_MUST_USE;
 /* Removes a segment that a rewritten one replaces, and its index file, unless

@@ -123,7 +123,7 @@ struct wal__core {
     /* Sessions claimed by a handle of this store, under claim_mutex. */
     pthread_mutex_t claim_mutex;
     struct wal_session *claims;
-    /* Held with the catalogue lock byte: one thread of the process at a time. */
+    /* Held with the catalogue lock byte: one thread at a time. */
     pthread_mutex_t catalogue_mutex;
     /* Held with the rewind lock byte: one thread of the process at a time. */
     pthread_mutex_t rewind_mutex;

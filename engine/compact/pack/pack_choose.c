@@ -162,6 +162,21 @@ static void choose_neighbours(struct pack_job *job, uint64_t *bytes)
     }
 }
 
+/* Erasing reports what the limit of bytes has left. */
+static void report_left(const struct pack_job *job)
+{
+    const struct wal__compact_options *options = job->options;
+
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct pack_segment *segment = &job->segments[i];
+
+        if (options->erase && !options->dry_run && segment->is_suitable &&
+            !segment->is_refused && !segment->is_chosen && has_dead(segment)) {
+            wal__compact_report_left(options, job->result, segment->segment);
+        }
+    }
+}
+
 void wal__pack_choose(struct pack_job *job)
 {
     const uint64_t most = job->options->max_bytes;
@@ -179,6 +194,7 @@ void wal__pack_choose(struct pack_job *job)
         bytes += segment->is_chosen ? capacity : 0;
     }
     choose_neighbours(job, &bytes);
+    report_left(job);
     job->total = bytes - job->result->bytes_before;
     keep_bases(job);
 }

@@ -319,7 +319,8 @@ struct wal_session_space {
 typedef int32_t wal_store_compact_progress_fn(void *ctx, uint64_t done,
                                               uint64_t total);
 
-/* Called for each segment that is left as it is because it is damaged:
+/* Called for each segment that is left as it is because it is damaged, or by
+ * erasing because of max_bytes though it may hold what is to be erased:
  * refusal->file names it, refusal->text says why. The error holds until the
  * callback returns. */
 typedef void wal_store_compact_refused_fn(void *ctx,
@@ -364,7 +365,8 @@ struct wal_store_compact_result {
     uint64_t segments;     /* that could be rewritten: all but the one that is
                                * written to next */
     uint64_t rewritten;    /* of them; dry run: that would be */
-    uint64_t refused;      /* of them: damaged; the first is in `refusal` */
+    uint64_t refused;      /* of them: damaged, or erasing left them because of
+                            * max_bytes; the first is in `refusal` */
     uint64_t bytes_before; /* of the files of the rewritten ones */
     uint64_t bytes_after;  /* of those in their place; dry run: an upper
                                * bound, since it compresses nothing */

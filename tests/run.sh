@@ -139,7 +139,7 @@ tree() {
             -DAGENTWAL_SANITIZE=address
         prefix=("${fixed_layout[@]}")
         if [ "${#trees[@]}" -gt 1 ] && [ -n "$left_out" ]; then
-            run "$dir" -LE '^(timing|style|remote)$'
+            run "$dir" -LE "^(timing|style|remote|$left_out)\$"
         else
             run "$dir" -LE '^(timing|style)$'
         fi

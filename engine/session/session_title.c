@@ -64,6 +64,10 @@ static bool text_begins_with(const uint8_t **at, const uint8_t *end,
             *at = end;
             break;
         }
+        if (code_point > 0x10ffff) { /* a line may have any bytes */
+            is_same = false;
+            continue;
+        }
         length = wal__json_character_write(code_point, encoded);
         if (!is_same || size == title.size ||
             (size == 0 && length == 1 && is_space(encoded[0]))) {

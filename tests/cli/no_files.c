@@ -387,6 +387,8 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
     EXPECT(WAL_OK, wal_session_trash(other, &error));
     EXPECT(gone, wal_session_undelete(store, text("t"), &error));
     EXPECT(WAL_OK, wal_session_delete(other, &error));
+    EXPECT(gone == WAL_OK ? WAL_ENOTFOUND : WAL_OK,
+           wal_session_remove(other, NULL, &error));
     wal_session_close(other);
 }
 

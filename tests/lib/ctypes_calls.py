@@ -551,6 +551,10 @@ def check_append_one(wal, store):
     wal.call("wal_session_trash", session)
     wal.call("wal_session_trash", session, status="WAL_ETRASHED")
     wal.call("wal_session_undelete", store, wal.slice("short"))
+    remove = wal.new("wal_session_remove_options",
+                     flags=wal.const["WAL_SESSION_REMOVE_EXPECT"])
+    wal.call("wal_session_remove", session, by_ref(remove),
+             status="WAL_ECONFLICT")
     wal.call("wal_session_delete", session)
     wal.free("wal_session_close", session)
 

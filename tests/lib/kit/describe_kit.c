@@ -200,10 +200,30 @@ char *kit_describe_session(struct wal_store *store, const char *id)
     return text;
 }
 
+struct described {
+    int64_t updated_ms;
+    char id[WAL_ID_SIZE];
+};
+
+/* Newest first; those of one millisecond by their ids, for stores list them in
+ * the order in which they were written there. */
+static int compare_described(const void *left, const void *right)
+{
+    const struct described *a = left;
+    const struct described *b = right;
+
+    if (a->updated_ms != b->updated_ms) {
+        return a->updated_ms > b->updated_ms ? -1 : 1;
+    }
+    return strcmp(a->id, b->id);
+}
+
 char *kit_describe(struct wal_store *store)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *cursor = NULL;
+    struct described *sessions = NULL;
+    size_t count = 0;
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -212,14 +232,22 @@ char *kit_describe(struct wal_store *store)
     assert_int_equal(wal_session_cursor_open(store, NULL, &cursor, NULL),
                      WAL_OK);
     while (wal_session_cursor_next(cursor, &info, NULL) == WAL_OK) {
-        struct wal_session *session = NULL;
+        sessions = realloc(sessions, (count + 1) * sizeof(*sessions));
+        assert_non_null(sessions);
+        sessions[count].updated_ms = info.updated_ms;
+        (void)snprintf(sessions[count].id, sizeof(sessions[count].id), "%.*s",
+                       WAL_ARG(info.id));
+        count++;
+    }
+    wal_session_cursor_close(cursor);
+    qsort(sessions, count, sizeof(*sessions), compare_described);
+    for (size_t i = 0; i < count; i++) {
+        struct wal_session *session = kit_session(store, sessions[i].id);
 
-        assert_int_equal(wal_session_open(store, info.id, &session, NULL),
-                         WAL_OK);
         print_session(out, session);
         wal_session_close(session);
     }
-    wal_session_cursor_close(cursor);
+    free(sessions);
     print_documents(out, store, NULL);
     fclose(out);
     return text;

@@ -514,6 +514,25 @@ static void test_erase__no_file_has_it_after_an_earlier_compaction(void **state)
     run(true);
 }
 
+/* A line may have any bytes: they are no text that a title could be from. */
+static void test_erase__line_that_is_no_text_gave_no_title(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create_titled(store, "s", "kept");
+    struct wal_entry entry = kit_entry("a", NULL, NULL);
+
+    entry.flags = WAL_ENTRY_LINE;
+    entry.payload = WAL_STR("{\"\xff\xff\xff\xff kept\": \"\xf8\"}");
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_int_equal(
+        wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL),
+        WAL_OK);
+    assert_slice(kit_info(session).title, "kept");
+    wal_session_close(session);
+    kit_close(store);
+}
+
 /* A redaction without its end: the title is taken by erasing. */
 static void test_erase__title_of_a_redaction_cut_short(void **state)
 {
@@ -621,6 +640,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_erase__no_file_has_it),
         KIT_TEST(test_erase__no_file_has_it_after_an_earlier_compaction),
+        KIT_TEST(test_erase__line_that_is_no_text_gave_no_title),
         KIT_TEST(test_erase__title_of_a_redaction_cut_short),
         cmocka_unit_test(test_title__what_begins_a_text_is_given),
         KIT_TEST(test_erase__first_content_of_another_process_is_reached),

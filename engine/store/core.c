@@ -643,21 +643,6 @@ static bool has_replaced_files(struct wal__core *core)
     return has;
 }
 
-uint64_t wal__core_catalogue_inode(const struct wal__core *core)
-{
-    const struct wal__io *io = core->env.io;
-    struct wal__io_stat stat;
-    char path[WAL__PATH_MAX];
-    int ignored = 0;
-
-    if (!core->env.read_only) {
-        return 0;
-    }
-    wal__core_catalogue_path(core, path);
-    return io->path_stat(io->ctx, path, &stat, &ignored) == WAL_OK ? stat.inode
-                                                                   : 0;
-}
-
 /* Whether a reader that follows nobody has files that a compaction may have
  * replaced: that has written the catalogue anew. */
 static bool is_left_alone(struct wal__core *core)

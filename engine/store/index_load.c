@@ -528,6 +528,21 @@ static bool is_overtaken(struct wal__core *core, enum wal_status status,
     return true;
 }
 
+uint64_t wal__core_catalogue_inode(const struct wal__core *core)
+{
+    const struct wal__io *io = core->env.io;
+    struct wal__io_stat stat;
+    char path[WAL__PATH_MAX];
+    int ignored = 0;
+
+    if (!core->env.read_only) {
+        return 0;
+    }
+    wal__core_catalogue_path(core, path);
+    return io->path_stat(io->ctx, path, &stat, &ignored) == WAL_OK ? stat.inode
+                                                                   : 0;
+}
+
 enum wal_status wal__core_load_indexes(struct wal__core *core,
                                        struct wal_error *error)
 {

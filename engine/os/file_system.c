@@ -82,15 +82,22 @@ static bool read_option(FILE *table, char option[NAME_SIZE])
 static bool read_mount(FILE *table, dev_t *device, enum wal__storage *storage,
                        char name[NAME_SIZE])
 {
-    unsigned major_id = 0;
-    unsigned minor_id = 0;
+    unsigned long major_id;
     char word[NAME_SIZE] = "";
+    char *end = NULL;
     bool is_overlay;
 
-    if (fscanf(table, " %*u %*u %u:%u", &major_id, &minor_id) != 2) {
+    (void)!fscanf(table, "%*[\n]");
+    for (int i = 0; i < 3; i++) { /* id, parent, device */
+        if (!read_word(table, word)) {
+            return false;
+        }
+    }
+    major_id = strtoul(word, &end, 10);
+    if (*end != ':') {
         return false;
     }
-    *device = makedev(major_id, minor_id);
+    *device = makedev((unsigned)major_id, (unsigned)strtoul(end + 1, NULL, 10));
     while (strcmp(word, "-") != 0) {
         if (!read_word(table, word)) {
             return false;

@@ -31,7 +31,7 @@ session() {
 }
 # make ID DIRECTORY [PROJECT]
 make() {
-    walctl create "$store" --id "$1" --cwd "$2" ${3:+--project "$3"} >/dev/null
+    walctl create "$store" --id "$1" --cwd "$2" --project "${3-}" >/dev/null
 }
 former() {
     printf '%s' "$1" | sha256sum | cut -c 1-16

@@ -93,7 +93,7 @@ int walctl_create(struct cli *cli, int argc, char **argv)
     const struct cli_option options[] = {
         {.name = "id", .value = &id},
         {.name = "cwd", .value = &cwd},
-        {.name = "project", .value = &project},
+        {.name = "project", .value = &project, .may_be_empty = true},
         {.name = "title", .value = &title, .may_be_empty = true},
         {.name = "meta", .value = &meta},
         {.name = NULL},

@@ -93,9 +93,14 @@ static void track_lock(struct sched_process *process, uint64_t byte,
     }
 }
 
-/* Somebody else holds it. */
+/* Another process holds it. What writes a derived file tries its lock once, and
+ * goes on without: that is no reason for WAL_ELOCKED, one before may be. */
 static void track_blocked(struct sched_process *process, uint64_t byte)
 {
+    if (byte == WAL__LOCK_INDEX || byte == WAL__LOCK_INDEX + 1 ||
+        (byte == WAL__LOCK_CATALOGUE && process->blocked_byte != 0)) {
+        return;
+    }
     process->last_polled_ns = sched__now(process->sched);
     if (process->blocked_byte != byte) {
         process->blocked_byte = byte;

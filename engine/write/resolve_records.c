@@ -480,6 +480,13 @@ enum wal_status wal__resolve_change(struct wal__resolver *resolver)
     if (status != WAL_OK) {
         return status;
     }
+    if (frame.sequence == batch->expected_version) {
+        /* The same record: a compaction moved it. */
+        batch->stale_read = false;
+        batch->change_base = summary.session_position;
+        resolver->next += batch->has_change;
+        return WAL_OK;
+    }
     return reject_version(resolver, WAL_EXPECTATION_METADATA,
                           "the metadata of session", summary.id,
                           batch->expected_version, frame.sequence);

@@ -37,10 +37,10 @@ struct wal__batch_redact {
 
 struct wal__batch_doc {
     uint32_t frame;
-    uint32_t number; /* of the session, or WAL__STORE_NUMBER */
-    uint32_t flags;  /* enum wal_doc_flag */
-    uint64_t expected_version;
-    uint64_t version; /* out: of the document after the operation */
+    uint32_t number;           /* of the session, or WAL__STORE_NUMBER */
+    uint32_t flags;            /* enum wal_doc_flag */
+    uint64_t expected_version; /* sequence of that record */
+    uint64_t version;          /* out: of the document after the operation */
 };
 
 struct wal__batch_head {

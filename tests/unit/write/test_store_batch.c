@@ -2,6 +2,8 @@
  * test_store_batch.c - tests of batches of entries, documents, heads and
  * metadata: applied whole or not at all (SPEC.md 5.2).
  */
+#include "agentwal/admin.h"
+#include "engine/store/session.h"
 #include "tests/lib/kit/parts_kit.h"
 
 struct bench {
@@ -593,6 +595,40 @@ static void test_batch__submitted_change_must_expect_a_version(void **state)
     end(&bench);
 }
 
+/* The record that the change was made from is the same, at another position. */
+static void test_batch__change_is_staged_while_another_compacts(void **state)
+{
+    (void)state;
+    struct wal_store_compact_options compact = {.struct_size = sizeof(compact),
+                                                .rate = UINT64_MAX};
+    struct wal_session_change change = {.struct_size = sizeof(change),
+                                        .fields = WAL_CHANGE_TITLE |
+                                                  WAL_CHANGE_EXPECT,
+                                        .title = WAL_STR("new")};
+    const struct wal_batch batch = {.struct_size = sizeof(batch),
+                                    .change = &change};
+    struct wal_store *store = kit_store();
+    struct wal_store *other = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_ticket *ticket = NULL;
+    struct wal_error error = KIT_ERROR;
+
+    kit_append(session, "a", NULL);
+    change.expected_version = kit_info(session).metadata_version;
+    (void)usleep(20000); /* an append lock is kept for a moment */
+    wal__committer_pause(&store->core.committer);
+    assert_int_equal(wal_batch_submit(session, &batch, NULL, &ticket, &error),
+                     WAL_OK);
+    assert_int_equal(wal_store_compact(other, &compact, NULL, &error), WAL_OK);
+    wal__committer_resume(&store->core.committer);
+    assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error), WAL_OK);
+    wal_ticket_destroy(ticket);
+    assert_slice(kit_info(session).title, "new");
+    wal_session_close(session);
+    kit_close(other);
+    kit_close(store);
+}
+
 static void test_batch__refused_ticket_changes_nothing(void **state)
 {
     (void)state;
@@ -637,6 +673,7 @@ int main(void)
         KIT_TEST(test_batch__text_above_its_limit_changes_nothing),
         KIT_TEST(test_batch__submitted_batch_completes_its_ticket),
         KIT_TEST(test_batch__submitted_change_must_expect_a_version),
+        KIT_TEST(test_batch__change_is_staged_while_another_compacts),
         KIT_TEST(test_batch__refused_ticket_changes_nothing),
     };
 

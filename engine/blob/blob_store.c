@@ -505,7 +505,7 @@ void wal__blob_store_unlock(struct wal__blob_store *blobs)
     pthread_rwlock_unlock(&blobs->index_lock);
 }
 
-void wal__blob_store_let_go(struct wal__blob_store *blobs)
+void wal__blob_store_close_replaced(struct wal__blob_store *blobs)
 {
     struct wal__log *log = &blobs->log;
     bool must;

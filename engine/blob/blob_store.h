@@ -73,7 +73,7 @@ enum wal_status wal__blob_store_publish(struct wal__blob_store *blobs,
                                         struct wal_error *error) WAL_MUST_USE;
 /* Closes what compactions replaced and nobody of this process uses. Without a
  * lock. */
-void wal__blob_store_let_go(struct wal__blob_store *blobs);
+void wal__blob_store_close_replaced(struct wal__blob_store *blobs);
 /* Reloads everything after the control page was replaced. */
 enum wal_status wal__blob_store_rejoin(struct wal__blob_store *blobs,
                                        struct wal_error *error) WAL_MUST_USE;

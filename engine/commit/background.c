@@ -12,7 +12,7 @@
 
 enum {
     PREALLOC_PAUSE_US = 1000,
-    LET_GO_S = 1 /* between two looks for files that were replaced */
+    CLOSE_REPLACED_S = 1 /* between two looks for files that were replaced */
 };
 
 /* When to look next. */
@@ -21,7 +21,7 @@ static struct timespec next_look(void)
     struct timespec now;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    now.tv_sec += LET_GO_S;
+    now.tv_sec += CLOSE_REPLACED_S;
     return now;
 }
 
@@ -74,7 +74,7 @@ void *wal__background_main(void *arg)
 
         if (is_past(&look)) {
             pthread_mutex_unlock(&committer->background_mutex);
-            committer->let_go(committer->client.ctx);
+            committer->close_replaced(committer->client.ctx);
             look = next_look();
             pthread_mutex_lock(&committer->background_mutex);
             continue;

@@ -407,7 +407,7 @@ enum wal_status wal__committer_init(struct wal__committer *committer,
     committer->log = log;
     committer->client = client->leader;
     committer->sync_dependencies = client->sync_dependencies;
-    committer->let_go = client->let_go;
+    committer->close_replaced = client->close_replaced;
     committer->look_again = client->look_again;
     committer->queue_limit =
         options->queue_limit != 0 ? options->queue_limit : DEFAULT_QUEUE;

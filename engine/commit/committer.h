@@ -37,7 +37,7 @@ struct wal__committer_client {
     struct wal__leader_client leader; /* its ctx is that of the others too */
     wal__sync_dependencies *sync_dependencies;
     /* Called each second by the background thread, without a lock. */
-    void (*let_go)(void *ctx);
+    void (*close_replaced)(void *ctx);
     /* After WAL_ECORRUPT, under the leader's locks:
      * wal__core_invalidate_derived. *again: resolve the operation again. */
     wal__look_again *look_again;
@@ -47,7 +47,7 @@ struct wal__committer {
     struct wal__log *log;
     struct wal__leader_client client; /* its ctx is that of resolve too */
     wal__sync_dependencies *sync_dependencies;
-    void (*let_go)(void *ctx);
+    void (*close_replaced)(void *ctx);
     wal__look_again *look_again;
     uint32_t queue_limit;     /* of WAL_QUEUED operations */
     uint64_t idle_mark_ns;    /* until a mark makes the end durable */

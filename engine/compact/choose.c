@@ -183,6 +183,21 @@ enum wal_status wal__compact_open(struct compaction *compaction,
                : wal__fail(error, status, "cannot make an index of the tail");
 }
 
+enum wal_status wal__compact_open_indexes(struct compaction *compaction,
+                                          struct wal__core *core,
+                                          struct wal__compact_result *result,
+                                          struct wal_error *error)
+{
+    static const struct wal__compact_options options = {.dry_run = true};
+
+    *result = (struct wal__compact_result){
+        .refusal = {.struct_size = sizeof(result->refusal)}};
+    *compaction = (struct compaction){
+        .core = core, .options = &options, .result = result};
+    wal__buf_init(&compaction->tail_index, core->env.heap);
+    return wal__compact_open(compaction, error);
+}
+
 void wal__compact_close(struct compaction *compaction)
 {
     for (uint32_t i = 0; i < compaction->count; i++) {

@@ -377,15 +377,11 @@ static enum wal_status forget_titles_of(struct wal__core *core,
 static enum wal_status forget_titles(struct wal__core *core,
                                      struct wal_error *error)
 {
-    const struct wal__compact_options options = {.dry_run = true};
-    struct wal__compact_result result = {
-        .refusal = {.struct_size = sizeof(result.refusal)}};
-    struct compaction compaction = {
-        .core = core, .options = &options, .result = &result};
-    enum wal_status status;
+    struct wal__compact_result result;
+    struct compaction compaction;
+    enum wal_status status =
+        wal__compact_open_indexes(&compaction, core, &result, error);
 
-    wal__buf_init(&compaction.tail_index, core->env.heap);
-    status = wal__compact_open(&compaction, error);
     for (uint32_t i = 0; i < compaction.count && status == WAL_OK; i++) {
         if (compaction.candidates[i].has_index) {
             status = forget_titles_of(
@@ -470,7 +466,7 @@ static void note_reader(void *ctx, uint32_t process, uint64_t bytes)
     *has_readers = true;
 }
 
-/* Lets go of the files that were replaced, and reports who still has any.
+/* Closes the files that were replaced, and reports who still has any.
  * Other processes look once a second: after erasing they are waited for. */
 static void list_readers(const struct compaction *compaction)
 {
@@ -481,7 +477,7 @@ static void list_readers(const struct compaction *compaction)
     uint64_t deadline = io->monotonic_ns(io->ctx) + reader_wait_ns;
     bool has_readers = options->erase;
 
-    wal__core_let_go(core);
+    wal__core_close_replaced(core);
     if (options->reader == NULL || io->list_mappers == NULL) {
         return;
     }
@@ -492,7 +488,7 @@ static void list_readers(const struct compaction *compaction)
             break;
         }
         io->futex_wait(io->ctx, &never_woken, 0, READER_POLL_NS);
-        wal__core_let_go(core);
+        wal__core_close_replaced(core);
     }
     io->list_mappers(io->ctx, core->env.root, options->reader, options->ctx);
 }

@@ -44,6 +44,12 @@ struct compaction {
 enum wal_status wal__compact_open(struct compaction *compaction,
                                   struct wal_error *error) WAL_MUST_USE;
 void wal__compact_close(struct compaction *compaction);
+/* Initialises *compaction and *result, and opens all segments to read their
+ * indexes alone. Close it also after a failure. */
+enum wal_status wal__compact_open_indexes(struct compaction *compaction,
+                                          struct wal__core *core,
+                                          struct wal__compact_result *result,
+                                          struct wal_error *error) WAL_MUST_USE;
 
 /* Counts and reports a refusal; the result has the first one. */
 void wal__compact_count_refusal(const struct wal__compact_options *options,

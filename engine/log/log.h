@@ -403,7 +403,7 @@ enum wal_status wal__log_heal(struct wal__log *log,
  * at a time; the log outlives it. */
 struct wal__record_buf {
     /* The log that was read last, and the segment, which is used until the next
-     * read or wal__record_buf_let_go. */
+     * read or wal__record_buf_release. */
     const struct wal__log *log;
     struct wal__segment *used;
     /* struct wal__segment *: those before, while slices are pinned. */
@@ -423,7 +423,7 @@ void wal__record_buf_init(struct wal__record_buf *buf,
                           const struct wal__heap *heap);
 void wal__record_buf_deinit(struct wal__record_buf *buf);
 /* Ends the use of the segment that was read last: nothing points to it. */
-void wal__record_buf_let_go(struct wal__record_buf *buf);
+void wal__record_buf_release(struct wal__record_buf *buf);
 
 /*
  * Reads one record and verifies its checksums. *payload is valid until the next

@@ -26,7 +26,7 @@ void wal__record_buf_init(struct wal__record_buf *buf,
     wal__buf_init(&buf->all_used, heap);
 }
 
-void wal__record_buf_let_go(struct wal__record_buf *buf)
+void wal__record_buf_release(struct wal__record_buf *buf)
 {
     if (buf->used != NULL && buf->pinned == NULL) {
         wal__log_end_use(buf->used);
@@ -45,7 +45,7 @@ void wal__record_buf_deinit(struct wal__record_buf *buf)
     }
     wal__buf_deinit(&buf->all_used);
     buf->pinned = NULL;
-    wal__record_buf_let_go(buf);
+    wal__record_buf_release(buf);
     wal__buf_deinit(&buf->bytes);
     wal__buf_deinit(&buf->stored);
 }
@@ -56,7 +56,7 @@ static enum wal_status leave_used(struct wal__record_buf *buf)
     struct wal__segment *segment;
 
     if (buf->used == NULL || buf->pinned == NULL) {
-        wal__record_buf_let_go(buf);
+        wal__record_buf_release(buf);
         return WAL_OK;
     }
     for (size_t at = 0; at < buf->all_used.size; at += sizeof(segment)) {

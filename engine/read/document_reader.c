@@ -322,7 +322,7 @@ enum wal_status wal__doc_cursor_next(struct wal_doc_cursor *docs,
 
     WAL__ASSERT(docs->next <= docs->items.size / sizeof(*items));
     if (docs->next == docs->items.size / sizeof(*items)) {
-        wal__record_buf_let_go(&docs->scratch);
+        wal__record_buf_release(&docs->scratch);
         return WAL_END;
     }
     item = &items[docs->next];

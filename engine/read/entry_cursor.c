@@ -414,8 +414,8 @@ enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
         return status;
     }
     if (cursor->remaining == 0) {
-        wal__record_buf_let_go(&cursor->scratch);
-        wal__record_buf_let_go(&cursor->aux_scratch);
+        wal__record_buf_release(&cursor->scratch);
+        wal__record_buf_release(&cursor->aux_scratch);
         return WAL_END;
     }
     status = read_next(cursor, entry, error);

@@ -357,9 +357,9 @@ static enum wal_status sync_dependencies(void *ctx, uint64_t end,
     return wal__blob_store_sync(&core->blobs, end, error);
 }
 
-static void let_go(void *ctx)
+static void close_replaced(void *ctx)
 {
-    wal__core_let_go(ctx);
+    wal__core_close_replaced(ctx);
 }
 
 static enum wal_status open_log(struct wal__core *core,
@@ -370,7 +370,7 @@ static enum wal_status open_log(struct wal__core *core,
     struct wal__committer_client commit_client = {
         {core, lock_state, unlock_state, reload},
         sync_dependencies,
-        let_go,
+        close_replaced,
         look_again_or_rebuild};
     enum wal_status status;
 
@@ -631,7 +631,7 @@ void wal__core_unlock(struct wal__core *core)
     pthread_rwlock_unlock(&core->state);
 }
 
-/* Whether there may be something to let go. */
+/* Whether files may be open that were replaced. */
 static bool has_replaced_files(struct wal__core *core)
 {
     bool has;
@@ -657,7 +657,7 @@ static bool is_left_alone(struct wal__core *core)
     return is_alone;
 }
 
-void wal__core_let_go(struct wal__core *core)
+void wal__core_close_replaced(struct wal__core *core)
 {
     if (is_left_alone(core)) {
         (void)!wal__core_rejoin(core, NULL); /* reads report what fails */
@@ -670,7 +670,7 @@ void wal__core_let_go(struct wal__core *core)
         }
         wal__committer_resume(&core->committer);
     }
-    wal__blob_store_let_go(&core->blobs);
+    wal__blob_store_close_replaced(&core->blobs);
 }
 
 bool wal__core_look_again(struct wal__core *core, uint64_t *looked)

@@ -201,7 +201,7 @@ uint64_t wal__core_catalogue_inode(const struct wal__core *core);
 /* Closes the files, and their maps, that compactions of any process replaced
  * and nobody of this process uses. Does nothing where there are none. The
  * background thread calls it each second. Without a lock. */
-void wal__core_let_go(struct wal__core *core);
+void wal__core_close_replaced(struct wal__core *core);
 
 /* Locks `state` for reading after catching up with other processes. On failure
  * the lock is not held. */

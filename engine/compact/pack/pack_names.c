@@ -151,17 +151,13 @@ enum wal_status wal__pack_names_read(struct wal__core *core,
                                      struct wal__pack_live *live,
                                      struct wal_error *error)
 {
-    const struct wal__compact_options options = {.dry_run = true};
-    struct wal__compact_result result = {
-        .refusal = {.struct_size = sizeof(result.refusal)}};
-    struct compaction compaction = {
-        .core = core, .options = &options, .result = &result};
+    struct wal__compact_result result;
+    struct compaction compaction;
     struct names names = {.log = &core->log, .live = live};
     enum wal_status status;
 
     wal__record_buf_init(&names.scratch, core->env.heap);
-    wal__buf_init(&compaction.tail_index, core->env.heap);
-    status = wal__compact_open(&compaction, error);
+    status = wal__compact_open_indexes(&compaction, core, &result, error);
     if (status == WAL_OK && result.refused > 0) {
         status = WAL_EDAMAGED;
         wal__error_copy(error, &result.refusal);

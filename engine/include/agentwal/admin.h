@@ -385,8 +385,8 @@ struct wal_store_compact_result {
  * Other threads and processes read and write meanwhile; what they append after
  * the call began is kept. Sequence numbers, ids, parents, heads, documents,
  * checkpoints and the states of views stay as they are. Forks keep what they
- * share with deleted sessions. Every process lets go of the old files soon, but
- * for those that slices point to. With WAL_STORE_COMPACT_ERASE and a `reader`
+ * share with deleted sessions. Every process closes the old files soon, but for
+ * those that slices point to. With WAL_STORE_COMPACT_ERASE and a `reader`
  * the call waits for that, at most 3 s: when it succeeds, refuses nothing and
  * calls no reader, nothing of what was erased is left. Needs the space of one
  * segment. When

@@ -136,6 +136,19 @@ static enum wal_status read_claim(const struct checking *checking,
     return status;
 }
 
+/* Whether the store has recorded the claim, or a later one. The store's own
+ * handoff has the number of a claim that is created afterwards: by itself, or
+ * by another machine that was first. */
+static bool is_recorded(const struct wal_session_move *known,
+                        const struct wal__move_seen *item,
+                        const struct wal__own *own)
+{
+    return known->number > item->number ||
+           (known->number == item->number &&
+            (wal__uuid_is_zero(own->store) ||
+             memcmp(known->store, own->store, sizeof(own->store)) == 0));
+}
+
 static enum wal_status record(const struct checking *checking,
                               const struct wal__move_seen *item,
                               const struct wal__own *own,
@@ -146,7 +159,7 @@ static enum wal_status record(const struct checking *checking,
     bool is_away = memcmp(own->store, checking->uuid, sizeof(own->store)) != 0;
     enum wal_status status = wal_session_get_move(session, &known, NULL);
 
-    if (status == WAL_OK && known.number >= item->number) {
+    if (status == WAL_OK && is_recorded(&known, item, own)) {
         return WAL_OK;
     }
     if (status != WAL_OK && !is_away) {

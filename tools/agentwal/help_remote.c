@@ -27,10 +27,12 @@ const struct verb_help help_remote = {
         "there. list shows the\nstores that a remote has, with their ids. push "
         "stores what is new and durable.\npull makes a copy that can be read, "
         "or brings it up to date. One store writes at\na time: --take-over "
-        "ends that of the other one, for good. handoff pushes, and\ngives a "
-        "session to the machine that resumes it next. compact makes a base, "
-        "from\nwhich a pull begins, when much was pushed, and removes what a "
-        "base of a day has\nmade needless. docs/scale.md has the rest.\n",
+        "ends that of the other one, for good. handoff refuses\nappends to a "
+        "session, pushes, and gives it to the machine that resumes it next.\n"
+        "compact makes a base, from which a pull begins, when much was pushed, "
+        "and\n"
+        "removes what a base of a day has made needless. docs/scale.md has the "
+        "rest.\n",
     .options =
         (const struct verb_option[]){
             {"--replace", "add: instead of the remote that the store has"},

@@ -280,7 +280,8 @@ int remote_config_remove(const struct cli *cli, const char *store)
                              : report(cli, "removing it", error_number);
 }
 
-int remote_config_lock(const struct cli *cli, const char *store, int *lock)
+int remote_config_lock(const struct cli *cli, const char *store, bool required,
+                       int *lock)
 {
     int fd = open_store_directory(store);
 
@@ -291,6 +292,9 @@ int remote_config_lock(const struct cli *cli, const char *store, int *lock)
         int error_number = errno;
 
         close(fd);
+        if (error_number == EWOULDBLOCK && !required) {
+            return CLI_NEGATIVE;
+        }
         return error_number == EWOULDBLOCK
                    ? cli_error_status(cli, WAL_ELOCKED, store,
                                       "another process is pushing the store; "

@@ -44,8 +44,10 @@ int remote_config_write(const struct cli *cli, const char *store,
 int remote_config_remove(const struct cli *cli, const char *store);
 
 /* Locks the store's directory until *lock is closed, so that one process
- * pushes. Returns
- * CLI_CONTINUE, or prints the error and returns the exit code. */
-int remote_config_lock(const struct cli *cli, const char *store, int *lock);
+ * pushes. Returns CLI_CONTINUE, or prints the error and returns the exit code:
+ * CLI_NEGATIVE when another process pushes, which is printed, with another
+ * code, only if `required`. */
+int remote_config_lock(const struct cli *cli, const char *store, bool required,
+                       int *lock);
 
 #endif

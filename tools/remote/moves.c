@@ -1,10 +1,12 @@
 /*
- * moves.c - which sessions of the store have moved to other machines (moves.h).
+ * moves.c - sessions of the store that move to other machines (moves.h).
  */
 #include "tools/remote/moves.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "agentwal/admin.h"
 
 #include "tools/remote/print.h"
 
@@ -47,4 +49,24 @@ int remote_check_moves(const struct cli *cli, const char *url,
     code = remote_print_moves(cli, url, moves);
     wal_remote_moves_close(moves);
     return code;
+}
+
+int remote_permit_appends(const struct cli *cli, struct wal_store *store,
+                          const char *session)
+{
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *handle = NULL;
+    enum wal_status status =
+        wal_session_open(store, cli_slice(session), &handle, &error);
+
+    if (status == WAL_OK) {
+        status = wal_session_get_move(handle, &move, &error);
+    }
+    if (status == WAL_OK) {
+        move.flags = 0;
+        status = wal_session_set_move(handle, &move, &error);
+    }
+    wal_session_close(handle);
+    return status == WAL_OK ? CLI_OK : cli_report(cli, session, status, &error);
 }

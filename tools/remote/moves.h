@@ -1,5 +1,5 @@
 /*
- * moves.h - prints which sessions of the store have moved to other machines.
+ * moves.h - sessions of the store that move to other machines.
  *
  * Threads: the tool has one thread.
  */
@@ -17,5 +17,11 @@ int remote_check_moves(const struct cli *cli, const char *url,
  * code. */
 int remote_print_moves(const struct cli *cli, const char *url,
                        struct wal_remote_moves *moves);
+
+/* Permits appends to a session that has moved away, in this store: the remote
+ * does not learn of it. Returns CLI_OK, or prints the error and returns the
+ * exit code. */
+int remote_permit_appends(const struct cli *cli, struct wal_store *store,
+                          const char *session);
 
 #endif

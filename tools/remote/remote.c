@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/remote/config.h"
@@ -20,6 +21,11 @@
 #include "tools/remote/store_id.h"
 #include "tools/remote/upkeep.h"
 #include "tools/remote/verbs.h"
+
+enum {
+    HANDOFF_WAIT_MS = 100, /* for the process that pushes, at a time */
+    HANDOFF_WAITS = 600
+};
 
 /* The command line, and what it opened. */
 struct request {
@@ -147,7 +153,7 @@ static int remove_remote(struct request *request)
         remote_config_read(request->cli, request->path, true, &request->config);
 
     if (code == CLI_CONTINUE) {
-        code = remote_config_lock(request->cli, request->path, &lock);
+        code = remote_config_lock(request->cli, request->path, true, &lock);
     }
     if (code == CLI_CONTINUE) {
         code = remote_config_remove(request->cli, request->path);
@@ -287,35 +293,99 @@ static int push_locked(struct request *request)
     return code;
 }
 
-static int push_store(struct request *request)
+/* Pushes, and ends the lock. */
+static int push_holding(struct request *request, int lock)
 {
-    int lock = -1;
-    int code = remote_config_lock(request->cli, request->path, &lock);
-
     /* Another process may have pushed meanwhile. */
-    if (code == CLI_CONTINUE) {
-        code = remote_config_read(request->cli, request->path, true,
-                                  &request->config);
-    }
+    int code =
+        remote_config_read(request->cli, request->path, true, &request->config);
+
     if (code == CLI_CONTINUE) {
         code = push_locked(request);
     }
-    if (lock >= 0) {
-        close(lock);
-    }
+    close(lock);
     return code;
 }
 
 static int push(struct request *request)
 {
+    int lock = -1;
     int code = open_both(request);
 
-    return code == CLI_CONTINUE ? push_store(request) : code;
+    if (code == CLI_CONTINUE) {
+        code = remote_config_lock(request->cli, request->path, true, &lock);
+    }
+    return code == CLI_CONTINUE ? push_holding(request, lock) : code;
 }
 
 /* --- handoff ------------------------------------------------------------ */
 
-/* Stores what is new, then gives the session away. */
+/* Stores everything up to a number of the log, or waits until the process that
+ * pushes has done so: a shipper, or another push. */
+static int store_up_to(struct request *request, uint64_t wanted)
+{
+    const struct timespec nap = {.tv_nsec = (long)HANDOFF_WAIT_MS * 1000000};
+
+    for (int waits = 0;; waits++) {
+        uint64_t sequence = wanted - 1;
+        enum wal_status status;
+        int lock = -1;
+        int code = remote_config_lock(request->cli, request->path,
+                                      waits == HANDOFF_WAITS, &lock);
+
+        if (code != CLI_NEGATIVE) {
+            return code == CLI_CONTINUE ? push_holding(request, lock) : code;
+        }
+        status = wal_store_wait(request->store, &sequence, WAL_CLUSTER,
+                                HANDOFF_WAIT_MS, NULL);
+        if (status == WAL_OK) {
+            return CLI_OK;
+        }
+        if (status != WAL_EBUSY) {
+            (void)nanosleep(&nap, NULL); /* it is no shipper, or failed */
+        }
+    }
+}
+
+/* The session was not given away: it stays here. */
+static void keep_session(const struct request *request, const char *session)
+{
+    const int code =
+        remote_permit_appends(request->cli, request->store, session);
+
+    cli_note(request->cli, session,
+             code == CLI_OK
+                 ? "it was not handed off; appends to it are permitted here"
+                 : "it was not handed off, and appends to it are refused here: "
+                   "hand it off again, or: agentwal resume --take-back");
+}
+
+/* The session is marked: nothing is added to it any more. Stores it to its end,
+ * and gives it away. */
+static int give_away(struct request *request, struct wal_session *handle,
+                     const char *session)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_get_info(handle, &info, &error);
+    int code = CLI_OK;
+
+    if (status == WAL_OK) {
+        code = store_up_to(request, info.last_sequence);
+    }
+    if (status == WAL_OK && code == CLI_OK) {
+        status = wal_remote_handoff(request->remote, request->store,
+                                    cli_slice(session), &error);
+    }
+    if (status != WAL_OK) {
+        code = remote_report(request->cli, session, status, &error);
+    }
+    if (code != CLI_OK && status != WAL_ECLAIMED) {
+        keep_session(request, session);
+    }
+    return code;
+}
+
 static int handoff(struct request *request)
 {
     const char *session = request->cli->items[3];
@@ -327,23 +397,26 @@ static int handoff(struct request *request)
     if (code == CLI_CONTINUE) {
         code = cli_open_session_exact(request->cli, request->store, session,
                                       &handle);
-        wal_session_close(handle);
     }
-    if (code == CLI_CONTINUE) {
-        code = push_store(request);
-    }
-    if (code != CLI_OK) {
+    if (code != CLI_CONTINUE) {
         return code;
     }
     status = wal_remote_handoff(request->remote, request->store,
                                 cli_slice(session), &error);
-    if (status != WAL_OK) {
-        return cli_report(request->cli, session, status, &error);
+    if (status == WAL_EBUSY) {
+        code = give_away(request, handle, session);
+    } else {
+        code = status == WAL_OK
+                   ? CLI_OK
+                   : remote_report(request->cli, session, status, &error);
     }
-    cli_note(request->cli, session,
-             "the next machine that resumes it has it; appends to it are "
-             "refused here");
-    return CLI_OK;
+    wal_session_close(handle);
+    if (code == CLI_OK) {
+        cli_note(request->cli, session,
+                 "the next machine that resumes it has it; appends to it are "
+                 "refused here");
+    }
+    return code;
 }
 
 /* --- pull --------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include "agentwal/transfer.h"
 #include "tools/cli/json.h"
 #include "tools/remote/config.h"
+#include "tools/remote/moves.h"
 #include "tools/remote/open.h"
 #include "tools/remote/print.h"
 #include "tools/remote/store_id.h"
@@ -147,28 +148,6 @@ static int bring(struct resume_request *request)
     return print_tail(request, result.session);
 }
 
-/* Without a remote the other machine does not learn of it. */
-static int mark_back(struct resume_request *request)
-{
-    struct wal_session_move move = WAL_INIT(wal_session_move);
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
-    enum wal_status status = wal_session_open(
-        request->store, cli_slice(request->session), &session, &error);
-
-    if (status == WAL_OK) {
-        status = wal_session_get_move(session, &move, &error);
-    }
-    if (status == WAL_OK) {
-        move.flags = 0;
-        status = wal_session_set_move(session, &move, &error);
-    }
-    wal_session_close(session);
-    return status == WAL_OK
-               ? CLI_OK
-               : cli_report(request->cli, request->session, status, &error);
-}
-
 static int take_back(struct resume_request *request)
 {
     struct remote_config config = {.url = ""};
@@ -177,7 +156,8 @@ static int take_back(struct resume_request *request)
     int code = remote_config_read(request->cli, request->path, false, &config);
 
     if (code == CLI_NEGATIVE) {
-        code = mark_back(request);
+        code = remote_permit_appends(request->cli, request->store,
+                                     request->session);
     } else if (code == CLI_CONTINUE) {
         code = remote_open(request->cli, "URL", config.url, &request->remote);
         if (code != CLI_CONTINUE) {

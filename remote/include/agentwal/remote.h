@@ -488,9 +488,20 @@ wal_remote_resume(struct wal_remote *remote, struct wal_store *store,
                   struct wal_remote_resume_result *result,
                   struct wal_error *error);
 
-/* Gives a session to the next machine that resumes it, and refuses appends to
- * it here. Push the store before. Threads: any. Errors: WAL_ENOTFOUND;
- * WAL_ECLAIMED when it has moved, or did so at the same time. */
+/*
+ * Gives a session to the next machine that resumes it, in two steps, so that
+ * nothing that was acknowledged is left out. The first call refuses appends
+ * to it here, durably, and returns WAL_EBUSY. Then push the store, or wait
+ * until its shipper has stored everything (wal_store_wait), and call again:
+ * when the remote has the session to its end, this creates the claim.
+ *
+ * Of a session that is handed off already it is WAL_OK. One that is not to go
+ * after all is permitted to be appended to by wal_session_set_move without the
+ * flag, and after success by wal_remote_take_back. Threads: any. Errors:
+ * WAL_EBUSY also while the remote lacks the end of the session; WAL_ENOTFOUND;
+ * WAL_ECLAIMED when it has moved, or did so at the same time; those of
+ * wal_remote_get_status.
+ */
 WAL_API WAL_MUST_USE enum wal_status
 wal_remote_handoff(struct wal_remote *remote, struct wal_store *store,
                    struct wal_slice session, struct wal_error *error);

@@ -115,7 +115,7 @@ code 3 message laptop s refused
 # Handed off, and found by a third machine, which names no store.
 code 0 on desk remote handoff s
 code 3 message desk s refused
-code 3 on desk remote handoff s
+code 0 on desk remote handoff s
 on laptop create --id other >/dev/null 2>&1
 on laptop remote push >/dev/null
 code 2 on tablet resume --remote "$url" other

@@ -581,26 +581,154 @@ static void test_move__nth_call_of_the_way_back_fails(void **state)
 
 /* --- handing off and taking back ------------------------------------------ */
 
+static enum wal_status try_handoff(struct world *world, unsigned i,
+                                   struct wal_error *error)
+{
+    *error = KIT_ERROR;
+    return wal_remote_handoff(remote_of(world), world->machines[i].store,
+                              WAL_STR("s"), error);
+}
+
+/* Both steps, with a push between them. */
+static void hand_off(struct world *world, unsigned i)
+{
+    struct wal_error error;
+
+    assert_int_equal(try_handoff(world, i, &error), WAL_EBUSY);
+    push(world, i);
+    if (try_handoff(world, i, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static void permit_appends(struct world *world, unsigned i)
+{
+    struct wal_session *session = kit_session(world->machines[i].store, "s");
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+
+    assert_int_equal(wal_session_get_move(session, &move, NULL), WAL_OK);
+    move.flags = 0;
+    assert_int_equal(wal_session_set_move(session, &move, NULL), WAL_OK);
+    wal_session_close(session);
+}
+
 static void test_handoff__next_one_gets_it(void **state)
 {
     struct world world;
-    struct wal_error error = KIT_ERROR;
+    struct wal_error error;
 
     (void)state;
     begin_pushed(&world);
-    assert_int_equal(wal_remote_handoff(remote_of(&world),
-                                        world.machines[0].store, WAL_STR("s"),
-                                        &error),
-                     WAL_OK);
+    hand_off(&world, 0);
     assert_away(&world, 0, "s", "another machine");
-    assert_int_equal(wal_remote_handoff(remote_of(&world),
-                                        world.machines[0].store, WAL_STR("s"),
-                                        &error),
-                     WAL_ECLAIMED);
+    assert_int_equal(try_handoff(&world, 0, &error), WAL_OK);
+    assert_false(has_claim(&world, 0, 2));
     (void)resume(&world, 1, 0);
     append(&world, 1, "s", "c");
     assert_int_equal(check(&world, 0), 1);
+    assert_int_equal(try_handoff(&world, 0, &error), WAL_ECLAIMED);
     end(&world);
+}
+
+/* Nothing can be acknowledged between the push and the claim. */
+static void test_handoff__appends_are_refused_before_the_push(void **state)
+{
+    struct world world;
+    struct wal_error error;
+
+    (void)state;
+    begin_pushed(&world);
+    append(&world, 0, "s", "c");
+    assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+    assert_away(&world, 0, "s", "another machine");
+    assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+    assert_non_null(strstr(error.text, "push the store"));
+    assert_false(has_claim(&world, 0, 1));
+    push(&world, 0);
+    assert_int_equal(try_handoff(&world, 0, &error), WAL_OK);
+    assert_true(has_claim(&world, 0, 1));
+    (void)resume(&world, 1, 0);
+    assert_entries(&world, 1, "s", "a b c");
+    end(&world);
+}
+
+static void
+test_handoff__another_machine_was_first_while_it_pushed(void **state)
+{
+    struct world world;
+    struct wal_error error;
+
+    (void)state;
+    begin_pushed(&world);
+    assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+    push(&world, 0);
+    (void)resume(&world, 1, 0);
+    assert_int_equal(try_handoff(&world, 0, &error), WAL_ECLAIMED);
+    assert_away(&world, 0, "s", "moved to");
+    assert_null(strstr(error.text, "resumes it next"));
+    end(&world);
+}
+
+/* Another machine claims the number that the handoff would have had. */
+static void test_handoff__given_up_and_claimed_then(void **state)
+{
+    struct world world;
+    struct wal_error error;
+
+    (void)state;
+    begin_pushed(&world);
+    assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+    permit_appends(&world, 0);
+    append(&world, 0, "s", "c");
+    push(&world, 0);
+    assert_int_equal(check(&world, 0), 0);
+    (void)resume(&world, 1, 0);
+    assert_int_equal(check(&world, 0), 1);
+    assert_away(&world, 0, "s", "moved to");
+    end(&world);
+}
+
+static void test_handoff__given_up_after_the_claim_was_made(void **state)
+{
+    struct world world;
+
+    (void)state;
+    begin_pushed(&world);
+    hand_off(&world, 0);
+    permit_appends(&world, 0);
+    assert_int_equal(check(&world, 0), 0);
+    append(&world, 0, "s", "c");
+    hand_off(&world, 0);
+    (void)resume(&world, 1, 0);
+    assert_entries(&world, 1, "s", "a b c");
+    assert_int_equal(check(&world, 0), 1);
+    end(&world);
+}
+
+static void test_handoff__nth_call_fails(void **state)
+{
+    bool struck = true;
+
+    (void)state;
+    for (uint64_t nth = 1; struck; nth++) {
+        struct world world;
+        struct wal_error error;
+
+        begin_pushed(&world);
+        assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+        push(&world, 0);
+        world.memory.fails_after = nth % 2 == 0;
+        world.memory.fail_at = world.memory.calls + (nth + 1) / 2;
+        (void)!try_handoff(&world, 0, &error);
+        struck = world.memory.calls >= world.memory.fail_at;
+        world.memory.fail_at = 0;
+        assert_true(nth < CALLS_MAX);
+        assert_int_equal(try_handoff(&world, 0, &error), WAL_OK);
+        assert_true(has_claim(&world, 0, 1));
+        assert_false(has_claim(&world, 0, 2));
+        assert_away(&world, 0, "s", "another machine");
+        end(&world);
+    }
 }
 
 static void test_handoff__session_that_is_not_there(void **state)
@@ -628,12 +756,11 @@ static void test_handoff__another_machine_was_first(void **state)
 
     (void)state;
     begin_pushed(&world);
+    assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+    push(&world, 0);
     world.memory.hook = claim_first;
     world.memory.hook_ctx = &rival;
-    assert_int_equal(wal_remote_handoff(remote_of(&world),
-                                        world.machines[0].store, WAL_STR("s"),
-                                        &error),
-                     WAL_ECLAIMED);
+    assert_int_equal(try_handoff(&world, 0, &error), WAL_ECLAIMED);
     world.memory.hook = NULL;
     assert_away(&world, 0, "s", "moved to");
     append(&world, 2, "s", "c");
@@ -674,10 +801,7 @@ static void test_take_back__after_a_handoff(void **state)
 
     (void)state;
     begin_pushed(&world);
-    assert_int_equal(wal_remote_handoff(remote_of(&world),
-                                        world.machines[0].store, WAL_STR("s"),
-                                        NULL),
-                     WAL_OK);
+    hand_off(&world, 0);
     take_back(&world, 0);
     append(&world, 0, "s", "d");
     assert_int_equal(check(&world, 0), 0);
@@ -850,6 +974,11 @@ int main(void)
         KIT_TEST(test_move__nth_call_is_done_and_fails),
         KIT_TEST(test_move__nth_call_of_the_way_back_fails),
         KIT_TEST(test_handoff__next_one_gets_it),
+        KIT_TEST(test_handoff__appends_are_refused_before_the_push),
+        KIT_TEST(test_handoff__another_machine_was_first_while_it_pushed),
+        KIT_TEST(test_handoff__given_up_and_claimed_then),
+        KIT_TEST(test_handoff__given_up_after_the_claim_was_made),
+        KIT_TEST(test_handoff__nth_call_fails),
         KIT_TEST(test_handoff__session_that_is_not_there),
         KIT_TEST(test_handoff__another_machine_was_first),
         KIT_TEST(test_take_back__both_learn_of_it),

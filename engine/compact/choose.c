@@ -4,12 +4,15 @@
  */
 #include "engine/base/error.h"
 #include "engine/compact/compact_job.h"
+#include "engine/compact/dead_documents.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 
 enum {
     ENTRY_HEADER_SIZE = 16,
     ENTRY_SIZES_AT = 8, /* meta_size, payload_size in an ENTRY */
+    DOC_HEADER_SIZE = 16,
+    DOC_SIZE_AT = 12, /* value_size in a DOC */
     PERCENT = 100
 };
 
@@ -237,8 +240,16 @@ static enum wal_status build_live_set(struct compaction *compaction,
     for (uint32_t i = 0; i < compaction->count; i++) {
         if (!compaction->candidates[i].has_index) {
             wal__live_set_retain_all(&compaction->set); /* not known */
+            compaction->knows_dead_documents = true;    /* none */
         }
     }
+    /* Once: those that were rewritten since are not read again. */
+    if (status == WAL_OK && !compaction->knows_dead_documents) {
+        status =
+            wal__dead_documents_find(compaction, &compaction->dead_documents);
+        compaction->knows_dead_documents = status == WAL_OK;
+    }
+    compaction->set.dead_documents = &compaction->dead_documents;
     return status;
 }
 
@@ -256,6 +267,11 @@ static uint64_t erasable_size(const struct wal__frame *frame,
                    : (uint64_t)wal__get32(first.data + ENTRY_SIZES_AT) +
                          wal__get32(first.data + ENTRY_SIZES_AT + 4);
     }
+    if (frame->type == WAL__FRAME_DOC) {
+        return first.size < DOC_HEADER_SIZE
+                   ? 0
+                   : wal__get32(first.data + DOC_SIZE_AT);
+    }
     return wal__session_record_decode(first, version, &session) != WAL__FMT_OK
                ? 0
                : (uint64_t)session.cwd.size + session.project.size +
@@ -271,9 +287,10 @@ static void weigh_record(struct compaction *compaction,
                          const struct wal__posting *posting,
                          enum wal__fate fate, uint64_t *kept, uint64_t *dead)
 {
-    uint32_t peeked = fate != WAL__FATE_ERASE ? 0
-                      : posting->type == WAL__FRAME_ENTRY
-                          ? ENTRY_HEADER_SIZE
+    uint32_t peeked = fate != WAL__FATE_ERASE             ? 0
+                      : posting->type == WAL__FRAME_ENTRY ? ENTRY_HEADER_SIZE
+                      : posting->type == WAL__FRAME_DOC
+                          ? DOC_HEADER_SIZE
                           : WAL__FRAME_PAYLOAD_MAX;
     uint64_t erasable = 0;
     struct wal__span first;
@@ -324,6 +341,8 @@ static void weigh_session(struct compaction *compaction,
         weigh_record(compaction, scratch, candidate, &posting, fate, &kept,
                      &dead);
         candidate->dead_bytes += dead;
+        candidate->names_dead_content |=
+            fate == WAL__FATE_ERASE && posting.type == WAL__FRAME_DOC;
         if (compaction->options->session != NULL) {
             wal__space_add_record(&compaction->space, summary->number, &posting,
                                   kept, dead);
@@ -351,6 +370,7 @@ static enum wal_status weigh(struct compaction *compaction,
     uint64_t texts = 0;
 
     candidate->dead_bytes = 0;
+    candidate->names_dead_content = false;
     wal__record_buf_init(&scratch, compaction->core->env.heap);
     for (uint32_t i = 0; i < index->header.session_count && status == WAL_OK;
          i++) {
@@ -384,7 +404,9 @@ static bool is_worth_it(const struct compaction *compaction,
     return options->erase
                ? candidate->dead_bytes > 0 ||
                      wal__segment_run_may_lose_names(&compaction->core->log)
-               : candidate->dead_bytes * PERCENT > all * options->dead_percent;
+               : candidate->names_dead_content ||
+                     candidate->dead_bytes * PERCENT >
+                         all * options->dead_percent;
 }
 
 /* Keeps the SESSION and TOMBSTONE records of deleted sessions that have records

@@ -531,6 +531,7 @@ enum wal_status wal__compact(struct wal__core *core,
     wal__live_set_init(&compaction.set, heap);
     wal__space_init(&compaction.space, heap);
     wal__buf_init(&compaction.tail_index, heap);
+    wal__buf_init(&compaction.dead_documents, heap);
     /* Its segments stay open, whatever other threads load meanwhile. */
     wal__log_hold(&core->log);
     wal__log_hold(&core->blobs.log);
@@ -544,5 +545,6 @@ enum wal_status wal__compact(struct wal__core *core,
     }
     wal__space_deinit(&compaction.space);
     wal__live_set_deinit(&compaction.set);
+    wal__buf_deinit(&compaction.dead_documents);
     return status;
 }

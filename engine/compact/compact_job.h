@@ -18,7 +18,8 @@ struct candidate {
     uint64_t live_bytes; /* of its records */
     uint64_t dead_bytes;
     bool has_index;
-    bool is_suitable; /* as a whole: not damaged, of this version */
+    bool names_dead_content; /* by documents of the engine, which are dead */
+    bool is_suitable;        /* as a whole: not damaged, of this version */
     bool is_refused;
     bool is_chosen;
     bool is_done;
@@ -31,6 +32,8 @@ struct compaction {
     struct candidate *candidates;
     uint32_t count;
     struct wal__live_set set;
+    struct wal__buf dead_documents; /* of the set, once they are known */
+    bool knows_dead_documents;
     struct wal__throttle throttle;
     struct wal__space space;    /* of a dry run that lists sessions */
     struct wal__buf tail_index; /* of a dry run: bytes of the tail's index */

@@ -454,6 +454,33 @@ bool wal__live_set_is_purged(const struct wal__live_set *set, uint32_t number)
     return set->is_settled && session != NULL && !stays(session);
 }
 
+struct wal__live_fork wal__live_set_fork(const struct wal__live_set *set,
+                                         uint32_t number)
+{
+    const struct live_session *session = find_session(set, number);
+    struct wal__live_fork fork = {0, 0};
+
+    if (session != NULL && session->fork_source < number) {
+        fork.source = session->fork_source;
+        fork.record = session->fork_record;
+    }
+    return fork;
+}
+
+bool wal__live_set_next_fork(const struct wal__live_set *set, uint32_t *rank,
+                             uint32_t *number)
+{
+    while (*rank < session_count(set)) {
+        const struct live_session *session = session_at(set, (*rank)++);
+
+        if (session->fork_source != 0 && !session->is_deleted) {
+            *number = session->number;
+            return true;
+        }
+    }
+    return false;
+}
+
 void wal__live_set_retain(struct wal__live_set *set, uint32_t number)
 {
     struct live_session *session = find_session(set, number);
@@ -476,12 +503,17 @@ void wal__live_set_retain_all(struct wal__live_set *set)
     set->is_settled = false;
 }
 
+static bool has_sequence(const struct wal__buf *sequences, uint64_t sequence)
+{
+    return sequences->size > 0 &&
+           bsearch(&sequence, sequences->data,
+                   sequences->size / sizeof(sequence), sizeof(sequence),
+                   compare_sequences) != NULL;
+}
+
 static bool is_redacted(const struct wal__live_set *set, uint64_t sequence)
 {
-    return set->redacted.size > 0 &&
-           bsearch(&sequence, set->redacted.data,
-                   set->redacted.size / sizeof(sequence), sizeof(sequence),
-                   compare_sequences) != NULL;
+    return has_sequence(&set->redacted, sequence);
 }
 
 /* Whether a SESSION record after this sequence replaces it. */
@@ -596,6 +628,11 @@ enum wal__fate wal__live_set_fate(const struct wal__live_set *set,
         fate = head == NULL || head->sequence == posting->sequence
                    ? WAL__FATE_KEEP
                    : WAL__FATE_DROP;
+    }
+    if (fate == WAL__FATE_KEEP && posting->type == WAL__FRAME_DOC &&
+        set->dead_documents != NULL &&
+        has_sequence(set->dead_documents, posting->sequence)) {
+        return WAL__FATE_ERASE;
     }
     if (fate != WAL__FATE_KEEP || posting->type != WAL__FRAME_ENTRY) {
         return fate;

@@ -21,7 +21,7 @@
 enum wal__fate {
     WAL__FATE_KEEP,
     WAL__FATE_ERASE, /* keep it without its content: an ENTRY's meta and
-                      * payload, a SESSION's texts but the id */
+                      * payload, a SESSION's texts but the id, a DOC's value */
     WAL__FATE_DROP
 };
 
@@ -39,7 +39,9 @@ struct wal__live_set {
     bool keeps_deltas;               /* set by the caller after init */
     bool erases;                     /* the same: redacted content and replaced
                                       * texts are dead too */
-    struct wal__buf redacted;        /* uint64_t, sequences, ascending */
+    const struct wal__buf *dead_documents; /* the same: uint64_t, sequences of
+                                            * DOC records, ascending; or NULL */
+    struct wal__buf redacted;              /* uint64_t, sequences, ascending */
     bool is_complete;
     bool is_settled;
 };
@@ -72,6 +74,19 @@ enum wal_status wal__live_set_settle(struct wal__live_set *set) WAL_MUST_USE;
  * wal__live_set_settle. */
 bool wal__live_set_is_deleted(const struct wal__live_set *set, uint32_t number);
 bool wal__live_set_is_purged(const struct wal__live_set *set, uint32_t number);
+
+/* What a session was forked from; zeros: it is not a fork. */
+struct wal__live_fork {
+    uint32_t source;
+    uint64_t record; /* its FORK: documents before it are seen */
+};
+
+struct wal__live_fork wal__live_set_fork(const struct wal__live_set *set,
+                                         uint32_t number);
+/* The next fork that is not deleted, from *rank on, which begins at 0; false:
+ * there is none. */
+bool wal__live_set_next_fork(const struct wal__live_set *set, uint32_t *rank,
+                             uint32_t *number);
 
 /* Empties the texts of a summary that are not live: all but the id of a deleted
  * session, and to erase those that a later SESSION record replaces, and the

@@ -108,6 +108,30 @@ static enum wal_status encode_session(struct rewrite *rewrite, uint32_t version,
     return status;
 }
 
+/* Encodes what is left of a version of a document: that it is no more. */
+static enum wal_status encode_deletion(struct rewrite *rewrite,
+                                       struct wal__frame *frame,
+                                       struct wal__span payload)
+{
+    struct wal__doc_record doc;
+    enum wal_status status;
+    uint8_t *at;
+    size_t size;
+
+    if (wal__doc_record_decode(payload, &doc) != WAL__FMT_OK) {
+        return WAL_ECORRUPT;
+    }
+    frame->type = WAL__FRAME_DOC_DELETE;
+    doc.value.size = 0;
+    size = wal__doc_record_size(&doc);
+    status = wal__buf_reserve(&rewrite->erased, size, &at);
+    if (status == WAL_OK) {
+        wal__doc_record_encode(&doc, at);
+        rewrite->erased.size = size;
+    }
+    return status;
+}
+
 /* Replaces the payload by what stays of it, in this version's form. */
 static enum wal_status change_payload(struct rewrite *rewrite, uint32_t version,
                                       enum wal__fate fate,
@@ -125,6 +149,8 @@ static enum wal_status change_payload(struct rewrite *rewrite, uint32_t version,
     rewrite->erased.size = 0;
     status = frame->type == WAL__FRAME_SESSION
                  ? encode_session(rewrite, version, erases, *payload)
+             : frame->type == WAL__FRAME_DOC
+                 ? encode_deletion(rewrite, frame, *payload)
                  : encode_erased(rewrite, frame->kind, *payload);
     if (status != WAL_OK) {
         return wal__fail(error, status, "cannot change a record");
@@ -192,6 +218,7 @@ static enum wal_status copy_record(struct rewrite *rewrite,
     if (status != WAL_OK) {
         return status;
     }
+    copy.type = frame.type;
     copy.flags |= WAL__FRAME_REWRITTEN;
     if (copy.type == WAL__FRAME_SESSION) {
         rewrite->session_position = wal__position(rewrite->id, copy.offset);

@@ -389,6 +389,7 @@ struct wal__transfer_version {
     size_t record; /* rank of its record */
     struct wal__digest digest;
     bool is_deletion;
+    bool is_erased; /* the same: a deletion before a deletion (SPEC.md 3.9) */
 };
 /* Appends the versions of the records of `core`, sorted by key and then by age.
  * Local ones are left out. */
@@ -396,6 +397,7 @@ enum wal_status wal__transfer_list_versions(
     struct wal__transfer *transfer, struct wal__core *core,
     const struct wal__transfer_records *records, struct wal__buf *out,
     struct wal_error *error) WAL_MUST_USE;
+/* Whether two versions are the same; one that is erased may be any. */
 bool wal__transfer_same_version(const struct wal__transfer_version *a,
                                 const struct wal__transfer_version *b);
 /* The end of the versions that have the key of the one at `at`. */

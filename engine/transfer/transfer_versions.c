@@ -22,6 +22,17 @@ static int compare_versions(const void *a, const void *b)
     return x->record < y->record ? -1 : x->record > y->record;
 }
 
+/* Compaction leaves a deletion where a version was that nobody sees. */
+static void mark_erased(struct wal__buf *versions)
+{
+    struct wal__transfer_version *items = (void *)versions->data;
+
+    for (size_t i = 0; i + 1 < versions->size / sizeof(*items); i++) {
+        items[i].is_erased = items[i].is_deletion && items[i + 1].is_deletion &&
+                             items[i].key_hash == items[i + 1].key_hash;
+    }
+}
+
 enum wal_status
 wal__transfer_list_versions(struct wal__transfer *transfer,
                             struct wal__core *core,
@@ -59,14 +70,16 @@ wal__transfer_list_versions(struct wal__transfer *transfer,
         qsort(out->data, out->size / sizeof(struct wal__transfer_version),
               sizeof(struct wal__transfer_version), compare_versions);
     }
+    mark_erased(out);
     return status;
 }
 
 bool wal__transfer_same_version(const struct wal__transfer_version *a,
                                 const struct wal__transfer_version *b)
 {
-    return a->is_deletion == b->is_deletion &&
-           wal__digest_equal(&a->digest, &b->digest);
+    return a->is_erased || b->is_erased ||
+           (a->is_deletion == b->is_deletion &&
+            wal__digest_equal(&a->digest, &b->digest));
 }
 
 size_t wal__transfer_count_present(const struct wal__transfer_version *from,

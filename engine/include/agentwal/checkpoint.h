@@ -115,9 +115,9 @@ wal_checkpoint_import(struct wal_session *session, const struct wal_file *files,
                       const struct wal_checkpoint_options *options,
                       struct wal_file_cursor **cursor, struct wal_error *error);
 
-/* Removes a checkpoint, durably; its contents remain in the store, and forks
- * that share it keep it. Threads: any. Errors: WAL_ENOTFOUND, and those of
- * wal_doc_put. */
+/* Removes a checkpoint, durably. Forks that share it keep it; once none does,
+ * wal_store_compact removes the contents that nothing else names. Threads: any.
+ * Errors: WAL_ENOTFOUND, and those of wal_doc_put. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_checkpoint_delete(struct wal_session *session, struct wal_slice id,
                       struct wal_error *error);

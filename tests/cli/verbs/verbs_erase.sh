@@ -85,3 +85,21 @@ code 1 agentwal undelete gone
 agentwal undelete trashed >/dev/null
 agentwal cat trashed | grep -q 'text-in-the-trash-13b7' || fail "the trash was emptied"
 agentwal check >/dev/null || fail "the store is not sound"
+
+# The files of a checkpoint, once it is deleted; a copy learns that by merging.
+mkdir files
+echo 'secret-of-a-file-2e70' >files/secret
+agentwal create --id files --cwd "$work/files" >/dev/null
+append files 'text-of-files'
+agentwal checkpoint files c secret >/dev/null
+agentwal gc >/dev/null
+cp -r "$store" copy
+agentwal checkpoint-delete files c >/dev/null
+holds secret-of-a-file-2e70 || fail "deleting a checkpoint has erased"
+code 0 agentwal gc --erase
+for text in secret-of-a-file-2e70 "$work/files\",\"list"; do
+    ! holds "$text" || fail "the store still holds $text"
+done
+agentwal check >/dev/null || fail "the store is not sound"
+code 0 agentwal --store copy merge "$store"
+[ -z "$(agentwal --store copy checkpoints files --json)" ] || fail "the copy has it still"

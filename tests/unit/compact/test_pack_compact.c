@@ -217,6 +217,80 @@ static void test_pack__files_of_checkpoints_stay(void **state)
     kit_work_end(&work);
 }
 
+static void delete_checkpoint(struct wal_session *session, const char *id)
+{
+    assert_int_equal(wal_checkpoint_delete(session, kit_text(id), NULL),
+                     WAL_OK);
+}
+
+/* Also of a checkpoint with this id that is made after it. */
+static void test_pack__files_of_deleted_checkpoints_go(void **state)
+{
+    (void)state;
+    for (uint32_t flags = 0; flags <= WAL_STORE_COMPACT_ERASE;
+         flags += WAL_STORE_COMPACT_ERASE) {
+        struct kit_work work = kit_work_begin(WAL_OPEN_CREATE);
+
+        kit_write(&work, "a", "one");
+        kit_write(&work, "b", "two");
+        (void)kit_checkpoint(&work, "c1", "a");
+        (void)kit_checkpoint(&work, "c1", "b");
+        kit_write(&work, "b", "three");
+        (void)kit_checkpoint(&work, "c2", "b");
+        assert_int_equal(compact(work.store, flags).dropped_contents, 0);
+        delete_checkpoint(work.session, "c1");
+        /* Its two lists of files, and two contents. */
+        assert_int_equal(compact(work.store, flags).dropped_contents, 4);
+        assert_string_equal(kit_checkpoints(work.session), "c2");
+        assert_string_equal(kit_files(&work, work.session, "c2"), "b=three");
+        (void)kit_checkpoint(&work, "c1", "a");
+        delete_checkpoint(work.session, "c2");
+        assert_int_equal(compact(work.store, flags).dropped_contents, 2);
+        kit_work_reopen(&work, 0);
+        assert_string_equal(kit_checkpoints(work.session), "c1");
+        assert_string_equal(kit_files(&work, work.session, "c1"), "a=one");
+        kit_work_end(&work);
+        assert_int_equal(system("rm -r store work"), 0);
+    }
+}
+
+/* A fork sees a checkpoint as it was at the fork, until it deletes it too. */
+static void test_pack__files_of_deleted_checkpoints_that_forks_see(void **state)
+{
+    (void)state;
+    struct kit_work work = kit_work_begin(WAL_OPEN_CREATE);
+    const struct wal_session_options options = {.struct_size = sizeof(options),
+                                                .id = kit_text("fork")};
+    struct wal_session *fork = NULL;
+
+    kit_append(work.session, "e", NULL);
+    kit_write(&work, "a", "one");
+    (void)kit_checkpoint(&work, "c1", "a");
+    (void)kit_checkpoint(&work, "c2", "a");
+    assert_int_equal(
+        wal_session_fork(work.session, kit_text("e"), &options, &fork, NULL),
+        WAL_OK);
+    kit_write(&work, "a", "two");
+    (void)kit_checkpoint(&work, "c3", "a");
+    delete_checkpoint(work.session, "c1");
+    delete_checkpoint(work.session, "c3");
+    delete_checkpoint(fork, "c2");
+    /* The list and the file of c3. */
+    assert_int_equal(
+        compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
+    assert_string_equal(kit_checkpoints(fork), "c1");
+    assert_string_equal(kit_files(&work, fork, "c1"), "a=one");
+    assert_string_equal(kit_files(&work, work.session, "c2"), "a=one");
+    delete_checkpoint(fork, "c1");
+    assert_int_equal(wal_session_delete(work.session, NULL), WAL_OK);
+    /* No session sees c2 either: its list, which is that of c1, and a file. */
+    assert_int_equal(
+        compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
+    assert_string_equal(kit_checkpoints(fork), "");
+    wal_session_close(fork);
+    kit_work_end(&work);
+}
+
 /* --- deltas ------------------------------------------------------------- */
 
 /* A version of the content: some bytes of it are others. */
@@ -460,6 +534,8 @@ int main(void)
         KIT_TEST(test_pack__content_of_records_that_a_caller_puts_stays),
         KIT_TEST(test_pack__payloads_stay_as_long_as_their_entries),
         KIT_TEST(test_pack__files_of_checkpoints_stay),
+        KIT_TEST(test_pack__files_of_deleted_checkpoints_go),
+        KIT_TEST(test_pack__files_of_deleted_checkpoints_that_forks_see),
         KIT_TEST(test_pack__a_delta_whose_base_goes_is_encoded_anew),
         KIT_TEST(test_pack__a_base_of_a_delta_that_stays_is_kept),
         KIT_TEST(test_pack__a_guard_makes_the_compaction_wait),

@@ -121,6 +121,10 @@ static bool read_iso8601(struct text text, int64_t *ms)
         minute > 59 || second > 60) {
         return false;
     }
+    if (month < 12 && days_from_civil(year, month, day) >=
+                          days_from_civil(year, month + 1, 1)) {
+        return false; /* the month is shorter */
+    }
     *ms = days_from_civil(year, month, day) * DAY_MS +
           ((hour * 60 + minute - zone) * 60 + second) * 1000 + part;
     return true;

@@ -27,6 +27,7 @@ struct wal__candidate {
     float total;   /* of the scores of its session */
     uint32_t slot; /* rank of its index */
     bool is_loaded;
+    bool is_refuted; /* its record was read, and is no match that is shown */
 };
 
 /* A session that hits may be shown in. */
@@ -69,7 +70,8 @@ struct wal__query {
     size_t capacity;
     size_t candidates_max;
     float idf[WAL__TERMS_MAX]; /* how much a term counts, by rank */
-    uint64_t matches;          /* candidates, and those that were not kept */
+    uint64_t matches; /* candidates that were not refuted, and those that
+                                * were not kept */
     bool is_complete;
     bool must_restart; /* an index was found damaged after it was searched */
     struct wal__shown_session *shown;

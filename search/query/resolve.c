@@ -16,7 +16,7 @@ struct resolving {
     struct wal_record_cursor *cursor;
     struct wal__extractor extractor;
     /* The candidate at work. */
-    const struct wal__candidate *candidate;
+    struct wal__candidate *candidate;
     const struct wal_record *record;
     float score; /* of its texts */
     enum wal_status status;
@@ -344,6 +344,7 @@ static bool resolve_unit(void *ctx, const struct wal__unit *unit)
     if (resolving->status != WAL_OK || rank == SIZE_MAX) {
         return false;
     }
+    resolving->candidate->is_refuted = false;
     if (query->shown[rank].hits >= query->options.hits_limit) {
         return false;
     }
@@ -356,6 +357,28 @@ static bool resolve_unit(void *ctx, const struct wal__unit *unit)
     if (resolving->status == WAL_OK) {
         query->shown[rank].hits++;
     }
+    return false;
+}
+
+/* Looks whether the candidate, of a session that has all its hits, is one: of
+ * what the index does not know, whether it may be shown and has the phrases. */
+static bool confirm_unit(void *ctx, const struct wal__unit *unit)
+{
+    struct resolving *resolving = ctx;
+    const struct wal__query *query = resolving->query;
+    size_t rank = SIZE_MAX;
+    uint32_t terms;
+
+    if (unit->number != resolving->candidate->entry.unit) {
+        return true;
+    }
+    if (wal__expression_has_phrase(&query->expression) &&
+        (best_field(resolving, unit, &terms) == NULL ||
+         terms != wanted_terms(query))) {
+        return false;
+    }
+    resolving->status = find_session(resolving, &rank);
+    resolving->candidate->is_refuted = rank == SIZE_MAX;
     return false;
 }
 
@@ -428,7 +451,7 @@ static uint32_t rank_sessions(struct wal__query *query, uint32_t ranked)
 
 /* Reads the record of a candidate and passes its units to `each`. */
 static enum wal_status resolve(struct resolving *resolving,
-                               const struct wal__candidate *candidate,
+                               struct wal__candidate *candidate,
                                wal__unit_fn *each)
 {
     struct wal_record record = WAL_INIT(wal_record);
@@ -534,7 +557,9 @@ static void count_candidates(struct wal__query *query)
     for (size_t i = 0; i < query->count; i++) {
         size_t rank = find_shown(query, query->candidates[i].entry.session);
 
-        if (rank != SIZE_MAX) {
+        if (query->candidates[i].is_refuted) {
+            query->matches--;
+        } else if (rank != SIZE_MAX) {
             query->shown[rank].candidates++;
         }
     }
@@ -562,16 +587,19 @@ static enum wal_status resolve_all(struct resolving *resolving)
             status = weigh_first(resolving, step);
         }
         for (size_t i = at; i < at + step && status == WAL_OK; i++) {
-            const struct wal__candidate *candidate = &query->candidates[i];
+            struct wal__candidate *candidate = &query->candidates[i];
             bool is_known =
                 find_shown(query, candidate->entry.session) != SIZE_MAX;
 
             if (!candidate->is_loaded ||
-                is_full(query, candidate->entry.session) ||
                 (ranked >= query->options.session_limit && !is_known)) {
                 continue;
             }
-            status = resolve(resolving, candidate, resolve_unit);
+            candidate->is_refuted = true;
+            status = resolve(resolving, candidate,
+                             is_full(query, candidate->entry.session)
+                                 ? confirm_unit
+                                 : resolve_unit);
             ranked = rank_sessions(query, ranked);
         }
         at += step;

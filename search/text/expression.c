@@ -25,6 +25,7 @@ void wal__expression_deinit(struct wal__expression *expression)
 struct collect {
     struct wal__term *term;
     bool has_failed; /* no memory */
+    bool is_cut;     /* it has more words */
 };
 
 static bool collect_token(void *ctx, const char *token, size_t size,
@@ -36,7 +37,8 @@ static bool collect_token(void *ctx, const char *token, size_t size,
     (void)begin;
     (void)end;
     (void)is_colocated;
-    if (term->count == WAL__TERM_TOKENS_MAX) {
+    collect->is_cut = term->count == WAL__TERM_TOKENS_MAX;
+    if (collect->is_cut) {
         return false;
     }
     if (term->tokens == NULL) {
@@ -79,6 +81,11 @@ static enum wal_status add_term(struct wal__expression *expression,
     }
     if (term.count == 0) {
         return WAL_OK;
+    }
+    if (collect.is_cut) {
+        free(term.tokens);
+        return wal__fail(error, WAL_EINVAL, "a phrase has at most %d words",
+                         WAL__TERM_TOKENS_MAX);
     }
     if (expression->count == WAL__TERMS_MAX) {
         free(term.tokens);

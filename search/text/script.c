@@ -14,6 +14,7 @@ static const struct range unspaced[] = {
     {0x1000, 0x109f},                     /* Burmese */
     {0x1100, 0x11ff},                     /* Hangul */
     {0x1780, 0x17ff},                     /* Khmer */
+    {0x2600, 0x27bf},   {0x2b00, 0x2bff}, /* symbols */
     {0x2e80, 0x2fdf},                     /* radicals of Han */
     {0x3005, 0x3007},                     /* marks of Han */
     {0x3031, 0x3035},   {0x3041, 0x318f}, /* kana, Bopomofo, Hangul */
@@ -22,6 +23,7 @@ static const struct range unspaced[] = {
     {0xf900, 0xfaff},                     /* Han */
     {0xff66, 0xffdc},                     /* forms of half a width */
     {0x1b000, 0x1b16f},                   /* kana */
+    {0x1f000, 0x1faff},                   /* symbols, emoji */
     {0x20000, 0x3ffff},                   /* Han */
 };
 

@@ -1,6 +1,6 @@
 /*
  * script.h - splits text into pieces for the tokenizer: runs of scripts without
- * spaces between words, runs that are no words, and the rest (docs/search.md,
+ * spaces between words and of symbols, runs that are no words, and the rest (docs/search.md,
  * Words).
  *
  * Invariant: total over any bytes; the pieces are consecutive and cover the
@@ -17,7 +17,8 @@
 
 enum wal__piece_kind {
     WAL__PIECE_REST,
-    WAL__PIECE_UNSPACED, /* characters of scripts without spaces */
+    WAL__PIECE_UNSPACED, /* characters of scripts without spaces,
+                             * and symbols such as emoji */
     WAL__PIECE_NOISE     /* Base64 */
 };
 
@@ -40,7 +41,8 @@ bool wal__piece_next(const uint8_t *text, size_t size, size_t at,
 size_t wal__character(const uint8_t *text, size_t size, size_t at,
                       uint32_t *code_point);
 
-/* Whether it is a character of a script without spaces between words. */
+/* Whether it is a character of a script without spaces between words, or a
+ * symbol such as an emoji. */
 bool wal__is_unspaced(uint32_t code_point);
 
 #endif

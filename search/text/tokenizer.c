@@ -26,15 +26,77 @@ struct filter {
     int offset; /* of the piece in the text */
 };
 
+/* Small letters with a mark that unicode61 keeps, and the letter without it. */
+struct marked {
+    uint16_t first;
+    uint16_t last;
+    uint16_t letter;
+};
+
+/* Ascending. Marks that make another letter of the alphabet are left: those of
+ * Cyrillic short i and yi. */
+static const struct marked marked[] = {
+    {0x390, 0x390, 0x3b9},   {0x3ac, 0x3ac, 0x3b1},   {0x3ad, 0x3ad, 0x3b5},
+    {0x3ae, 0x3ae, 0x3b7},   {0x3af, 0x3af, 0x3b9},   {0x3b0, 0x3b0, 0x3c5},
+    {0x3ca, 0x3ca, 0x3b9},   {0x3cb, 0x3cb, 0x3c5},   {0x3cc, 0x3cc, 0x3bf},
+    {0x3cd, 0x3cd, 0x3c5},   {0x3ce, 0x3ce, 0x3c9},   {0x450, 0x451, 0x435},
+    {0x45d, 0x45d, 0x438},   {0x1f00, 0x1f0f, 0x3b1}, {0x1f10, 0x1f1f, 0x3b5},
+    {0x1f20, 0x1f2f, 0x3b7}, {0x1f30, 0x1f3f, 0x3b9}, {0x1f40, 0x1f4f, 0x3bf},
+    {0x1f50, 0x1f5f, 0x3c5}, {0x1f60, 0x1f6f, 0x3c9}, {0x1f70, 0x1f71, 0x3b1},
+    {0x1f72, 0x1f73, 0x3b5}, {0x1f74, 0x1f75, 0x3b7}, {0x1f76, 0x1f77, 0x3b9},
+    {0x1f78, 0x1f79, 0x3bf}, {0x1f7a, 0x1f7b, 0x3c5}, {0x1f7c, 0x1f7d, 0x3c9},
+    {0x1f80, 0x1f8f, 0x3b1}, {0x1f90, 0x1f9f, 0x3b7}, {0x1fa0, 0x1faf, 0x3c9},
+    {0x1fb0, 0x1fb7, 0x3b1}, {0x1fc2, 0x1fc7, 0x3b7}, {0x1fd0, 0x1fd7, 0x3b9},
+    {0x1fe0, 0x1fe3, 0x3c5}, {0x1fe4, 0x1fe5, 0x3c1}, {0x1fe6, 0x1fe7, 0x3c5},
+    {0x1ff2, 0x1ff7, 0x3c9},
+};
+
+/* The letter without its mark, of the two bytes that every one here has; 0: it
+ * has none that is to be removed. */
+static uint32_t without_mark(uint32_t letter)
+{
+    for (size_t i = 0; i < sizeof(marked) / sizeof(marked[0]); i++) {
+        if (letter <= marked[i].last) {
+            return letter >= marked[i].first ? marked[i].letter : 0;
+        }
+    }
+    return 0;
+}
+
+/* Passes a word of unicode61 on, with the marks of Greek and Cyrillic letters
+ * removed, and sharp s as two. It never becomes longer. */
 static int pass_word(void *ctx, int flags, const char *token, int size,
                      int begin, int end)
 {
     const struct filter *filter = ctx;
+    char word[WAL__TOKEN_MAX];
+    size_t used = 0;
 
-    return size > WAL__TOKEN_MAX
-               ? SQLITE_OK
-               : filter->each(filter->ctx, flags, token, size,
-                              begin + filter->offset, end + filter->offset);
+    if (size > WAL__TOKEN_MAX) {
+        return SQLITE_OK;
+    }
+    for (size_t at = 0; at < (size_t)size;) {
+        uint32_t letter = 0;
+        uint32_t plain;
+        size_t count =
+            wal__character((const uint8_t *)token, (size_t)size, at, &letter);
+
+        plain = count > 1 ? without_mark(letter) : 0;
+        if (letter == 0xdf) {
+            word[used++] = 's';
+            word[used++] = 's';
+        } else if (plain != 0) {
+            word[used++] = (char)(0xc0 | plain >> 6);
+            word[used++] = (char)(0x80 | (plain & 0x3f));
+        } else {
+            count += count == 0 ? 1 : 0;
+            memcpy(word + used, token + at, count);
+            used += count;
+        }
+        at += count;
+    }
+    return filter->each(filter->ctx, flags, word, (int)used,
+                        begin + filter->offset, end + filter->offset);
 }
 
 /* Passes the pairs of a run of characters, and unless it is a query the last

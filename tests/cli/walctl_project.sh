@@ -20,9 +20,19 @@ repository() {
 roots() {
     git -C "$1" rev-list --max-parents=0 --all | LC_ALL=C sort
 }
-# is ID DIRECTORY: without the cached id, and then with it.
+# cache DIRECTORY: caches its id, as a new session does.
+cache() {
+    walctl create "$work/scratch" --cwd "$1" >/dev/null
+}
+# is ID DIRECTORY: without the cached id, and then with it. To print an id
+# writes nothing.
 is() {
+    local before after
+    before=$(find "$work" -name 'opencode*' -printf '%p %i %T@\n' | sort)
     same "$1" "$(walctl project "$2")" "project of $2"
+    after=$(find "$work" -name 'opencode*' -printf '%p %i %T@\n' | sort)
+    same "$before" "$after" "files that the print of an id wrote"
+    cache "$2"
     same "$1" "$(walctl project "$2")" "project of $2, again"
 }
 # session ID FIELD
@@ -36,6 +46,8 @@ make() {
 former() {
     printf '%s' "$1" | sha256sum | cut -c 1-16
 }
+
+code 0 walctl init "$work/scratch"
 
 # A git that hangs.
 mkdir "$work/slow"
@@ -99,7 +111,7 @@ repository other
 same "$root" "$(GIT_DIR=$work/other/.git GIT_WORK_TREE=$work/other \
     GIT_OBJECT_DIRECTORY=$work/none GIT_CEILING_DIRECTORIES=$work/one \
     GIT_NAMESPACE=n walctl project "$work/one/deep")" "with variables set"
-rm "$work/one/.git/opencode"
+rm -f "$work/one/.git/opencode"
 
 # Without git, and with a git that times out.
 same global "$(PATH=$work/empty "$work/walctl" project "$work/one")" "without git"

@@ -91,9 +91,12 @@ static const char *suggest_option(const struct tables *tables,
 static int bad_option(const struct cli *cli, int found, char **argv,
                       const struct tables *tables)
 {
-    const char *argument = argv[optind - 1];
+    char letter[] = {'-', (char)optopt, '\0'};
+    bool is_letter = found == '?' && optopt > 0 && optopt < FIRST_OPTION;
+    const char *argument = is_letter ? letter : argv[optind - 1];
     const char *nearest = NULL;
-    const char *why = "no such option";
+    const char *why =
+        is_letter ? "no such option; -- ends the options" : "no such option";
 
     if (found == ':') {
         why = "needs an argument";

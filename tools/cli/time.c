@@ -46,6 +46,7 @@ static bool read_local(const char *text, int64_t *ms)
         struct tm parts;
         const char *end;
         time_t seconds;
+        int day;
 
         memset(&parts, 0, sizeof(parts));
         parts.tm_isdst = -1;
@@ -53,9 +54,10 @@ static bool read_local(const char *text, int64_t *ms)
         if (end == NULL || *end != '\0') {
             continue;
         }
+        day = parts.tm_mday;
         seconds = mktime(&parts);
         *ms = (int64_t)seconds * 1000;
-        return seconds != (time_t)-1;
+        return seconds != (time_t)-1 && parts.tm_mday == day;
     }
     return false;
 }

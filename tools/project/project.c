@@ -194,14 +194,15 @@ static void repository_deinit(struct repository *repository)
     free(repository->id_path);
 }
 
-void cli_project_find(const char *directory, char id[CLI_PROJECT_SIZE])
+void cli_project_find(const char *directory, bool stores,
+                      char id[CLI_PROJECT_SIZE])
 {
     struct repository repository;
 
     find_stored_id(&repository, directory, id);
     if (repository.id_path != NULL && !repository.is_stored &&
         cli_git_root_commit(repository.top, id) &&
-        cli_git_is_commit(id, STORED_DIGITS)) {
+        cli_git_is_commit(id, STORED_DIGITS) && stores) {
         store_id(repository.id_path, id);
     }
     repository_deinit(&repository);

@@ -26,8 +26,10 @@ enum {
 };
 
 /* Finds the project of an absolute directory. It is "global" when the directory
- * is missing, has no commit, or git fails. */
-void cli_project_find(const char *directory, char id[CLI_PROJECT_SIZE]);
+ * is missing, has no commit, or git fails. With `stores` the repository gets
+ * the file, if it has none that is valid. */
+void cli_project_find(const char *directory, bool stores,
+                      char id[CLI_PROJECT_SIZE]);
 
 /* Reads the project of an absolute directory: "global", or the id that its
  * repository stores. Writes nothing and runs no program; returns false if the

@@ -57,7 +57,7 @@ int walctl_project(struct cli *cli, int argc, char **argv)
         return cli_error(cli, CLI_NEGATIVE, operand, "no such directory");
     }
     directory = cli_absolute_path(operand);
-    cli_project_find(directory, project);
+    cli_project_find(directory, false, project);
     print_project(cli, directory, project);
     free(directory);
     return CLI_OK;

@@ -217,7 +217,7 @@ enum wal_status walctl_update_projects(struct wal_store *store, uint64_t *count,
         if (i > 0 && strcmp(directory, directories.items[i - 1]) == 0) {
             continue;
         }
-        cli_project_find(directory, project);
+        cli_project_find(directory, true, project);
         found = walctl_update_project(store, directory, project, count,
                                       status == WAL_OK ? error : &other);
         status = status == WAL_OK ? found : status;
@@ -252,7 +252,7 @@ int walctl_open_updated(const struct cli *cli, const char *directory,
         !has_legacy_projects(*store, directory)) {
         return code;
     }
-    cli_project_find(directory, project);
+    cli_project_find(directory, false, project);
     if (strcmp(project, CLI_PROJECT_GLOBAL) == 0) {
         return code;
     }

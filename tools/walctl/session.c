@@ -53,7 +53,7 @@ int walctl_open_or_create(const struct cli *cli, struct wal_store *store,
 
     if (status == WAL_ENOTFOUND) {
         directory = cli_absolute_path(".");
-        cli_project_find(directory, found);
+        cli_project_find(directory, true, found);
         find_project(store, &wanted, directory, found);
         wanted.id = cli_slice(id);
         wanted.cwd = cli_slice(directory);
@@ -124,7 +124,7 @@ int walctl_create(struct cli *cli, int argc, char **argv)
         wanted.metadata = cli_slice(meta);
         wanted.project = cli_slice(project);
         if (project == NULL) {
-            cli_project_find(directory, found);
+            cli_project_find(directory, true, found);
             find_project(store, &wanted, directory, found);
         }
         code = create(cli, store, &wanted, id);

@@ -165,9 +165,10 @@ struct wal_search_hit {
                                    * end of each match, ascending */
     uint32_t match_count;        /* pairs */
     uint32_t rank;               /* of the session, from 0 */
-    uint64_t session_hits;       /* records of the session with all words, among
-                                   * those that were ranked; of a phrase, they
-                                   * may be elsewhere in the record */
+    uint64_t session_hits;       /* records of the session that match, among
+                                   * those that were ranked. Of more than the
+                                   * best 4,096 of the query, those that have
+                                   * the words, shown or not */
     double score;                /* higher is better */
 };
 

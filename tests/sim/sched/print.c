@@ -42,7 +42,7 @@ static const char *const failure_names[SCHED_FAILURES] = {
     [SCHED_FULL_DISK] = "the disk is full",
     [SCHED_TORN_WRITE] = "killed in the middle of a write"};
 
-static const char *const feat_names[SCHED_OUTCOMES] = {
+static const char *const outcome_names[SCHED_OUTCOMES] = {
     [SCHED_SCHEDULES] = "schedules",
     [SCHED_STEPS] = "steps",
     [SCHED_SWITCHES] = "switches",
@@ -74,7 +74,7 @@ void sched_print(const struct sched_counts *counts)
 {
     for (uint32_t i = 0; i < SCHED_OUTCOMES; i++) {
         printf("%12llu %s\n", (unsigned long long)counts->outcomes[i],
-               feat_names[i]);
+               outcome_names[i]);
     }
     printf("      killed     stopped   power cut\n");
     for (uint32_t i = 0; i < SCHED_ACTIVITIES; i++) {
@@ -107,16 +107,16 @@ uint32_t sched_print_uncovered(const struct sched_counts *counts,
                                const struct sched_options *options)
 {
     bool heals = options->append_heals;
-    static const char *const blows[SCHED_FAULTS] = {[SCHED_KILL] = "killed ",
-                                                    [SCHED_STOP] = "stopped ",
-                                                    [SCHED_POWER_LOSS] =
-                                                        "power cut "};
+    static const char *const fault_names[SCHED_FAULTS] = {
+        [SCHED_KILL] = "killed ",
+        [SCHED_STOP] = "stopped ",
+        [SCHED_POWER_LOSS] = "power cut "};
     uint32_t missing = 0;
 
     for (uint32_t i = 0; i < SCHED_FAULTS; i++) {
         for (uint32_t j = 0; j < SCHED_ACTIVITIES; j++) {
             if (j != SCHED_HEALING || heals) {
-                missing += report_zero(counts->fault_hits[i][j], blows[i],
+                missing += report_zero(counts->fault_hits[i][j], fault_names[i],
                                        place_names[j]);
             }
         }
@@ -134,7 +134,7 @@ uint32_t sched_print_uncovered(const struct sched_counts *counts,
             ((i != SCHED_COMPACTED && i != SCHED_COMPACTING) ||
              options->compacts) &&
             (i < SCHED_REPLACEMENTS || options->replaces)) {
-            missing += report_zero(counts->outcomes[i], "", feat_names[i]);
+            missing += report_zero(counts->outcomes[i], "", outcome_names[i]);
         }
     }
     return missing;
@@ -151,12 +151,12 @@ static bool is_set(const char *name)
 static bool run_named(const char *name, const struct sched_options *options,
                       uint64_t number, struct sched_counts *counts)
 {
-    bool whole;
+    bool is_complete;
 
     sched__seed_report_begin(name, options->seed, number);
-    whole = sched_run(options, counts);
+    is_complete = sched_run(options, counts);
     sched__seed_report_end();
-    return whole;
+    return is_complete;
 }
 
 int sched_main(const char *name, const struct sched_options *options)
@@ -170,23 +170,23 @@ int sched_main(const char *name, const struct sched_options *options)
     uint64_t count = is_long                  ? SCHEDULES_LONG
                      : WITH_ADDRESS_SANITIZER ? few / 4
                                               : few;
-    bool whole = true;
+    bool is_complete = true;
 
     one.append_heals = one.append_heals || is_set("AGENTWAL_HEALS");
     sched__seed_report_install();
     if (given != NULL) {
         one.seed = strtoull(given, NULL, 0);
         one.prints_trace = true;
-        whole = run_named(name, &one, 1, &counts);
+        is_complete = run_named(name, &one, 1, &counts);
     }
-    for (uint64_t i = 0; given == NULL && whole && i < count; i++) {
+    for (uint64_t i = 0; given == NULL && is_complete && i < count; i++) {
         one.seed = i < options->known_count
                        ? options->known[i]
                        : options->seed + i - options->known_count;
-        whole = run_named(name, &one, i + 1, &counts);
+        is_complete = run_named(name, &one, i + 1, &counts);
     }
     sched_finish();
-    if (!whole) {
+    if (!is_complete) {
         printf("%s failed; AGENTWAL_SEED=%llu %s runs it again\n", name,
                (unsigned long long)one.seed, name);
         return 1;

@@ -207,6 +207,51 @@ static void test_query__phrases_are_compared(void **state)
     kit_close(store);
 }
 
+/* The matches of the first session of a query. */
+static uint64_t session_hits(struct wal_search *search,
+                             const struct wal_search_query *query)
+{
+    struct wal_search_summary summary = WAL_INIT(wal_search_summary);
+    struct wal_search_cursor *cursor = NULL;
+    struct wal_search_hit hit = WAL_INIT(wal_search_hit);
+    uint64_t hits;
+
+    assert_int_equal(wal_search_find(search, query, &cursor, &summary, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_search_cursor_next(cursor, &hit, NULL), WAL_OK);
+    hits = hit.session_hits;
+    assert_int_equal(summary.matches, hits);
+    wal_search_cursor_close(cursor);
+    return hits;
+}
+
+/* The number of matches has neither what may not be shown nor what only has the
+ * words of a phrase, also of a session with more hits than are returned. */
+static void test_query__matches_are_those_that_are_found(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = create(store, "a", "", "", "");
+    struct wal_search *search = kit_search(store);
+    struct wal_search_query query = kit_search_query("secret");
+
+    say_at(a, "a1", "2026-01-01T00:00:00Z", "a secret plan");
+    say_at(a, "a2", "2026-01-02T00:00:00Z", "the plan is secret");
+    say_at(a, "a3", "2026-01-03T00:00:00Z", "one secret plan more");
+    say_at(a, "a4", "2026-01-04T00:00:00Z", "secret plan");
+    query.hits_limit = 1;
+    assert_int_equal(session_hits(search, &query), 4);
+    assert_int_equal(
+        wal_session_redact(a, kit_text("a1"), kit_text(""), NULL, NULL),
+        WAL_OK);
+    assert_int_equal(session_hits(search, &query), 3);
+    query.text = kit_text("\"secret plan\"");
+    assert_int_equal(session_hits(search, &query), 2);
+    wal_search_close(search);
+    wal_session_close(a);
+    kit_close(store);
+}
+
 static void test_query__filters(void **state)
 {
     (void)state;
@@ -457,6 +502,39 @@ static void test_query__scripts_without_spaces(void **state)
     kit_close(store);
 }
 
+/* Letters whose marks unicode61 keeps, and symbols that it takes for letters. */
+static void test_query__marks_and_symbols(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *a = kit_create(store, "a");
+    struct wal_search *search = kit_search(store);
+    struct wal_search_query query = kit_search_query("\U0001f916");
+
+    kit_say(a, "el", "user", "στην Αθήνα, ἀρχὴ και ΫΛΗ");
+    kit_say(a, "ru", "user", "новогодняя ёлка, мой дом");
+    kit_say(a, "de", "user", "die Straße");
+    kit_say(a, "sy", "user",
+            "\U0001f916robot \U0001f9eatests \U0001f44d\U0001f3fdok");
+    assert_string_equal(kit_hits(search, "ΑΘΗΝΑ"), "a:el");
+    assert_string_equal(kit_hits(search, "αθηνα"), "a:el");
+    assert_string_equal(kit_hits(search, "αρχη υλη"), "a:el");
+    assert_string_equal(kit_hits(search, "елка"), "a:ru");
+    assert_string_equal(kit_hits(search, "ЁЛКА"), "a:ru");
+    assert_string_equal(kit_hits(search, "мои"), "none");
+    assert_string_equal(kit_hits(search, "strasse"), "a:de");
+    assert_string_equal(kit_hits(search, "STRAẞE"), "a:de");
+    assert_string_equal(kit_hits(search, "robot tests ok"), "a:sy");
+    assert_string_equal(kit_hits(search, "\U0001f916"), "a:sy");
+    assert_string_equal(kit_hits(search, "\U0001f44d"), "a:sy");
+    assert_string_equal(kit_hits(search, "\U0001f680"), "none");
+    query.flags = WAL_SEARCH_SUBSTRING;
+    assert_string_equal(kit_query(search, &query), "a:sy");
+    wal_search_close(search);
+    wal_session_close(a);
+    kit_close(store);
+}
+
 static void test_query__inside_words(void **state)
 {
     (void)state;
@@ -554,6 +632,7 @@ static void test_query__misuse(void **state)
     struct wal_search_options options = WAL_INIT(wal_search_options);
     struct wal_search_hit hit = WAL_INIT(wal_search_hit);
     struct wal_search *other = NULL;
+    char many[2 * 65]; /* words of a phrase */
 
     assert_int_equal(wal_search_open(NULL, NULL, &other, NULL), WAL_EINVAL);
     assert_int_equal(wal_search_open(store, NULL, NULL, NULL), WAL_EINVAL);
@@ -576,6 +655,19 @@ static void test_query__misuse(void **state)
     query.session = kit_text("none");
     assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
                      WAL_ENOTFOUND);
+    memset(many, 'a', sizeof(many));
+    for (size_t i = 1; i < sizeof(many); i += 2) {
+        many[i] = '.';
+    }
+    query = kit_search_query("");
+    query.text = (struct wal_slice){many, sizeof(many)};
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
+                     WAL_EINVAL);
+    query.text.size = sizeof(many) - 2;
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
+                     WAL_OK);
+    wal_search_cursor_close(cursor);
+    cursor = NULL;
     query.text.size = 5000;
     assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
                      WAL_EINVAL);
@@ -615,6 +707,7 @@ int main(void)
         KIT_TEST(test_query__grouped_and_ranked),
         KIT_TEST(test_query__session_about_it_comes_first),
         KIT_TEST(test_query__phrases_are_compared),
+        KIT_TEST(test_query__matches_are_those_that_are_found),
         KIT_TEST(test_query__filters),
         KIT_TEST(test_query__roles_tools_and_results),
         KIT_TEST(test_query__what_is_not_indexed),
@@ -623,6 +716,7 @@ int main(void)
         KIT_TEST(test_query__what_a_fork_sees_of_a_deleted_session),
         KIT_TEST(test_query__older_titles_and_documents),
         KIT_TEST(test_query__scripts_without_spaces),
+        KIT_TEST(test_query__marks_and_symbols),
         KIT_TEST(test_query__inside_words),
         KIT_TEST(test_query__long_text_is_cut),
         KIT_TEST(test_query__more_than_are_ranked),

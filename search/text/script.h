@@ -1,7 +1,7 @@
 /*
  * script.h - splits text into pieces for the tokenizer: runs of scripts without
- * spaces between words and of symbols, runs that are no words, and the rest (docs/search.md,
- * Words).
+ * spaces between words and of symbols, runs that are no words, and the rest
+ * (docs/search.md, Words).
  *
  * Invariant: total over any bytes; the pieces are consecutive and cover the
  * text. Ill-formed UTF-8 is part of the rest.

@@ -502,7 +502,8 @@ static void test_query__scripts_without_spaces(void **state)
     kit_close(store);
 }
 
-/* Letters whose marks unicode61 keeps, and symbols that it takes for letters. */
+/* Letters whose marks unicode61 keeps, and symbols that it takes for
+ * letters. */
 static void test_query__marks_and_symbols(void **state)
 {
     (void)state;

@@ -32,6 +32,9 @@ def known_tests():
                                                kind), recursive=True):
                 stem = os.path.splitext(os.path.basename(path))[0]
                 found.add("%s_%s" % (folder, stem))
+    for path in glob.glob(os.path.join(ROOT, "bindings", "node", "test",
+                                       "*.test.mjs")):
+        found.add("node_" + os.path.basename(path)[:-len(".test.mjs")])
     return found
 
 

@@ -14,13 +14,20 @@ const STOP = 0;
 const DONE = 1;
 const TOTAL = 2;
 
-let isExitWatched = false;
+let running = 0;
 
-// When the process exits, no thread of ours may run.
-function watchExit() {
-  if (!isExitWatched) {
-    isExitWatched = true;
+// Waits for what `start` returns. When the process exits, no thread of ours may
+// run.
+async function endAtExit(start) {
+  if (running++ === 0) {
     process.on('exit', native.endJobs);
+  }
+  try {
+    return await start();
+  } finally {
+    if (--running === 0) {
+      process.off('exit', native.endJobs);
+    }
   }
 }
 
@@ -93,10 +100,9 @@ async function runWatched(options, start) {
   const { onProgress, signal } = toOptions(options);
   check({ onProgress, signal });
   signal?.throwIfAborted();
-  watchExit();
-  return onProgress === undefined && signal === undefined
+  return endAtExit(() => (onProgress === undefined && signal === undefined
     ? start(undefined)
-    : new Observer({ onProgress, signal }).run(start);
+    : new Observer({ onProgress, signal }).run(start)));
 }
 
 module.exports = { runWatched };

@@ -3,13 +3,13 @@
 // What the classes of a store share. Each of them holds it, so that a store is
 // closed as lost when the program has none of them any more.
 
-const { native } = require('../base/native.js');
+const { keep, native } = require('../base/native.js');
 const { DURABILITY } = require('../base/flags.js');
 const { Gate } = require('../base/gate.js');
 const { OpenStore } = require('./open_store.js');
 
 // Closes stores that were lost.
-const lost = new FinalizationRegistry((store) => {
+const lost = keep(new FinalizationRegistry((store) => {
   if (store.isOpen) {
     process.emitWarning(`the store ${store.path} was lost without Store.close, and is closed ` +
       'now; its last errors may have been missed', { type: 'AgentwalLeak' });
@@ -18,7 +18,7 @@ const lost = new FinalizationRegistry((store) => {
         error.message, { type: 'AgentwalLeak' });
     });
   }
-});
+}));
 
 class Core {
   #store;

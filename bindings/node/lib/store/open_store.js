@@ -4,13 +4,13 @@
 // refers to nothing that a program holds, so that a store which the program has
 // lost can be closed.
 
-const { native } = require('../base/native.js');
+const { keep, native } = require('../base/native.js');
 const { closed } = require('../base/errors.js');
 const { Watch } = require('./watch.js');
 
 // Stores that are open are closed when the process, or the Worker, ends by itself.
 // One that is terminated closes them in native/store/store.c.
-const open = new Set();
+const open = keep(new Set());
 
 function closeAll() {
   for (const store of open) {

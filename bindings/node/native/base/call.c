@@ -159,24 +159,23 @@ static void throw_failure(struct call *call)
 
 static napi_value enter(napi_env env, napi_callback_info info)
 {
-    const struct call_method *method = NULL;
+    const struct call_binding *binding;
     void *data = NULL;
     struct call call;
     napi_value result = NULL;
-    struct addon *addon = addon_get(env);
     size_t count = CALL_ARGS;
 
-    if (addon == NULL) {
-        return NULL;
-    }
-    call_begin(&call, addon);
     if (napi_get_cb_info(env, info, &count, call.args, NULL, &data) !=
         napi_ok) {
         return NULL;
     }
-    method = data;
+    binding = data;
+    if (binding->addon->is_ended) {
+        return NULL;
+    }
+    call_begin(&call, binding->addon);
     call.count = count < CALL_ARGS ? count : CALL_ARGS;
-    result = method->body(&call);
+    result = binding->method->body(&call);
     arena_reset(&call.addon->scratch);
     if (call.failed) {
         throw_failure(&call);
@@ -185,19 +184,42 @@ static napi_value enter(napi_env env, napi_callback_info info)
     return result;
 }
 
-bool call_define(napi_env env, napi_value object,
-                 const struct call_method *methods)
+/* JavaScript has lost a function. */
+static void finalize(napi_env env, void *data, void *hint)
+{
+    (void)env;
+    (void)hint;
+    addon_release(((struct call_binding *)data)->addon);
+}
+
+static bool define(struct call *call, napi_value object,
+                   struct call_binding *binding)
+{
+    const char *name = binding->method->name;
+    napi_value function = NULL;
+
+    if (!call_ok(call, napi_create_function(call->env, name, NAPI_AUTO_LENGTH,
+                                            enter, binding, &function)) ||
+        !call_ok(call, napi_add_finalizer(call->env, function, binding,
+                                          finalize, NULL, NULL))) {
+        return false;
+    }
+    addon_retain(binding->addon);
+    return call_ok(call,
+                   napi_set_named_property(call->env, object, name, function));
+}
+
+void call_define(struct call *call, napi_value object,
+                 const struct call_method *methods, size_t *used)
 {
     for (const struct call_method *method = methods; method->name != NULL;
          method++) {
-        napi_value function = NULL;
+        struct call_binding *binding = &call->addon->bindings[(*used)++];
 
-        if (napi_create_function(env, method->name, NAPI_AUTO_LENGTH, enter,
-                                 (void *)method, &function) != napi_ok ||
-            napi_set_named_property(env, object, method->name, function) !=
-                napi_ok) {
-            return false;
+        *binding =
+            (struct call_binding){.method = method, .addon = call->addon};
+        if (!define(call, object, binding)) {
+            return;
         }
     }
-    return true;
 }

@@ -22,7 +22,8 @@
  *   }
  *
  * A module lists its functions in an array of struct call_method that ends with
- * a zeroed one; modules.h and addon.c name the array.
+ * a zeroed one; modules.h and addon.c name the array. Each function carries its
+ * instance of the addon as its data.
  */
 #ifndef AGENTWAL_NODE_CALL_H
 #define AGENTWAL_NODE_CALL_H
@@ -50,9 +51,16 @@ struct call_method {
     call_body *body;
 };
 
-/* Adds the functions of a list to an object. False: an exception is pending. */
-bool call_define(napi_env env, napi_value object,
-                 const struct call_method *methods);
+/* The data of a function. */
+struct call_binding {
+    const struct call_method *method;
+    struct addon *addon; /* retained while JavaScript has the function */
+};
+
+/* Adds the functions of a list to an object; call->addon->bindings has room for
+ * all lists, and `*used` counts those that are in use. */
+void call_define(struct call *call, napi_value object,
+                 const struct call_method *methods, size_t *used);
 
 /* Begins a call that JavaScript did not make, such as the end of a job. */
 void call_begin(struct call *call, struct addon *addon);

@@ -33,6 +33,7 @@ void job_drop(struct job *job)
     leave_store(job, job->store);
     leave_store(job, job->other);
     free(job);
+    addon_unhold(addon);
     addon_release(addon);
 }
 
@@ -198,6 +199,7 @@ void *job_create(struct call *call, const struct job_kind *kind,
     job->store = handle != NULL ? handle->store : store;
     job->addon = call->addon;
     addon_retain(call->addon);
+    addon_hold(call->addon);
     if (handle != NULL) {
         handle_use(handle);
     }

@@ -83,6 +83,14 @@ static void end_all(void *data)
     }
 }
 
+static void on_environment_end(void *data)
+{
+    struct addon *addon = data;
+
+    addon->hook = NULL;
+    end_all(addon);
+}
+
 bool job_thread_prepare(struct call *call, struct job *job)
 {
     napi_value name = NULL;
@@ -95,11 +103,7 @@ bool job_thread_prepare(struct call *call, struct job *job)
         return false;
     }
     /* Hooks run in reverse order of their registration: this one is last. */
-    if (call->addon->has_thread_hook) {
-        (void)napi_remove_env_cleanup_hook(call->env, end_all, call->addon);
-    }
-    call->addon->has_thread_hook =
-        napi_add_env_cleanup_hook(call->env, end_all, call->addon) == napi_ok;
+    addon_set_hook(call->addon, on_environment_end);
     return true;
 }
 

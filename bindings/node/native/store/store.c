@@ -132,6 +132,7 @@ static void end(struct store *store, bool is_ending)
         (void)napi_remove_env_cleanup_hook(store->addon->env,
                                            on_environment_end, store);
     }
+    addon_unhold(store->addon);
 }
 
 /* Waits for the jobs that run, and for those that are queued; at the end of the
@@ -331,6 +332,7 @@ napi_value store_make(struct call *call, struct wal_store *wal)
         return NULL;
     }
     (void)napi_add_env_cleanup_hook(call->env, on_environment_end, store);
+    addon_hold(call->addon);
     return value;
 }
 

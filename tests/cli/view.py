@@ -276,6 +276,20 @@ def check_options(store):
     for kept in ("./src/tax.py", "\u2026/id,", "and/or", "https://example.org/a/b // c"):
         if kept not in text:
             fail("--no-paths has not %r: %s" % (kept, text))
+    hidden = ("/home/alice", "/Users/alice", "-I/home/alice/x", "\\/home\\/alice\\/x",
+              "?p=%2Fhome%2Falice%2Fx", "C:\\Users\\alice", "C:\\\\Users\\\\alice",
+              "x -home-alice-work y", "~alice/x", "//home/alice/x", "\\\\host\\alice\\x",
+              "/home/bob/.claude/projects/-home-alice-work")
+    kept = ("~/x", "~5/10", "a // b", "s/\\n\\t/x", "not -home-", "up/down", "\\n\\n")
+    store.run("create", "--id", "forms", "--cwd", CWD)
+    store.append("forms", [user("f%d" % at, "see %s ok" % form)
+                           for at, form in enumerate(hidden + kept)])
+    parts = parts_of(store.view("forms", "--no-paths")[0])
+    for at, form in enumerate(hidden + kept):
+        text = parts["f%d" % at][0]["text"]
+        if not text.startswith("see ") or not text.endswith(" ok") or "alice" in text or \
+                (form in kept and form not in text):
+            fail("--no-paths: %r is %r" % (form, text))
     store.run("view", "acme", "--redact", "(", code=2)
     store.run("view", code=2)
     store.run("view", "none", code=1)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tools/view/escape.h"
 #include "tools/view/secret.h"
@@ -108,48 +109,140 @@ static bool is_path_byte(char c)
            (c != '\0' && strchr("/._-+@~%#=\\", c) != NULL);
 }
 
-/* Whether an absolute path may begin at `at`. */
-static bool is_path_start(const char *data, size_t size, size_t at)
+/* The bytes of what separates two names at `at`: one of / and \, \/ or \\ of
+ * JSON in a text, %2F of a URL; 0: none. */
+static size_t separator_size(const char *data, size_t size, size_t at)
 {
+    if (at < size && data[at] == '\\') {
+        return at + 1 < size && strchr("/\\", data[at + 1]) != NULL ? 2 : 1;
+    }
+    if (at < size && data[at] == '/') {
+        return 1;
+    }
+    return size - at >= 3 && strncasecmp(data + at, "%2f", 3) == 0 ? 3 : 0;
+}
+
+static bool begins_with_text(const char *data, size_t size, const char *text)
+{
+    return size >= strlen(text) && memcmp(data, text, strlen(text)) == 0;
+}
+
+/* The bytes of the directory of all homes at the beginning of a path, after
+ * the first separator: home or Users. 0: it is none. */
+static size_t homes_size(const char *data, size_t size)
+{
+    return begins_with_text(data, size, "home")    ? 4
+           : begins_with_text(data, size, "Users") ? 5
+                                                   : 0;
+}
+
+/* Whether a slash at `at` may begin an absolute path. */
+static bool is_slash_start(const char *data, size_t size, size_t at,
+                           char before)
+{
+    bool is_url = at >= 7 && memcmp(data + at - 7, "file://", 7) == 0;
+    bool is_flag = at >= 2 && data[at - 2] == '-' &&
+                   isalpha((unsigned char)before) != 0 &&
+                   (at == 2 || !is_path_byte(data[at - 3]));
+
+    return is_url || is_flag ||
+           (!is_path_byte(before) && before != ':' && before != '<') ||
+           before == '=' || before == '@' ||
+           (before == ':' && (at < 2 || data[at - 2] != '/') && at + 1 < size &&
+            data[at + 1] != '/');
+}
+
+/* The bytes before the first name of an absolute path at `at`; 0: none begins
+ * there. *is_drive: it begins with a letter of Windows. */
+static size_t root_size(const char *data, size_t size, size_t at,
+                        bool *is_drive)
+{
+    size_t root = separator_size(data, size, at);
     char before = ' ';
 
+    *is_drive = false;
     if (at > 0 && !view_is_after_escape(data, at)) {
         before = data[at - 1];
     }
     if (data[at] == '/') {
-        bool is_url = at >= 7 && memcmp(data + at - 7, "file://", 7) == 0;
-        return is_url ||
-               (!is_path_byte(before) && before != ':' && before != '<') ||
-               before == '=' || before == '@' ||
-               (before == ':' && (at < 2 || data[at - 2] != '/') &&
-                at + 1 < size && data[at + 1] != '/');
+        /* Two slashes are a comment of code, but for those of a home. */
+        bool is_double = at + 1 < size && data[at + 1] == '/';
+        size_t homes = is_double ? homes_size(data + at + 2, size - at - 2) : 0;
+
+        root = !is_double || homes > 0 ? (is_double ? 2 : 1) : 0;
+        return is_slash_start(data, size, at, before) ? root : 0;
     }
-    return at + 2 < size && isalpha((unsigned char)data[at]) != 0 &&
-           data[at + 1] == ':' && data[at + 2] == '\\' &&
-           isalnum((unsigned char)before) == 0;
+    if (root > 0) {
+        /* \\host; one \ alone begins an escape. */
+        return root == 1 || (is_path_byte(before) && before != '=') ? 0 : root;
+    }
+    *is_drive = at + 2 < size && isalpha((unsigned char)data[at]) != 0 &&
+                data[at + 1] == ':' && data[at + 2] == '\\' &&
+                isalnum((unsigned char)before) == 0;
+    return *is_drive ? 2 + separator_size(data, size, at + 2) : 0;
 }
 
 /* The size of the path at `at`; 0 for one with a single name, such as /tmp, and
  * for comments of code. */
 static size_t path_size(const char *data, size_t size, size_t at)
 {
-    size_t end = at + (data[at] == '/' ? 1 : 3);
+    bool is_drive;
+    size_t root = root_size(data, size, at, &is_drive);
+    size_t end = at + root;
     size_t names = 0;
 
-    if (end < size && (data[end] == '/' || data[end] == '*')) {
+    if (root == 0 || end >= size || data[end] == '*' ||
+        separator_size(data, size, end) > 0) {
         return 0;
     }
     while (end < size && is_path_byte(data[end])) {
-        if ((data[end] == '/' || data[end] == '\\') && end + 1 < size &&
-            is_path_byte(data[end + 1])) {
+        size_t separator = separator_size(data, size, end);
+
+        if (separator > 0 && end + separator < size &&
+            is_path_byte(data[end + separator]) &&
+            separator_size(data, size, end + separator) == 0) {
             names++;
         }
-        end++;
+        end += separator > 0 ? separator : 1;
     }
     while (end > at && (data[end - 1] == '.' || data[end - 1] == '\\')) {
         end--;
     }
-    return names > 0 || data[at] != '/' ? end - at : 0;
+    return names > 0 || is_drive ? end - at : 0;
+}
+
+/* The size of what has a user's name in it: the name of a directory of Claude
+ * Code (-home-ada-work), or a path below ~ada; 0: it is none. */
+static size_t user_name_size(const char *data, size_t size, size_t at)
+{
+    size_t end = at + 1;
+
+    if (data[at] == '-') {
+        size_t homes = homes_size(data + end, size - end);
+
+        end += homes;
+        if (homes == 0 || end + 1 >= size || data[end] != '-' ||
+            isalnum((unsigned char)data[end + 1]) == 0) {
+            return 0;
+        }
+    } else if (data[at] != '~' || end >= size ||
+               isalpha((unsigned char)data[end]) == 0) {
+        return 0;
+    }
+    while (end < size && is_path_byte(data[end]) &&
+           separator_size(data, size, end) == 0) {
+        end++;
+    }
+    if (data[at] == '-') {
+        return end - at;
+    }
+    if (separator_size(data, size, end) == 0) {
+        return 0;
+    }
+    while (end < size && is_path_byte(data[end])) {
+        end++;
+    }
+    return end - at;
 }
 
 static bool begins_with(const char *path, size_t size, const char *prefix)
@@ -160,8 +253,29 @@ static bool begins_with(const char *path, size_t size, const char *prefix)
            (size == length || path[length] == '/');
 }
 
+/* Whether a separator ends at `at`. */
+static bool is_separator_end(const char *path, size_t size, size_t at)
+{
+    return path[at - 1] == '/' || path[at - 1] == '\\' ||
+           (at >= 3 && separator_size(path, size, at - 3) == 3);
+}
+
+/* Whether path[0,size) is the directory of all homes, with its separators. */
+static bool is_home(const char *path, size_t size)
+{
+    size_t at = size >= 2 && path[1] == ':' ? 2 : 0;
+    size_t separator;
+
+    while ((separator = separator_size(path, size, at)) > 0) {
+        at += separator;
+    }
+    at += homes_size(path + at, size - at);
+    separator = separator_size(path, size, at);
+    return separator > 0 && at + separator == size;
+}
+
 /* Writes what replaces a path: below the session's directory the part below
- * it, else the last name. */
+ * it, else the last name, if it is not that of a user. */
 static void put_path(struct view_copy *copy, const struct view_filter *filter,
                      const char *path, size_t size)
 {
@@ -174,8 +288,11 @@ static void put_path(struct view_copy *copy, const struct view_filter *filter,
         view_copy_put(copy, path + length, size - length);
         return;
     }
-    while (at > 0 && path[at - 1] != '/' && path[at - 1] != '\\') {
+    while (at > 0 && !is_separator_end(path, size, at)) {
         at--;
+    }
+    if (is_home(path, at) || user_name_size(path, size, at) > 0) {
+        at = size; /* the last name is that of a user */
     }
     view_copy_put(copy, "\xe2\x80\xa6/", 4);
     view_copy_put(copy, path + at, size - at);
@@ -204,7 +321,11 @@ static size_t find_path(const struct view_filter *filter, const char *data,
             return length;
         }
     }
-    return is_path_start(data, size, at) ? path_size(data, size, at) : 0;
+    length =
+        at == 0 || !is_path_byte(data[at - 1]) || view_is_after_escape(data, at)
+            ? user_name_size(data, size, at)
+            : 0;
+    return length > 0 ? length : path_size(data, size, at);
 }
 
 static struct wal_slice strike_paths(struct view_filter *filter,

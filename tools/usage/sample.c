@@ -29,33 +29,43 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* A count; 0 for any other value. */
+/* A number of JSON; false for any other value, and for one below zero. */
+static bool read_number(const struct wal__json_member *member, double *number)
+{
+    char text[64];
+
+    if (member->value.kind != WAL__JSON_NUMBER ||
+        member->value.span.size >= sizeof(text)) {
+        return false;
+    }
+    memcpy(text, member->value.span.data, member->value.span.size);
+    text[member->value.span.size] = '\0';
+    *number = strtod(text, NULL);
+    return isfinite(*number) && *number >= 0;
+}
+
+/* A count, exact where it has no fraction, else rounded; 0 for any other
+ * value. */
 static uint64_t count_of(const struct wal__json_member *member)
 {
-    int64_t number = 0;
+    double number = 0;
+    int64_t count = 0;
 
-    return member->value.kind == WAL__JSON_NUMBER &&
-                   wal__json_integer(member->value.span, &number) ==
-                       WAL__JSON_OK &&
-                   number > 0
-               ? (uint64_t)number
-               : 0;
+    if (!read_number(member, &number)) {
+        return 0;
+    }
+    if (wal__json_integer(member->value.span, &count) == WAL__JSON_OK) {
+        return (uint64_t)count;
+    }
+    return number < 9e15 ? (uint64_t)(number + 0.5) : 0;
 }
 
 static void read_cost(const struct wal__json_member *member,
                       struct usage_sample *sample)
 {
-    char text[64];
     double cost;
 
-    if (sample->has_cost || member->value.kind != WAL__JSON_NUMBER ||
-        member->value.span.size >= sizeof(text)) {
-        return;
-    }
-    memcpy(text, member->value.span.data, member->value.span.size);
-    text[member->value.span.size] = '\0';
-    cost = strtod(text, NULL);
-    if (isfinite(cost) && cost >= 0) {
+    if (!sample->has_cost && read_number(member, &cost)) {
         sample->cost = cost;
         sample->has_cost = true;
     }

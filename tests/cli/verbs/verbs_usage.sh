@@ -60,7 +60,7 @@ same '2 2 4 3 4 0 13 0.75' "$(counts entries)" entries
 agentwal import "$AGENTWAL_SOURCE"/tests/golden/model/sdk >/dev/null 2>&1
 same '0 0 0 0 0 0 0 0.5' "$(counts sdk)" sdk
 
-# A new version of a document counts instead of the old one; a deleted one not.
+# A new version of a document, with a fraction, counts instead of the old one; a deleted one not.
 agentwal create --id docs >/dev/null
 # answer OUTPUT
 answer() {
@@ -69,7 +69,7 @@ answer() {
     printf '"tokens":{"input":1,"output":%s,"reasoning":2,"cache":{"read":0,"write":0}}}' "$1"
 }
 answer 5 | agentwal doc put docs message/ses_d/msg_d.json >/dev/null
-answer 9 | agentwal doc put docs message/ses_d/msg_d.json >/dev/null
+answer 9.0 | agentwal doc put docs message/ses_d/msg_d.json >/dev/null
 same '1 1 9 0 0 2 12 0' "$(counts agentwal)" 'a document'
 agentwal doc delete docs message/ses_d/msg_d.json >/dev/null
 same '' "$(counts agentwal)" 'a deleted document'

@@ -163,7 +163,7 @@ static enum wal_status make_base(struct wal_remote *remote,
                                  struct wal_error *error)
 {
     struct wal__history history = {.last_epoch = 0};
-    struct wal__base_pace pace = {.parts = 0};
+    uint64_t parts = 0;
     struct wal__base_result made = {.number = 0};
     struct wal__base_end end;
     enum wal_status status =
@@ -175,9 +175,9 @@ static enum wal_status make_base(struct wal_remote *remote,
     end = (struct wal__base_end){.epoch = history.part_epoch,
                                  .part = history.part,
                                  .position = history.position};
-    status = wal__base_pace_read(remote, uuid, &end, &pace, error);
+    status = wal__base_count_parts(remote, uuid, &end, &parts, error);
     if (status == WAL_OK &&
-        (wal__base_is_due(&pace) || (flags & WAL_REMOTE_COMPACT_NOW) != 0)) {
+        (parts >= WAL__BASE_PARTS || (flags & WAL_REMOTE_COMPACT_NOW) != 0)) {
         /* Another writer may have shipped a past that is not this store's. */
         status = wal__writer_verify(source, &history.position, true, error);
         if (status != WAL_OK) {

@@ -222,8 +222,7 @@ enum wal_status wal__base_make(struct wal_remote *remote,
 /* Counts the parts from part->number on, until a base is due. */
 static enum wal_status count_parts(struct wal_remote *remote,
                                    struct wal__store_object *part,
-                                   uint64_t last_epoch,
-                                   struct wal__base_pace *pace,
+                                   uint64_t last_epoch, uint64_t *parts,
                                    struct wal_error *error)
 {
     struct wal__part_page page;
@@ -231,12 +230,9 @@ static enum wal_status count_parts(struct wal_remote *remote,
 
     wal__part_page_init(&page, remote->heap);
     while (status == WAL_OK && part->epoch <= last_epoch &&
-           !wal__base_is_due(pace)) {
+           *parts < WAL__BASE_PARTS) {
         status = wal__part_page_read(remote, part, &page, error);
-        pace->parts += page.count;
-        for (size_t i = 0; i < page.count; i++) {
-            pace->bytes += wal__part_page_items(&page)[i].size;
-        }
+        *parts += page.count;
         part->epoch++;
         part->number = 1;
     }
@@ -244,16 +240,15 @@ static enum wal_status count_parts(struct wal_remote *remote,
     return status;
 }
 
-enum wal_status wal__base_pace_read(struct wal_remote *remote,
-                                    const uint8_t uuid[16],
-                                    const struct wal__base_end *end,
-                                    struct wal__base_pace *pace,
-                                    struct wal_error *error)
+enum wal_status wal__base_count_parts(struct wal_remote *remote,
+                                      const uint8_t uuid[16],
+                                      const struct wal__base_end *end,
+                                      uint64_t *parts, struct wal_error *error)
 {
     struct wal__store_object part = {
         .kind = WAL__OBJECT_PART, .epoch = 1, .number = 1};
-    struct wal__base_pace read = {.parts = 0};
     struct wal__base_list list;
+    uint64_t count = 0;
     uint64_t number = 0;
     enum wal_status status;
 
@@ -266,10 +261,10 @@ enum wal_status wal__base_pace_read(struct wal_remote *remote,
     }
     wal__base_list_deinit(&list);
     if (status == WAL_OK) {
-        status = count_parts(remote, &part, end->epoch, &read, error);
+        status = count_parts(remote, &part, end->epoch, &count, error);
     }
     if (status == WAL_OK) {
-        *pace = read;
+        *parts = count;
     }
     return status;
 }

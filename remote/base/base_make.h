@@ -10,9 +10,9 @@
 #include "remote/history/log_parts.h"
 
 enum {
-    /* A base is due when more parts, or bytes of them, come after the last. */
+    /* A base is due when so many parts come after the last, however large they
+     * are: it has the same bytes, in fewer objects. */
     WAL__BASE_PARTS = 1000,
-    WAL__BASE_BYTES = 64 * 1024 * 1024,
     WAL__BASE_SEGMENT_SIZE = 64 * 1024 * 1024 /* of a segment, at most */
 };
 
@@ -22,17 +22,6 @@ struct wal__base_end {
     uint64_t part; /* 0: none */
     struct wal__position position;
 };
-
-/* What came after the last base; no more is counted than makes one due. */
-struct wal__base_pace {
-    uint64_t parts;
-    uint64_t bytes;
-};
-
-static inline bool wal__base_is_due(const struct wal__base_pace *pace)
-{
-    return pace->parts >= WAL__BASE_PARTS || pace->bytes >= WAL__BASE_BYTES;
-}
 
 /* What a call stored. */
 struct wal__base_result {
@@ -54,11 +43,11 @@ enum wal_status wal__base_make(struct wal_remote *remote,
                                struct wal__base_result *result,
                                struct wal_error *error) WAL_MUST_USE;
 
-/* Reads what came after the newest base. */
-enum wal_status wal__base_pace_read(struct wal_remote *remote,
-                                    const uint8_t uuid[16],
-                                    const struct wal__base_end *end,
-                                    struct wal__base_pace *pace,
-                                    struct wal_error *error) WAL_MUST_USE;
+/* Counts the parts after the newest base, until one is due. */
+enum wal_status wal__base_count_parts(struct wal_remote *remote,
+                                      const uint8_t uuid[16],
+                                      const struct wal__base_end *end,
+                                      uint64_t *parts,
+                                      struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -121,6 +121,21 @@ def test_push_over_a_slow_link_has_few_bytes_on_the_way():
     agentwal("x", "remote", "pull", server.url("bucket"), store + ".pulled")
 
 
+def test_large_push_sends_its_bytes_once():
+    """A base of few large parts would send them again."""
+    server = s3_memory.Server()
+    store = new_store()
+    for i in range(10):
+        append(store, 1000 * i, 500, 16000)
+    log = json.loads(agentwal(store, "stats", "--json").stdout)["logBytes"]
+    agentwal(store, "remote", "add", server.url("bucket"))
+    agentwal(store, "remote", "push")
+    objects = server.buckets["bucket"].objects
+    assert log < sum(map(len, objects.values())) < 1.1 * log
+    agentwal(store, "remote", "compact", "--now")
+    assert sum(map(len, objects.values())) > 1.9 * log
+
+
 # Stores that are none ---------------------------------------------------------
 
 def test_store_that_looks_before_it_creates():

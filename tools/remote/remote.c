@@ -238,7 +238,7 @@ static int push_once(struct request *request, struct wal_remote_writer *writer)
     }
     remote_print_push(request->cli, request->config.url, &result);
     remote_upkeep(request->cli, request->config.url, request->remote,
-                  request->store, result.parts, result.bytes, result.part);
+                  request->store, result.parts, result.part);
     return code;
 }
 

@@ -129,8 +129,7 @@ static void look_after(struct upkeep *upkeep,
 {
     (void)remote_print_moves(upkeep->cli, upkeep->url, upkeep->moves);
     remote_upkeep(upkeep->cli, upkeep->url, upkeep->remote, upkeep->store,
-                  info->parts - upkeep->last.parts,
-                  info->bytes - upkeep->last.bytes, info->part);
+                  info->parts - upkeep->last.parts, info->part);
     upkeep->last = *info;
 }
 

@@ -6,19 +6,18 @@
 #include "tools/remote/print.h"
 
 enum {
-    PARTS = 256,             /* between looks whether a base is due */
-    BYTES = 16 * 1024 * 1024 /* likewise */
+    PARTS = 256 /* between looks whether a base is due */
 };
 
 void remote_upkeep(const struct cli *cli, const char *url,
                    struct wal_remote *remote, struct wal_store *store,
-                   uint64_t parts, uint64_t bytes, uint64_t part)
+                   uint64_t parts, uint64_t part)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
-    if (parts == 0 || (bytes < BYTES && parts <= part &&
-                       (part - parts) / PARTS == part / PARTS)) {
+    if (parts == 0 ||
+        (parts <= part && (part - parts) / PARTS == part / PARTS)) {
         return;
     }
     status = wal_remote_compact(remote, store, NULL, NULL, &error);

@@ -10,10 +10,10 @@
 #include "agentwal/remote.h"
 #include "tools/cli/cli.h"
 
-/* Parts `parts` with `bytes` were stored, the last one is number `part`. Does
+/* So many parts were stored, the last one is number `part`. Does
  * nothing most of the time. A failure is printed, and is none of the push. */
 void remote_upkeep(const struct cli *cli, const char *url,
                    struct wal_remote *remote, struct wal_store *store,
-                   uint64_t parts, uint64_t bytes, uint64_t part);
+                   uint64_t parts, uint64_t part);
 
 #endif

@@ -82,6 +82,27 @@ enum wal_status wal_remote_take_back(struct wal_remote *remote,
                             : status;
 }
 
+enum wal_status wal_remote_put_sessions(struct wal_remote *remote,
+                                        struct wal_store *store,
+                                        struct wal_error *error)
+{
+    return remote == NULL || store == NULL
+               ? wal__invalid(error, remote == NULL ? "the remote is null"
+                                                    : "the store is null")
+               : wal__sessions_put(remote, store, error);
+}
+
+enum wal_status wal_remote_list_sessions(struct wal_remote *remote,
+                                         const uint8_t *uuid,
+                                         wal_remote_session_fn *each, void *ctx,
+                                         struct wal_error *error)
+{
+    return remote == NULL || each == NULL
+               ? wal__invalid(error, remote == NULL ? "the remote is null"
+                                                    : "the callback is null")
+               : wal__sessions_list(remote, uuid, each, ctx, error);
+}
+
 struct wal_remote_moves {
     struct wal_remote *remote;
     struct wal_store *store;

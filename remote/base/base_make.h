@@ -10,8 +10,8 @@
 #include "remote/history/log_parts.h"
 
 enum {
-    /* A base is due when so many parts come after the last, however large they
-     * are: it has the same bytes, in fewer objects. */
+    /* A base is due after this number of parts, however large they are: it has
+     * the same bytes, in fewer objects. */
     WAL__BASE_PARTS = 1000,
     WAL__BASE_SEGMENT_SIZE = 64 * 1024 * 1024 /* of a segment, at most */
 };

@@ -42,7 +42,7 @@ enum wal_status wal__holder_find_other(struct wal_remote *remote,
         return wal__fail(error, WAL_EINVAL,
                          "the remote has several stores; choose the one that "
                          "the session is in by its id, with --store-id: "
-                         "`agentwal remote list URL` shows them");
+                         "`agentwal remote sessions URL` shows them");
     }
     return status;
 }

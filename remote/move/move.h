@@ -88,6 +88,17 @@ enum wal_status wal__resume(struct wal_remote *remote, struct wal_store *store,
                             struct wal_remote_resume_result *result,
                             struct wal_error *error) WAL_MUST_USE;
 
+/* --- sessions.c --------------------------------------------------------- */
+
+/* See wal_remote_put_sessions and wal_remote_list_sessions. */
+enum wal_status wal__sessions_put(struct wal_remote *remote,
+                                  struct wal_store *store,
+                                  struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__sessions_list(struct wal_remote *remote,
+                                   const uint8_t *uuid,
+                                   wal_remote_session_fn *each, void *ctx,
+                                   struct wal_error *error) WAL_MUST_USE;
+
 /* --- handoff.c ---------------------------------------------------------- */
 
 /* See wal_remote_handoff and wal_remote_take_back. */

@@ -96,7 +96,8 @@ static enum wal_status read_tail(struct resume *resume)
 
     if (status == WAL_ENOTFOUND) {
         return wal__fail(resume->error, WAL_ENOTFOUND,
-                         "the remote has no session \"%s\" in the store of %s",
+                         "the remote has no session \"%s\" in the store of "
+                         "%s: `agentwal remote sessions URL` lists them",
                          resume->own.session, resume->result->host);
     }
     if (status != WAL_OK) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "remote/layout/session_list.h"
 
 enum wal_status wal__check_report(struct wal__check *check, const char *name,
                                   enum wal_status status, const char *text,
@@ -114,6 +115,48 @@ static enum wal_status check_epochs(struct wal__check *check,
     return status;
 }
 
+/* --- the list of sessions ----------------------------------------------- */
+
+static int32_t pass_over(void *ctx, const char *host,
+                         const struct wal_session_info *session)
+{
+    (void)ctx;
+    (void)host;
+    (void)session;
+    return 0;
+}
+
+/* Reads the list; reports it when it is damaged. There need not be one. */
+static enum wal_status check_sessions(struct wal__check *check,
+                                      struct wal_error *error)
+{
+    struct wal_error own = WAL_INIT(wal_error);
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__session_list_name(check->uuid, name);
+    wal__buf_init(&bytes, check->remote->heap);
+    status = wal__remote_get(check->remote, name, WAL__SESSION_LIST_JSON_MAX,
+                             &bytes, &own);
+    if (status == WAL_OK) {
+        status = wal__session_list_decode(
+            (struct wal_slice){bytes.data, bytes.size}, name,
+            check->remote->heap, pass_over, NULL, &own);
+    }
+    wal__buf_deinit(&bytes);
+    if (status == WAL_ENOTFOUND) {
+        return WAL_OK;
+    }
+    if (wal__check_is_damage(status)) {
+        return wal__check_report(check, name, status, own.text, error);
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
+    return status;
+}
+
 enum wal_status wal__check_run(struct wal__check *check,
                                struct wal_error *error)
 {
@@ -128,6 +171,9 @@ enum wal_status wal__check_run(struct wal__check *check,
     }
     if (status == WAL_OK) {
         status = wal__check_parts(check, error);
+    }
+    if (status == WAL_OK) {
+        status = check_sessions(check, error);
     }
     wal__base_list_deinit(&check->base);
     if (status == WAL_OK && check->result.damage > 0) {

@@ -11,6 +11,7 @@
 #include "remote/layout/object_json.h"
 #include "remote/layout/own_json.h"
 #include "remote/layout/part_object.h"
+#include "remote/layout/session_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -92,6 +93,40 @@ static void check_base(struct wal_slice json, struct wal__buf *buf)
     wal__base_list_deinit(&again);
 }
 
+static int32_t add_session(void *ctx, const char *host,
+                           const struct wal_session_info *session)
+{
+    enum wal_status status = wal__session_list_add(ctx, session);
+
+    (void)host;
+    check(status == WAL_OK || status == WAL_END);
+    return 0;
+}
+
+/* A list is sorted when it is encoded, so that only the second encoding has the
+ * bytes of the first one. */
+static void check_sessions(struct wal_slice json, struct wal__buf *buf)
+{
+    struct wal__session_list list;
+    struct wal__buf again;
+
+    buf->size = 0;
+    wal__buf_init(&again, &wal__heap_libc);
+    wal__session_list_init(&list, &wal__heap_libc);
+    if (wal__session_list_decode(json, "", &wal__heap_libc, add_session, &list,
+                                 NULL) == WAL_OK) {
+        check(wal__session_list_encode(&list, "h", buf) == WAL_OK);
+        wal__session_list_deinit(&list);
+        check(wal__session_list_decode(slice_of(buf), "", &wal__heap_libc,
+                                       add_session, &list, NULL) == WAL_OK);
+        check(wal__session_list_encode(&list, "h", &again) == WAL_OK);
+        check(again.size == buf->size &&
+              memcmp(again.data, buf->data, again.size) == 0);
+    }
+    wal__session_list_deinit(&list);
+    wal__buf_deinit(&again);
+}
+
 static void check_part(struct wal_slice object, struct wal__buf *buf)
 {
     struct wal_slice part;
@@ -133,6 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_fence(json, &buf);
     check_own(json, &buf);
     check_base(json, &buf);
+    check_sessions(json, &buf);
     check_part(json, &buf);
     wal__buf_deinit(&buf);
     if (size > 0) {

@@ -339,6 +339,7 @@ def test_requests_are_as_documented():
     measure("a push with news", "remote", "push")
     measure("a push without", "remote", "push")
     measure("`remote list`, of a store", "remote", "list", url)
+    measure("`remote sessions`, of a store", "remote", "sessions", url)
     measure("a pull to a new directory, of 2 parts", "remote", "pull", url, taken)
     measure("a pull that goes on, without news", "remote", "pull", url, taken)
     append(store, 4, 1)

@@ -8,7 +8,7 @@ pulls meanwhile. Afterwards, without faults,
 
 - each entry that was acknowledged is in a pull from the remote alone, once,
 - the follower has the beginning of that, and its store is sound,
-- no object was replaced, and check --remote finds nothing.
+- no object but the list of sessions was replaced, and check --remote finds nothing.
 
 5 runs; with --long, or AGENTWAL_LONG, 500. The seed is printed with each run:
 AGENTWAL_SEED=N 1 repeats one.
@@ -110,7 +110,8 @@ class Run:
         lost = self.acknowledged - set(pulled)
         assert not lost, "acknowledged and lost: %s" % sorted(lost)[:10]
         bucket = self.server.buckets["bucket"]
-        assert not bucket.replaced, "replaced: %s" % bucket.replaced
+        replaced = [name for name in bucket.replaced if not name.endswith("/sessions")]
+        assert not replaced, "replaced: %s" % replaced
         self.agentwal("check", "--remote", self.url)
         if has_follower and os.path.exists("follower/MANIFEST"):
             self.agentwal("--store", "follower", "check")

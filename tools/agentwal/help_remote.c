@@ -11,6 +11,7 @@ const struct verb_help help_remote = {
     .usage = "add [--replace] URL\n"
              "remote remove\n"
              "remote list URL\n"
+             "remote sessions [--store-id ID] URL\n"
              "remote push [--take-over] [--follow [--rate N]]\n"
              "remote handoff SESSION\n"
              "remote pull [--store-id ID] [--take-over|--follow] URL DIR\n"
@@ -24,15 +25,15 @@ const struct verb_help help_remote = {
         "~/.aws/credentials, or from the command in\n"
         "AGENTWAL_REMOTE_CREDENTIALS_COMMAND. add checks that the remote "
         "refuses to\nreplace an object; remove forgets it, and leaves what is "
-        "there. list shows the\nstores that a remote has, with their ids. push "
-        "stores what is new and durable.\npull makes a copy that can be read, "
-        "or brings it up to date. One store writes at\na time: --take-over "
-        "ends that of the other one, for good. handoff refuses\nappends to a "
-        "session, pushes, and gives it to the machine that resumes it next.\n"
-        "compact makes a base, from which a pull begins, when much was pushed, "
-        "and\n"
-        "removes what a base of a day has made needless. docs/scale.md has the "
-        "rest.\n",
+        "there. list shows the\nstores that a remote has, with their ids; "
+        "sessions lists the sessions in them,\nas of the last push, without "
+        "pulling any. push stores what is new and durable.\npull makes a copy "
+        "that can be read, or brings it up to date. One store writes at\na "
+        "time: --take-over ends that of the other one, for good. handoff "
+        "refuses\nappends to a session, pushes, and gives it to the machine "
+        "that resumes it next.\ncompact makes a base, from which a pull "
+        "begins, when much was pushed, and\nremoves what a base of a day has "
+        "made needless. docs/scale.md has the rest.\n",
     .options =
         (const struct verb_option[]){
             {"--replace", "add: instead of the remote that the store has"},
@@ -47,7 +48,8 @@ const struct verb_help help_remote = {
             {"--anew", "compact: of the whole store, as it is after gc; makes "
                        "one now"},
             {"--store-id ID",
-             "pull: which store, where the remote has several"},
+             "pull: which store, where the remote has several; sessions: of "
+             "this one only"},
             {NULL, NULL},
         },
     .examples =

@@ -7,8 +7,14 @@
 #include <stdio.h>
 
 #include "tools/cli/json.h"
+#include "tools/cli/session.h"
 #include "tools/remote/config.h"
 #include "tools/terminal/size.h"
+
+enum {
+    ID_WIDTH = 36, /* columns, of a UUID */
+    TITLE_WIDTH = 60
+};
 
 struct number {
     const char *key;
@@ -123,6 +129,62 @@ int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
     printf("%s  up to number %" PRIu64 ", written on %s since %s\n", id,
            status->sequence, status->host, time);
     return 0;
+}
+
+static void print_session_json(const uint8_t uuid[16], const char *host,
+                               const struct wal_session_info *session)
+{
+    struct cli_json json;
+    char id[33];
+
+    remote_config_hex(uuid, 16, id);
+    open_json(&json, "storeId", id);
+    cli_json_key(&json, "host");
+    cli_json_text(&json, cli_slice(host));
+    cli_json_key(&json, "sessionId");
+    cli_json_text(&json, session->id);
+    cli_json_key(&json, "title");
+    cli_json_text_or_null(&json, session->title);
+    cli_json_key(&json, "firstText");
+    cli_json_text_or_null(&json, session->first_text);
+    cli_json_key(&json, "cwd");
+    cli_json_text_or_null(&json, session->cwd);
+    cli_json_key(&json, "projectId");
+    cli_json_text_or_null(&json, session->project);
+    cli_json_key(&json, "updated");
+    cli_json_time(&json, session->updated_ms);
+    if ((session->flags & WAL_SESSION_MOVED) != 0) {
+        cli_json_key(&json, "moved");
+        cli_json_bool(&json, true);
+    }
+    close_json(&json);
+}
+
+int32_t remote_print_session(void *ctx, const uint8_t uuid[16],
+                             const char *host,
+                             const struct wal_session_info *session)
+{
+    const struct cli *cli = ctx;
+    char updated[64];
+    char text[CLI_TEXT_MAX];
+    size_t printed;
+
+    if (cli->json) {
+        print_session_json(uuid, host, session);
+        return cli_output_failed();
+    }
+    printed = cli_print_name(stdout, session->id);
+    cli_time_text(session->updated_ms, updated, sizeof(updated));
+    printf("%*s  %.13s  %s  ",
+           printed < ID_WIDTH ? (int)(ID_WIDTH - printed) : 0, "", updated,
+           host);
+    cli_print_text(stdout, session->cwd, 0, false);
+    fputs(session->cwd.size > 0 ? "  " : "", stdout);
+    cli_print_text(stdout, cli_session_title(session, text), TITLE_WIDTH,
+                   false);
+    fputs((session->flags & WAL_SESSION_MOVED) != 0 ? "  [moved]\n" : "\n",
+          stdout);
+    return cli_output_failed();
 }
 
 /* Prints "2 parts, 12 kB". */

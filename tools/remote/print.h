@@ -19,6 +19,10 @@ void remote_print_removed(const struct cli *cli, const char *url);
 /* A wal_remote_store_fn: a store that the remote has. ctx: the struct cli. */
 int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
                            const struct wal_remote_status *status);
+/* A wal_remote_session_fn: a session of a store. ctx: the struct cli. */
+int32_t remote_print_session(void *ctx, const uint8_t uuid[16],
+                             const char *host,
+                             const struct wal_session_info *session);
 void remote_print_following(const struct cli *cli, const char *url);
 void remote_print_push(const struct cli *cli, const char *url,
                        const struct wal_remote_push_result *result);

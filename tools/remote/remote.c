@@ -187,6 +187,36 @@ static int list(struct request *request)
                             : remote_report(request->cli, url, status, &error);
 }
 
+/* --- sessions ----------------------------------------------------------- */
+
+static int list_sessions(struct request *request)
+{
+    const struct cli *cli = request->cli;
+    const char *url = cli->items[3];
+    struct wal_error error = CLI_ERROR_INIT;
+    uint8_t uuid[16];
+    enum wal_status status;
+    int code;
+
+    if (request->store_id != NULL &&
+        !remote_parse_store_id(request->store_id, uuid)) {
+        return cli_error(cli, CLI_USAGE, "--store-id",
+                         "\"%s\" is not the id of a store", request->store_id);
+    }
+    code = remote_open(cli, "URL", url, &request->remote);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    cli_start_pager(cli);
+    status = wal_remote_list_sessions(
+        request->remote, request->store_id != NULL ? uuid : NULL,
+        remote_print_session, (void *)(uintptr_t)cli, &error);
+    /* The reader of the output has had enough. */
+    return status == WAL_OK || status == WAL_ECALLBACK
+               ? CLI_OK
+               : remote_report(cli, url, status, &error);
+}
+
 /* --- push --------------------------------------------------------------- */
 
 /* Keeps the marks in the file of the store. */
@@ -533,10 +563,15 @@ static const struct command {
     int operands; /* after the store */
     int (*run)(struct request *request);
 } commands[] = {
-    {"add", 1, add},         {"remove", 0, remove_remote},
-    {"list", 1, list},       {"push", 0, push},
-    {"pull", 2, pull},       {"status", 0, print_status},
-    {"handoff", 1, handoff}, {"compact", 0, compact},
+    {"add", 1, add},
+    {"remove", 0, remove_remote},
+    {"list", 1, list},
+    {"push", 0, push},
+    {"pull", 2, pull},
+    {"status", 0, print_status},
+    {"handoff", 1, handoff},
+    {"compact", 0, compact},
+    {"sessions", 1, list_sessions},
 };
 
 static const struct command *find_command(const char *name)
@@ -556,17 +591,18 @@ static int check(const struct request *request, const struct command **command)
 
     *command = cli->count > 1 ? find_command(cli->items[1]) : NULL;
     if (*command == NULL) {
-        return cli_error(cli, CLI_USAGE,
-                         cli->count > 2 ? cli->items[1] : "remote",
-                         "what to do is add, remove, list, push, pull, status, "
-                         "handoff or compact");
+        return cli_error(
+            cli, CLI_USAGE, cli->count > 2 ? cli->items[1] : "remote",
+            "what to do is add, remove, list, sessions, push, pull, "
+            "status, handoff or compact");
     }
     if (request->takes_over && (*command)->run != push &&
         (*command)->run != pull) {
         return cli_error(cli, CLI_USAGE, "--take-over",
                          "is an option of push and pull");
     }
-    if ((request->store_id != NULL && (*command)->run != pull) ||
+    if ((request->store_id != NULL && (*command)->run != pull &&
+         (*command)->run != list_sessions) ||
         (request->replaces && (*command)->run != add) ||
         (request->follows && (*command)->run != push &&
          (*command)->run != pull) ||

@@ -1,5 +1,5 @@
 /*
- * upkeep.c - makes a base of the remote after many parts (upkeep.h).
+ * upkeep.c - the list of sessions, and bases, of a remote (upkeep.h).
  */
 #include "tools/remote/upkeep.h"
 
@@ -16,11 +16,14 @@ void remote_upkeep(const struct cli *cli, const char *url,
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
-    if (parts == 0 ||
-        (parts <= part && (part - parts) / PARTS == part / PARTS)) {
+    if (parts == 0) {
         return;
     }
-    status = wal_remote_compact(remote, store, NULL, NULL, &error);
+    status = wal_remote_put_sessions(remote, store, &error);
+    if (status == WAL_OK &&
+        (parts > part || (part - parts) / PARTS != part / PARTS)) {
+        status = wal_remote_compact(remote, store, NULL, NULL, &error);
+    }
     if (status != WAL_OK) {
         (void)remote_report(cli, url, status, &error);
     }

@@ -1,6 +1,7 @@
 /*
- * upkeep.h - makes a base of the remote after many parts, as `remote compact`
- * does, so that a pull stays short without a timer.
+ * upkeep.h - what follows a push: the list of sessions that `remote sessions`
+ * reads, and after many parts a base of the remote, as `remote compact` makes
+ * one, so that a pull stays short without a timer.
  *
  * Threads: the tool has one thread.
  */
@@ -10,8 +11,8 @@
 #include "agentwal/remote.h"
 #include "tools/cli/cli.h"
 
-/* So many parts were stored, the last one is number `part`. Does
- * nothing most of the time. A failure is printed, and is none of the push. */
+/* `parts` of them were stored, the last one is number `part`. A
+ * failure is printed, and is none of the push. */
 void remote_upkeep(const struct cli *cli, const char *url,
                    struct wal_remote *remote, struct wal_store *store,
                    uint64_t parts, uint64_t part);

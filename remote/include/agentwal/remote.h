@@ -519,6 +519,43 @@ wal_remote_take_back(struct wal_remote *remote, struct wal_store *store,
 typedef void wal_remote_moved_fn(void *ctx, struct wal_slice session,
                                  const char *host);
 
+/*
+ * Stores the list of the store's sessions in the remote, in place of the one
+ * before: the 1,000 that were active last, without those in the trash. Call it
+ * after a push that stored something: one GET, and a PUT when the list differs.
+ * It has titles, directories and the beginnings of first messages, as the log
+ * has.
+ *
+ * Threads: any.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_put_sessions(struct wal_remote *remote, struct wal_store *store,
+                        struct wal_error *error);
+
+/*
+ * Called for each session of a list. host is where it was made. Of *session the
+ * id, cwd, project, title, first_text, updated_ms, cut to the hour, and of the
+ * flags WAL_SESSION_MOVED are set. Everything holds until it returns. A result
+ * other than 0 ends the call with WAL_ECALLBACK and that number in
+ * error->sys_errno.
+ */
+typedef int32_t wal_remote_session_fn(void *ctx, const uint8_t uuid[16],
+                                      const char *host,
+                                      const struct wal_session_info *session);
+
+/*
+ * Lists the sessions of a store as of the last wal_remote_put_sessions, newest
+ * first: one GET, whatever the size of the store. uuid has 16 bytes; null: of
+ * all stores that are there, one after the other, with a LIST for each.
+ *
+ * Threads: any. Errors: WAL_ENOTFOUND when there is no list; WAL_ECORRUPT when
+ * one is damaged.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_list_sessions(struct wal_remote *remote, const uint8_t *uuid,
+                         wal_remote_session_fn *each, void *ctx,
+                         struct wal_error *error);
+
 struct wal_remote_moves;
 
 /* Watches the claims of a store's sessions. Close *moves before the store and

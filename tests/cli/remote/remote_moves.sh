@@ -54,11 +54,26 @@ for i in $(seq 60); do
 done | on laptop append s >/dev/null
 printf '{"v":1}' | on laptop doc put s notes >/dev/null
 on laptop remote add "$url" >/dev/null
+code 2 agentwal remote sessions
+code 2 agentwal remote sessions --store-id zz "$url"
+code 1 agentwal remote sessions "$url"
+grep -q 'no list of sessions' stderr || fail "no reason: $(cat stderr)"
 on laptop remote push >/dev/null
 code 1 on desk resume --remote "$url" unknown
 grep -q 'no session "unknown" in the store of' stderr || fail "$(cat stderr)"
 code 1 on laptop remote handoff unknown
 [ -z "$(find bucket -path '*/own/*')" ] || fail "a claim of no session"
+
+# The desk finds it in the list, without a replica and without a store.
+rm -rf desk
+code 0 agentwal remote sessions "$url"
+grep -q '^s  .*A title' stdout || fail "$(cat stdout)"
+code 0 agentwal remote sessions "$url" --store-id "$(store_id laptop)" --json
+json '[(row["sessionId"], row["title"], row["firstText"]) for row in rows] ==
+    [("s", "A title", "m1")]' stdout
+json "[row['storeId'] for row in rows] == ['$(store_id laptop)']" stdout
+code 1 agentwal remote sessions "$url" --store-id "$(printf '%032d' 7)"
+[ ! -e desk ] || fail "a store was made"
 
 # It goes on at the desk, whose store is made; the last 50 entries are shown.
 code 0 on desk resume --remote "$url" s
@@ -86,6 +101,8 @@ on laptop list --json | json '[row.get("moved") for row in rows] == [True]'
 code 0 on laptop check
 code 0 on laptop remote push
 same '' "$(cat stderr)" "it is said once"
+code 0 agentwal remote sessions "$url" --json
+json '[row.get("moved") for row in rows] == [True]' stdout
 
 # What the laptop had not pushed is a session by itself at the desk, once.
 message desk s here >/dev/null
@@ -119,7 +136,10 @@ code 0 on desk remote handoff s
 on laptop create --id other >/dev/null 2>&1
 on laptop remote push >/dev/null
 code 2 on tablet resume --remote "$url" other
-grep -q 'remote list' stderr || fail "no advice: $(cat stderr)"
+grep -q 'remote sessions' stderr || fail "no advice: $(cat stderr)"
+code 0 agentwal remote sessions "$url" --json
+json '{(row["storeId"], row["sessionId"]) for row in rows} >= {
+    ("'"$(store_id laptop)"'", "other"), ("'"$(store_id desk)"'", "s")}' stdout
 code 0 agentwal remote list "$url"
 grep -q "^$(store_id laptop)  up to number" stdout || fail "$(cat stdout)"
 grep -q "^$(store_id desk)  up to number" stdout || fail "$(cat stdout)"

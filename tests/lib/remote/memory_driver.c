@@ -195,9 +195,15 @@ static enum wal_status put_if_absent(struct wal__driver *driver,
 static enum wal_status put(struct wal__driver *driver, const char *name,
                            struct wal_slice bytes, struct wal_error *error)
 {
-    (void)driver;
-    (void)bytes;
-    return no_answer(name, error);
+    struct memory_driver *memory = of(driver);
+    enum wal_status status = begin(memory, "put", name, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    memory_remove(memory, name);
+    (void)create(memory, make(name, bytes));
+    return memory->calls == memory->fail_at ? no_answer(name, error) : WAL_OK;
 }
 
 static enum wal_status get(struct wal__driver *driver, const char *name,
@@ -300,6 +306,18 @@ static enum wal_status locked_create(struct wal__driver *driver,
     return status;
 }
 
+static enum wal_status locked_put(struct wal__driver *driver, const char *name,
+                                  struct wal_slice bytes,
+                                  struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&of(driver)->mutex);
+    status = put(driver, name, bytes, error);
+    pthread_mutex_unlock(&of(driver)->mutex);
+    return status;
+}
+
 /* Others get objects while this one waits. */
 static void delay(struct memory_driver *memory)
 {
@@ -356,7 +374,7 @@ static enum wal_status locked_remove(struct wal__driver *driver,
 
 static const struct wal__driver_calls calls = {
     .put_if_absent = locked_create,
-    .put = put,
+    .put = locked_put,
     .get = locked_get,
     .head = head,
     .list = locked_list,

@@ -1,0 +1,173 @@
+/*
+ * sessions.c - the list of a store's sessions in a remote (move.h), so that
+ * another machine finds one without pulling the store.
+ *
+ * It is the only object that is replaced, and nothing depends on it: a list of
+ * a writer that was fenced meanwhile, or one that came late, is replaced by the
+ * next push. It is written only when its bytes change, since reading it costs a
+ * tenth of that.
+ */
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "remote/history/machine.h"
+#include "remote/layout/session_list.h"
+#include "remote/move/move.h"
+
+/* --- writing ------------------------------------------------------------ */
+
+/* Adds the sessions of the store, those that were active last. */
+static enum wal_status add_sessions(struct wal_store *store,
+                                    struct wal__session_list *list,
+                                    struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *cursor = NULL;
+    enum wal_status status =
+        wal_session_cursor_open(store, NULL, &cursor, error);
+
+    while (status == WAL_OK) {
+        status = wal_session_cursor_next(cursor, &info, error);
+        if (status == WAL_OK) {
+            status = wal__session_list_add(list, &info);
+            if (status == WAL_ENOMEM) {
+                (void)wal__no_memory(error);
+            }
+        }
+    }
+    wal_session_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static enum wal_status make_list(struct wal_remote *remote,
+                                 struct wal_store *store, struct wal__buf *json,
+                                 struct wal_error *error)
+{
+    struct wal__session_list list;
+    char host[WAL__EPOCH_HOST_SIZE];
+    enum wal_status status;
+
+    wal__machine_host(host);
+    wal__session_list_init(&list, remote->heap);
+    status = add_sessions(store, &list, error);
+    if (status == WAL_OK &&
+        wal__session_list_encode(&list, host, json) != WAL_OK) {
+        status = wal__no_memory(error);
+    }
+    wal__session_list_deinit(&list);
+    return status;
+}
+
+/* Replaces the list, unless it has these bytes. */
+static enum wal_status put_list(struct wal_remote *remote, const char *name,
+                                const struct wal__buf *json,
+                                struct wal_error *error)
+{
+    const struct wal_slice bytes = {json->data, json->size};
+    struct wal__buf former;
+    enum wal_status status;
+
+    wal__buf_init(&former, remote->heap);
+    status = wal__remote_get(remote, name, WAL__SESSION_LIST_JSON_MAX, &former,
+                             error);
+    if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT ||
+        (status == WAL_OK &&
+         (former.size != json->size ||
+          memcmp(former.data, json->data, json->size) != 0))) {
+        status = remote->driver->calls->put(remote->driver, name, bytes, error);
+    }
+    wal__buf_deinit(&former);
+    return status;
+}
+
+enum wal_status wal__sessions_put(struct wal_remote *remote,
+                                  struct wal_store *store,
+                                  struct wal_error *error)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf json;
+    enum wal_status status = wal_store_get_info(store, &info, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__session_list_name(info.uuid, name);
+    wal__buf_init(&json, remote->heap);
+    status = make_list(remote, store, &json, error);
+    if (status == WAL_OK) {
+        status = put_list(remote, name, &json, error);
+    }
+    wal__buf_deinit(&json);
+    return status;
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+/* Where the sessions of a list are reported to. */
+struct listing {
+    const uint8_t *uuid;
+    wal_remote_session_fn *each;
+    void *ctx;
+};
+
+static int32_t report(void *ctx, const char *host,
+                      const struct wal_session_info *session)
+{
+    const struct listing *listing = ctx;
+
+    return listing->each(listing->ctx, listing->uuid, host, session);
+}
+
+/* Reads the list of one store. WAL_ENOTFOUND: it has none. */
+static enum wal_status read_list(struct wal_remote *remote,
+                                 const uint8_t uuid[16],
+                                 wal_remote_session_fn *each, void *ctx,
+                                 struct wal_error *error)
+{
+    struct listing listing = {.uuid = uuid, .each = each, .ctx = ctx};
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf json;
+    enum wal_status status;
+
+    wal__session_list_name(uuid, name);
+    wal__buf_init(&json, remote->heap);
+    status =
+        wal__remote_get(remote, name, WAL__SESSION_LIST_JSON_MAX, &json, error);
+    if (status == WAL_OK) {
+        status = wal__session_list_decode(
+            (struct wal_slice){json.data, json.size}, name, remote->heap,
+            report, &listing, error);
+    }
+    wal__buf_deinit(&json);
+    return status;
+}
+
+enum wal_status wal__sessions_list(struct wal_remote *remote,
+                                   const uint8_t *uuid,
+                                   wal_remote_session_fn *each, void *ctx,
+                                   struct wal_error *error)
+{
+    struct wal__store_object object = {.kind = 0};
+    bool is_there = false;
+    enum wal_status status;
+
+    if (uuid != NULL) {
+        status = read_list(remote, uuid, each, ctx, error);
+        is_there = status == WAL_OK;
+    } else {
+        status = wal__remote_next_store(remote, &object, error);
+        while (status == WAL_OK && object.kind != 0) {
+            status = read_list(remote, object.uuid, each, ctx, error);
+            is_there = is_there || status == WAL_OK;
+            if (status == WAL_OK || status == WAL_ENOTFOUND) {
+                status = wal__remote_next_store(remote, &object, error);
+            }
+        }
+    }
+    return (status == WAL_OK && !is_there) || status == WAL_ENOTFOUND
+               ? wal__fail(error, WAL_ENOTFOUND,
+                           "the remote has no list of sessions: none was "
+                           "pushed by an agentwal that makes one")
+               : status;
+}

@@ -26,7 +26,7 @@
 
 enum {
     TEXT_MAX = 1 << 20,     /* bytes of a text in the file */
-    NOTED_BYTES = 256 << 20 /* of a session whose size is told */
+    NOTED_BYTES = 256 << 20 /* of a page whose size is told */
 };
 
 struct view {
@@ -194,25 +194,8 @@ static void set_cwd(struct view_filter *filter, struct wal_slice cwd)
     }
 }
 
-/* Says what the page of a large session takes. */
-static void note_size(const struct cli *cli, uint64_t bytes)
-{
-    char text[SIZE_TEXT];
-    char note[SIZE_TEXT + 128];
-
-    if (bytes >= NOTED_BYTES) {
-        size_text(bytes, text);
-        snprintf(note, sizeof(note),
-                 "has %s; its page is as large and takes twice that of memory "
-                 "to make; --no-tool-results makes it smaller",
-                 text);
-        cli_note(cli, cli->items[1], note);
-    }
-}
-
 /* Reads the session into memory. */
-static enum wal_status read_data(const struct cli *cli, struct view *view,
-                                 char **data, size_t *size,
+static enum wal_status read_data(struct view *view, char **data, size_t *size,
                                  struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -231,7 +214,6 @@ static enum wal_status read_data(const struct cli *cli, struct view *view,
     view->shown.ctx = &view->filter;
     status = wal_session_get_info(view->session, &info, error);
     if (status == WAL_OK) {
-        note_size(cli, info.bytes);
         set_cwd(&view->filter, info.cwd);
         status = put_data(view, &info, error);
     }
@@ -242,18 +224,33 @@ static enum wal_status read_data(const struct cli *cli, struct view *view,
     return status;
 }
 
+/* Says that a page is large for a browser. */
+static void note_size(const struct cli *cli, uint64_t bytes)
+{
+    char text[SIZE_TEXT];
+    char note[SIZE_TEXT + 80];
+
+    if (bytes >= NOTED_BYTES) {
+        size_text(bytes, text);
+        snprintf(note, sizeof(note),
+                 "the page has %s; --no-tool-results makes it smaller", text);
+        cli_note(cli, cli->items[1], note);
+    }
+}
+
 static int print(const struct cli *cli, struct view *view)
 {
     struct wal_error error = CLI_ERROR_INIT;
     char *data = NULL;
     size_t size = 0;
-    enum wal_status status = read_data(cli, view, &data, &size, &error);
+    enum wal_status status = read_data(view, &data, &size, &error);
     int code = CLI_OK;
 
     if (status != WAL_OK) {
         code = cli_report(cli, cli->items[1], status, &error);
     } else {
         page_write(stdout, data, size);
+        note_size(cli, size);
         view_filter_report(cli, &view->filter);
     }
     free(data);

@@ -183,6 +183,39 @@ static enum wal_status check_name(void *arg, const char *name)
     return WAL_ENOTSTORE;
 }
 
+/* A name in log/: segments come after MANIFEST. */
+static enum wal_status refuse_name(void *arg, const char *name)
+{
+    (void)arg;
+    (void)name;
+    return WAL_ENOTSTORE;
+}
+
+/* Refuses a directory with segments whose MANIFEST is gone. Another process may
+ * have created both since the store was probed. */
+static enum wal_status check_segments(const struct wal__env *env,
+                                      struct wal_error *error)
+{
+    const struct wal__io *io = env->io;
+    char path[WAL__PATH_MAX];
+    bool exists = false;
+    enum wal_status status;
+    int err = 0;
+
+    build_path(env, "log", path);
+    status = io->list(io->ctx, path, refuse_name, NULL, &err);
+    if (status != WAL_ENOTSTORE) {
+        return WAL_OK;
+    }
+    status = wal__manifest_probe(env, &exists, error);
+    if (status != WAL_OK || exists) {
+        return status;
+    }
+    return wal__fail_at(error, WAL_ECORRUPT, 0, env->root, 0,
+                        "the directory has segments of a store, but no "
+                        "MANIFEST; agentwal salvage copies what they have");
+}
+
 enum wal_status wal__manifest_make_directories(const struct wal__env *env,
                                                struct wal_error *error)
 {
@@ -200,6 +233,12 @@ enum wal_status wal__manifest_make_directories(const struct wal__env *env,
                 error, status, 0, env->root, 0,
                 "the directory contains other files; create the store in "
                 "an empty directory");
+        }
+        if (status == WAL_OK) {
+            status = check_segments(env, error);
+            if (status != WAL_OK) {
+                return status;
+            }
         }
     }
     for (size_t i = 0; i < 2 && status == WAL_OK; i++) {

@@ -148,11 +148,27 @@ static int report_missing(const struct cli *cli, const char *path)
         "or import sessions with: agentwal import PATH");
 }
 
+static bool has_file(const char *path, const char *name)
+{
+    struct stat stat;
+    char *file = cli_alloc(strlen(path) + strlen(name) + 2);
+    bool exists;
+
+    strcat(strcat(strcpy(file, path), "/"), name);
+    exists = lstat(file, &stat) == 0;
+    free(file);
+    return exists;
+}
+
+/* Whether there is nothing, or what a creation left that was cut short: it is
+ * repeated (SPEC 3.7). */
 static bool is_missing(const char *path)
 {
     struct stat stat;
 
-    return lstat(path, &stat) != 0 && (errno == ENOENT || errno == ENOTDIR);
+    return (lstat(path, &stat) != 0 && (errno == ENOENT || errno == ENOTDIR)) ||
+           (has_file(path, "LOCK") && has_file(path, "log") &&
+            !has_file(path, "MANIFEST"));
 }
 
 int cli_require_store(const struct cli *cli, const char *path)

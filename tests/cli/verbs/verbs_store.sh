@@ -44,6 +44,18 @@ code 0 agentwal --json init --store also
 json 'rows[0]["store"] == "also"' stdout
 [ ! -s stderr ] || fail "init --json prints on standard error"
 
+# A creation that was cut short is repeated, and a store without MANIFEST is not
+# taken for one.
+mkdir -p cut/log cut/index
+touch cut/LOCK cut/MANIFEST.new
+code 3 agentwal --store cut list
+grep -q 'agentwal init' stderr || fail "no advice for what a creation left"
+code 0 agentwal --store cut create --id one
+same one "$(agentwal --store cut latest)" "after a creation that was cut short"
+rm cut/MANIFEST
+code 1 agentwal --store cut create --id two
+[ ! -e cut/MANIFEST ] || fail "a store without MANIFEST was made anew"
+
 # The order: --store, AGENTWAL_STORE, XDG_DATA_HOME, HOME.
 code 0 agentwal --store given create --id given
 code 0 agentwal list --store=given --json

@@ -166,6 +166,19 @@ static void test_open__directory_with_other_files_is_refused(void **state)
     assert_int_not_equal(stat("store/log", &stat_of), 0);
 }
 
+/* A creation does not write a MANIFEST beside segments, which name the store
+ * of the one that is gone. */
+static void test_open__segments_without_manifest_are_no_leftover(void **state)
+{
+    (void)state;
+
+    kit_close(kit_open("store", WAL_OPEN_CREATE));
+    assert_int_equal(unlink("store/MANIFEST"), 0);
+    expect_open("store", 0, WAL_ENOTSTORE, "store", "no store");
+    expect_open("store", WAL_OPEN_CREATE, WAL_ECORRUPT, "store", "MANIFEST");
+    assert_int_not_equal(access("store/MANIFEST", F_OK), 0);
+}
+
 static void test_open__empty_directory_becomes_a_store(void **state)
 {
     (void)state;
@@ -662,6 +675,7 @@ int main(void)
         KIT_TEST(test_open__file_in_place_of_the_directory),
         KIT_TEST(test_open__manifest_that_is_a_directory),
         KIT_TEST(test_open__directory_with_other_files_is_refused),
+        KIT_TEST(test_open__segments_without_manifest_are_no_leftover),
         KIT_TEST(test_open__empty_directory_becomes_a_store),
         KIT_TEST(test_open__trailing_slashes_are_ignored),
         KIT_TEST(test_open__missing_parent_is_not_created),

@@ -203,7 +203,7 @@ export class Store {
    * the signal's reason, or by return(), also while a next() waits. */
   follow(options?: { after?: number; durability?: 'durable' | 'written'; signal?: AbortSignal }):
     AsyncIterable<number>;
-  /** Waits until everything appended on this handle before is durable. */
+  /** Waits until all is durable that is queued here, and that any process has written. */
   sync(): Promise<void>;
   /** Waits until everything queued on this handle before is written. */
   flush(): Promise<void>;

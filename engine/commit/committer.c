@@ -216,7 +216,8 @@ enum wal_status wal__committer_sync(struct wal__committer *committer,
 {
     enum wal_status async_status = wal__committer_flush(committer, error);
     struct wal__log *log = committer->log;
-    uint64_t end = atomic_load(&log->end);
+    /* Others may have written beyond the end that this handle has applied. */
+    uint64_t end = atomic_load(&log->shared->written);
     enum wal_status status;
 
     if (log->env->read_only) {

@@ -126,7 +126,8 @@ enum wal_status wal__committer_wait(struct wal__committer *committer,
  * asynchronous error. */
 enum wal_status wal__committer_flush(struct wal__committer *committer,
                                      struct wal_error *error) WAL_MUST_USE;
-/* Flushes and syncs, the latter also when there is such an error. */
+/* Flushes and syncs what any process has written, the latter also when there is
+ * such an error. */
 enum wal_status wal__committer_sync(struct wal__committer *committer,
                                     struct wal_error *error) WAL_MUST_USE;
 /* Returns the number of staged WAL_QUEUED operations. */

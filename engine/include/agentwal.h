@@ -348,9 +348,10 @@ wal_open(const char *path, const struct wal_open_options *options,
 WAL_API enum wal_status wal_close(struct wal_store *store,
                                   struct wal_error *error);
 
-/* Waits until everything appended on this handle before the call is durable,
- * whatever its durability class. Threads: any. Errors: an asynchronous error
- * not yet reported; WAL_EPOISONED: it may be durable or not. */
+/* Waits until everything is durable that was appended to the store before the
+ * call, whatever its durability class: on this handle all of it, by others what
+ * is written and not in their queues. Threads: any. Errors: an asynchronous
+ * error not yet reported; WAL_EPOISONED: it may be durable or not. */
 WAL_API WAL_MUST_USE enum wal_status wal_sync(struct wal_store *store,
                                               struct wal_error *error);
 

@@ -191,7 +191,7 @@ class Store(Unpicklable):
         return _wal.completion_fd(self._handle, _wal.COMPLETION_EVENTFD)
 
     def sync(self) -> None:
-        """Waits until everything appended on this handle before is durable."""
+        """Waits until all is durable that is queued here, and that any process has written."""
         _wal.store_sync(self._handle)
 
     def flush(self) -> None:

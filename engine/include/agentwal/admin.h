@@ -437,14 +437,15 @@ struct wal_store_backup_result {
  * Copies the store to the directory at path, while other threads and processes
  * read and write. The copy is a store.
  *
- * The copy has everything that was durable when the call began; of a writable
- * handle everything that was written. path is created, its parents are not. If
- * it is an earlier backup of this store, only what is new is written. When the
- * call fails, or the process is killed, or the power goes, the copy is as the
- * last backup left it, or newer, and the next call goes on; until the first
- * call has succeeded it is no store. Nothing of the store changes, so that the
- * handle may be read-only. It may not be compacted meanwhile. options and
- * result may be null.
+ * The copy has everything that was durable when the call began. A writable
+ * handle syncs first, as wal_sync does, so that the copy has everything that
+ * any process had written. path is created, its parents are not. If it is an
+ * earlier backup of this store, only what is new is written. When the call
+ * fails, or the process is killed, or the power goes, the copy is as the last
+ * backup left it, or newer, and the next call goes on; until the first call has
+ * succeeded it is no store. Nothing of the store changes, so that the handle
+ * may be read-only. It may not be compacted meanwhile. options and result may
+ * be null.
  *
  * Threads: any. The callback may not call this library with the same store.
  * Errors: WAL_EEXISTS when other files or another store are at path, or a copy

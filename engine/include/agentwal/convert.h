@@ -115,12 +115,11 @@ WAL_API WAL_MUST_USE enum wal_status wal_view_path(struct wal_view *view,
 /*
  * Brings the files up to the durable end of the log, never beyond it.
  *
- * First makes everything appended on this store's handle durable. The cost is
- * proportional to what is new since the last flush, of any process; a change of
- * what was written before (a redaction, a moved head) writes the session anew.
- * A file is appended to, or replaced by rename; after a crash it may lack its
- * end, which the next flush adds. With put every flush passes all lines. result
- * may be null.
+ * First syncs the store, as wal_sync does. The cost is proportional to what is
+ * new since the last flush, of any process; a change of what was written before
+ * (a redaction, a moved head) writes the session anew. A file is appended to,
+ * or replaced by rename; after a crash it may lack its end, which the next
+ * flush adds. With put every flush passes all lines. result may be null.
  *
  * Threads: one at a time. Errors: WAL_ECHANGED when a file (error->file) holds
  * bytes that this view did not write: it is left as it is and can be imported;

@@ -137,6 +137,28 @@ static void test_backup__of_a_writable_store_has_what_is_queued(void **state)
     assert_same_store("store", "copy");
 }
 
+/* The handle has not read what another one has written since. */
+static void
+test_backup__of_a_writable_store_has_what_another_has_written(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_store *other = kit_store();
+    struct wal_session *of_other = kit_session(other, "s");
+
+    for (int i = 0; i < 3; i++) {
+        kit_append_as(of_other, WAL_WRITTEN);
+    }
+    assert_int_equal(kit_try_backup(store, "copy"), WAL_OK);
+    assert_int_equal(kit_backup_result.last_sequence, kit_last_sequence(other));
+    assert_same_store("store", "copy");
+    wal_session_close(of_other);
+    wal_session_close(session);
+    kit_close(other);
+    kit_close(store);
+}
+
 static void test_backup__of_a_store_without_lock_file(void **state)
 {
     (void)state;
@@ -394,6 +416,7 @@ int main(void)
         KIT_TEST(test_backup__has_blobs),
         KIT_TEST(test_backup__of_a_backup),
         KIT_TEST(test_backup__of_a_writable_store_has_what_is_queued),
+        KIT_TEST(test_backup__of_a_writable_store_has_what_another_has_written),
         KIT_TEST(test_backup__of_a_store_without_lock_file),
         KIT_TEST(test_backup__restored_by_copying_goes_on),
         KIT_TEST(test_backup__of_a_copy_that_was_read_goes_on),

@@ -140,6 +140,25 @@ static void test_store_wait__durable_ends_before_written(void **state)
     kit_close(store);
 }
 
+/* A sync of a handle covers what another one has written. */
+static void test_store_wait__for_what_another_handle_has_synced(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_store *other = kit_store();
+    uint64_t sequence = 0;
+
+    kit_append_as(session, WAL_WRITTEN);
+    assert_int_equal(wal_sync(other, NULL), WAL_OK);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL),
+                     WAL_OK);
+    assert_int_equal(sequence, last_of(store));
+    wal_session_close(session);
+    kit_close(other);
+    kit_close(store);
+}
+
 static void test_store_wait__memory(void **state)
 {
     (void)state;
@@ -462,6 +481,7 @@ int main(void)
         KIT_TEST(test_store_wait__timeout_expires),
         KIT_TEST(test_store_wait__invalid_arguments_are_refused),
         KIT_TEST(test_store_wait__durable_ends_before_written),
+        KIT_TEST(test_store_wait__for_what_another_handle_has_synced),
         KIT_TEST(test_store_wait__memory),
         KIT_TEST(test_store_wait__threads_on_the_writers_handle),
         KIT_TEST(test_store_wait__idle_store_uses_no_processor_time),

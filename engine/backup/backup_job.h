@@ -5,7 +5,7 @@
 #define AGENTWAL_ENGINE_BACKUP_BACKUP_JOB_H
 
 #include "engine/backup/backup.h"
-#include "engine/backup/backup_state.h"
+#include "engine/store/backup_state.h"
 #include "format/segment/scan.h"
 
 enum {

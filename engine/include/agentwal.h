@@ -1153,7 +1153,8 @@ enum wal_entry_cursor_flag {
     /* Branch: from the first kept entry of the last compaction on. */
     WAL_ENTRY_CURSOR_SINCE_COMPACTION = 1u << 0,
     /* Stop at the durable end, as far as that is known: while the log is
-     * poisoned it may be before what a loss of power left. */
+     * poisoned it may be before what a loss of power left. What a backup or a
+     * replica has of its store was durable there, and counts as durable. */
     WAL_ENTRY_CURSOR_DURABLE = 1u << 1,
     /* Include entries of type message_delta_batch. Branch: deltas that are not
      * complete, after the entry that they are under, if that is the last. All:

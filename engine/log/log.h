@@ -225,6 +225,9 @@ struct wal__tail_state {
     uint64_t last_sequence;
     uint64_t epoch;
     uint32_t chain;
+    /* Of a copy: records up to this sequence number were durable in the store
+     * that they are of. 0: it is no copy. */
+    uint64_t copied;
 };
 
 /*

@@ -274,9 +274,10 @@ static enum wal_status apply_strict_mode(const struct wal__log *log,
 }
 
 /* Returns the durable end of a log that this process recovered: a handle that
- * only reads has synced nothing. */
+ * only reads has synced nothing. What it finds in a copy was durable before it
+ * was copied. */
 static uint64_t recovered_durable(const struct wal__log *log,
-                                  uint64_t known_end)
+                                  const struct wal__tail_state *state)
 {
     const struct wal__segment *tail = log->tail_segment;
     uint64_t end = atomic_load(&log->end);
@@ -284,10 +285,11 @@ static uint64_t recovered_durable(const struct wal__log *log,
     uint64_t durable;
 
     if (!log->env->read_only || tail == NULL ||
+        log->last_sequence <= state->copied ||
         atomic_load(&log->shared->durable) >= end) {
         return end;
     }
-    offset = find_durable_offset(log, known_end);
+    offset = find_durable_offset(log, state->known_end);
     if (tail->has_open && offset < wal__segment_open_end(tail)) {
         offset = wal__segment_open_end(tail);
     }
@@ -297,7 +299,8 @@ static uint64_t recovered_durable(const struct wal__log *log,
 
 /* Publishes the recovered end. Of the first opener: no other process writes the
  * page. */
-static void publish_recovered(struct wal__log *log, uint64_t known_end)
+static void publish_recovered(struct wal__log *log,
+                              const struct wal__tail_state *state)
 {
     uint64_t end = atomic_load(&log->end);
 
@@ -305,7 +308,7 @@ static void publish_recovered(struct wal__log *log, uint64_t known_end)
     WAL__ASSERT(log->tail_segment == NULL ||
                 end == wal__position(log->tail_segment->id,
                                      atomic_load(&log->tail_segment->end)));
-    atomic_store(&log->shared->durable, recovered_durable(log, known_end));
+    atomic_store(&log->shared->durable, recovered_durable(log, state));
     atomic_store(&log->shared->poison, 0);
     atomic_store(&log->shared->closed_segment_id,
                  log->must_rotate && log->tail_segment != NULL
@@ -438,7 +441,7 @@ static enum wal_status recover_exclusive(struct wal__log *log,
         status = make_tail_durable(log, state->known_end, &published, error);
     }
     if (status == WAL_OK && !published) {
-        publish_recovered(log, state->known_end);
+        publish_recovered(log, state);
     }
     return status;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/store/backup_state.h"
 #include "engine/store/core.h"
 #include "format/bytes/assert.h"
 
@@ -397,6 +398,22 @@ static enum wal_status read_pack_end(struct wal__core *core)
     return status == WAL_ENOMEM ? status : WAL_OK;
 }
 
+/* Returns the sequence number up to which the store was copied from another, by
+ * a backup or by parts: what is copied is durable there. 0: it is no copy. */
+static uint64_t find_copied(const struct wal__core *core)
+{
+    struct wal__backup_state state;
+
+    if (core->env.is_replica) {
+        return UINT64_MAX;
+    }
+    if (!core->env.read_only || !core->control.is_first_opener) {
+        return 0;
+    }
+    wal__backup_state_read(&core->env, core->manifest.uuid, &state);
+    return state.streams[WAL__LOG_ID_LOG].after;
+}
+
 /* Loads the index file of the tail; the records that it covers need no scan. */
 static enum wal_status load_tail(struct wal__core *core,
                                  struct wal__tail_state *state)
@@ -410,6 +427,7 @@ static enum wal_status load_tail(struct wal__core *core,
     if (tail == NULL) {
         return WAL_OK;
     }
+    state->copied = find_copied(core);
     if (wal__position_segment(core->known_position) == tail->id) {
         state->known_end = wal__position_offset(core->known_position);
     }

@@ -2,6 +2,8 @@
  * test_backup.c - wal_store_backup (docs/backup.md): what the copy has, and
  * what a second backup writes.
  */
+#include <sys/wait.h>
+
 #include "engine/api/api_store.h"
 #include "tests/lib/kit/backup_kit.h"
 
@@ -157,6 +159,73 @@ test_backup__of_a_writable_store_has_what_another_has_written(void **state)
     wal_session_close(session);
     kit_close(other);
     kit_close(store);
+}
+
+/* The entries of the session "s" that a handle which only reads takes for
+ * durable. */
+static void assert_durable(const char *path, const char *ids)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_DURABLE};
+    struct wal_store *store = kit_open(path, WAL_OPEN_READ_ONLY);
+    struct wal_session *session = kit_session(store, "s");
+
+    assert_string_equal(kit_list_ids(session, &options), ids);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void append_durable(struct wal_session *session, const char *id)
+{
+    struct wal_entry entry = kit_entry(id, NULL, "{}");
+
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+}
+
+/* The last group of a store in use does not say that it is durable. */
+static void test_backup__of_a_store_in_use_is_all_durable(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+
+    append_durable(session, "a");
+    kit_back_up("store", "copy");
+    assert_durable("copy", "a");
+    /* Opened to write, the copy has a durable end in LOCK. */
+    kit_close(kit_open("copy", 0));
+    append_durable(session, "b");
+    append_durable(session, "c");
+    kit_back_up("store", "copy");
+    assert_durable("copy", "a b c");
+    kit_back_up("copy", "second");
+    assert_durable("second", "a b c");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_backup__that_was_written_to_has_a_durable_end(void **state)
+{
+    (void)state;
+    const struct wal_append_options written = {.struct_size = sizeof(written),
+                                               .durability = WAL_WRITTEN};
+    int status = 0;
+    pid_t process;
+
+    kit_append_to("store", 0, 2, 10);
+    kit_back_up("store", "copy");
+    process = kit_start_process();
+    if (process == 0) {
+        struct wal_store *copy = kit_open("copy", 0);
+        struct wal_session *session = kit_session(copy, "s");
+        struct wal_entry entry = kit_entry("w", NULL, "{}");
+
+        append_durable(session, "d");
+        _exit(wal_append(session, &entry, 1, &written, NULL, NULL));
+    }
+    assert_int_equal(waitpid(process, &status, 0), process);
+    assert_int_equal(status, 0);
+    assert_durable("copy", "e0 e1 d");
 }
 
 static void test_backup__of_a_store_without_lock_file(void **state)
@@ -417,6 +486,8 @@ int main(void)
         KIT_TEST(test_backup__of_a_backup),
         KIT_TEST(test_backup__of_a_writable_store_has_what_is_queued),
         KIT_TEST(test_backup__of_a_writable_store_has_what_another_has_written),
+        KIT_TEST(test_backup__of_a_store_in_use_is_all_durable),
+        KIT_TEST(test_backup__that_was_written_to_has_a_durable_end),
         KIT_TEST(test_backup__of_a_store_without_lock_file),
         KIT_TEST(test_backup__restored_by_copying_goes_on),
         KIT_TEST(test_backup__of_a_copy_that_was_read_goes_on),

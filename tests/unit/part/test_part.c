@@ -90,11 +90,14 @@ static void reopen(struct scene *scene)
                      WAL_OK);
 }
 
-/* The number of entries of the replica, which are the first ones. */
+/* The number of entries of the replica, which are the first ones, and all
+ * durable. */
 static int count_entries(void)
 {
     const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+        .struct_size = sizeof(options),
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .flags = WAL_ENTRY_CURSOR_DURABLE};
     struct wal_store *store = kit_open("replica", WAL_OPEN_READ_ONLY);
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor = NULL;

@@ -1,14 +1,14 @@
 /*
  * backup_state.h - the file index/backup of a copy: what an interrupted backup
- * has to know of it. Derived: without it a copy is accepted when all of it is
- * found in the store.
+ * has to know of it, and which records a reader of the copy takes for durable.
+ * Derived: without it a copy is accepted when all of it is found in the store.
  *
  * Invariant: the file is durable before the copy changes. `doubt` is not: it
  * serves a later process of the same boot, since what a loss of power leaves is
  * known to be durable.
  */
-#ifndef AGENTWAL_ENGINE_BACKUP_BACKUP_STATE_H
-#define AGENTWAL_ENGINE_BACKUP_BACKUP_STATE_H
+#ifndef AGENTWAL_ENGINE_STORE_BACKUP_STATE_H
+#define AGENTWAL_ENGINE_STORE_BACKUP_STATE_H
 
 #include "engine/os/env.h"
 #include "engine/process/control.h"

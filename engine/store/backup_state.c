@@ -1,7 +1,7 @@
 /*
  * backup_state.c - the file index/backup of a copy (backup_state.h).
  */
-#include "engine/backup/backup_state.h"
+#include "engine/store/backup_state.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -166,7 +166,7 @@ enum wal_status wal_session_fork(struct wal_session *session,
         return wal__noop_session_fork(session, at, &own, fork, error);
     }
     while (status == WAL_OK) {
-        status = wal__session_fork(session, at, &own, fork, error);
+        status = wal__session_fork(session, at, false, &own, fork, error);
         if (!wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }

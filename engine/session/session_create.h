@@ -16,6 +16,7 @@ struct wal__new_session {
     uint32_t depth; /* sessions it descends from; set when resolved */
     uint32_t source;
     struct wal__span fork_point; /* entry id; empty: the head */
+    bool sees_none;              /* the fork is before the first entry */
     /* entry id, of a compaction in the fork, or empty */
     struct wal__span first_kept;
 };

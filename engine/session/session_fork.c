@@ -49,12 +49,13 @@ static enum wal_status find_fork_point(struct wal__new_session *new_session,
             return wal__core_fail_delta(WAL_ENOTFOUND, new_session->fork_point,
                                         error);
         }
-    } else if (wal__branch_head(&slot->branch, 0) != 0) {
+    } else if (!new_session->sees_none &&
+               wal__branch_head(&slot->branch, 0) != 0) {
         status = wal__core_find_sequence(core, new_session->source, 0,
                                          wal__branch_head(&slot->branch, 0),
                                          found, error);
     } else {
-        return WAL_OK; /* an empty session: nothing is inherited */
+        return WAL_OK; /* before the first entry: nothing is inherited */
     }
     if (status != WAL_OK) {
         return status;
@@ -327,12 +328,13 @@ static void end(struct fork_build *fork_build)
 }
 
 enum wal_status wal__session_fork(struct wal_session *source,
-                                  struct wal_slice at,
+                                  struct wal_slice at, bool sees_none,
                                   const struct wal_session_options *options,
                                   struct wal_session **fork,
                                   struct wal_error *error)
 {
-    struct fork_build fork_build = {.op = NULL};
+    struct fork_build fork_build = {.op = NULL,
+                                    .new_session.sees_none = sees_none};
     enum wal_status status =
         wal__text_check(at, WAL__ID_MAX, "fork point's id",
                         &fork_build.new_session.fork_point, error);

@@ -88,8 +88,10 @@ enum wal_status wal__session_create(struct wal__core *core,
                                     const struct wal_session_options *options,
                                     bool is_only, struct wal_session **session,
                                     struct wal_error *error) WAL_MUST_USE;
+/* at: an entry; empty: the head `main`, or with sees_none before the first
+ * entry, wherever that head is. */
 enum wal_status wal__session_fork(struct wal_session *source,
-                                  struct wal_slice at,
+                                  struct wal_slice at, bool sees_none,
                                   const struct wal_session_options *options,
                                   struct wal_session **fork,
                                   struct wal_error *error) WAL_MUST_USE;

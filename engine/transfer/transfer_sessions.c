@@ -62,6 +62,23 @@ static void free_id(struct wal__transfer *transfer,
     }
 }
 
+/* Forks a session before its first entry: its head may be after that now. */
+static enum wal_status fork_at_start(struct wal__transfer *transfer,
+                                     struct wal_session *source,
+                                     const struct wal_session_options *options,
+                                     struct wal_session **fork)
+{
+    const struct wal_slice none = {NULL, 0};
+    uint64_t looked = 0;
+    enum wal_status status;
+
+    do {
+        status = wal__session_fork(source, none, true, options, fork,
+                                   &transfer->error);
+    } while (wal__core_invalidate_derived(source->core, status, &looked));
+    return status;
+}
+
 /* Forks the source at the entry that the FORK record at fork_position names. */
 static enum wal_status fork_session(struct wal__transfer *transfer,
                                     struct wal__transfer_session *session,
@@ -70,7 +87,6 @@ static enum wal_status fork_session(struct wal__transfer *transfer,
     const struct wal__transfer_session *source =
         wal__transfer_find(transfer, session->fork_source);
     struct wal__fork_record record;
-    char head[WAL_ID_SIZE];
     enum wal_status status;
 
     if (source == NULL || source->state == WAL__TRANSFER_REFUSED ||
@@ -82,17 +98,13 @@ static enum wal_status fork_session(struct wal__transfer *transfer,
     status = wal__transfer_read_fork(transfer->from, session->fork_position,
                                      &transfer->to_scratch, &record,
                                      &transfer->error);
-    if (status == WAL_OK && record.entry_id.size == 0 &&
-        wal_head_get(source->handle, 0, WAL_STR(""), head, NULL) == WAL_OK) {
-        status = wal__fail(&transfer->error, WAL_EEXISTS,
-                           "it is a fork of the empty session %s, which has "
-                           "entries there",
-                           source->id);
-    }
     if (status == WAL_OK) {
-        status =
-            wal_session_fork(source->handle, wal__text_slice(record.entry_id),
-                             options, &session->handle, &transfer->error);
+        status = record.entry_id.size == 0
+                     ? fork_at_start(transfer, source->handle, options,
+                                     &session->handle)
+                     : wal_session_fork(
+                           source->handle, wal__text_slice(record.entry_id),
+                           options, &session->handle, &transfer->error);
     }
     if (status == WAL_OK && source->state != WAL__TRANSFER_NEW) {
         wal__transfer_restore_documents(transfer, session);

@@ -642,6 +642,72 @@ test_merge__fork_of_a_source_with_another_point_refused(void **state)
     close_stores(&stores);
 }
 
+/* f forks s while the head of s is before its first entry, and sees none. */
+static void make_fork_before_all_entries(struct wal_store *store)
+{
+    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *f;
+
+    kit_append_all(s, "a b");
+    put(NULL, s, "notes", "1");
+    move_head(s, "main", "", "");
+    (void)usleep(2000); /* lists are in the order of milliseconds */
+    f = kit_fork(s, "", "f");
+    move_head(s, "main", "b", "");
+    put(NULL, s, "notes", "2");
+    assert_branch(f, "");
+    kit_append_all(f, "x");
+    wal_session_close(f);
+    wal_session_close(s);
+}
+
+static void test_merge__fork_before_all_entries_of_its_source(void **state)
+{
+    struct stores stores = open_stores();
+
+    (void)state;
+    make_fork_before_all_entries(stores.from);
+    (void)merge(&stores, NULL, "created s;created f;");
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(&stores, NULL, "unchanged s;unchanged f;");
+    close_stores(&stores);
+}
+
+static void test_merge__fork_before_all_entries_joins_its_source(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    struct wal_session *f;
+
+    (void)state;
+    make_fork_before_all_entries(stores.from);
+    (void)merge(&stores, "s", "created s;");
+    (void)merge(&stores, "f", "created f;");
+    assert_same_session(stores.from, stores.to, "s");
+    f = kit_session(stores.to, "f");
+    assert_branch(f, "x");
+    assert_all_entries(f, "x");
+    assert_int_equal(wal_doc_get(NULL, f, WAL_STR("notes"), 0, &doc, NULL),
+                     WAL_OK);
+    assert_slice(doc.value, "1");
+    wal_session_close(f);
+    assert_idempotent(&stores, NULL, "unchanged s;unchanged f;");
+    close_stores(&stores);
+}
+
+static void test_merge__fork_before_all_entries_alone(void **state)
+{
+    struct stores stores = open_stores();
+
+    (void)state;
+    make_fork_before_all_entries(stores.from);
+    delete_and_erase(stores.from, "s");
+    (void)merge(&stores, "f", "created f;");
+    assert_same_session(stores.from, stores.to, "f");
+    assert_idempotent(&stores, "f", "unchanged f;");
+    close_stores(&stores);
+}
+
 static void test_merge__deleted_source_stays_deleted(void **state)
 {
     struct stores stores = open_stores();
@@ -1103,6 +1169,9 @@ int main(void)
         KIT_TEST(test_merge__fork_before_the_fork_point_of_its_source),
         KIT_TEST(test_merge__fork_before_the_fork_point_joins_its_source),
         KIT_TEST(test_merge__fork_of_a_source_with_another_point_refused),
+        KIT_TEST(test_merge__fork_before_all_entries_of_its_source),
+        KIT_TEST(test_merge__fork_before_all_entries_joins_its_source),
+        KIT_TEST(test_merge__fork_before_all_entries_alone),
         KIT_TEST(test_merge__deleted_source_stays_deleted),
         KIT_TEST(test_merge__fork_joins_a_source_that_is_there),
         KIT_TEST(test_merge__fork_of_a_present_source_sees_what_it_saw),

@@ -209,7 +209,9 @@ static enum wal_status prepare(struct wal__core *core, uint32_t flags,
     if (status != WAL_OK || exists) {
         return status;
     }
-    return wal__manifest_make_directories(&core->env, error);
+    status = wal__manifest_make_directories(&core->env, error);
+    return status == WAL_OK ? wal__manifest_check_segments(&core->env, error)
+                            : status;
 }
 
 /* Reads the version of an existing store; an older version is read only, unless

@@ -191,10 +191,8 @@ static enum wal_status refuse_name(void *arg, const char *name)
     return WAL_ENOTSTORE;
 }
 
-/* Refuses a directory with segments whose MANIFEST is gone. Another process may
- * have created both since the store was probed. */
-static enum wal_status check_segments(const struct wal__env *env,
-                                      struct wal_error *error)
+enum wal_status wal__manifest_check_segments(const struct wal__env *env,
+                                             struct wal_error *error)
 {
     const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
@@ -233,12 +231,6 @@ enum wal_status wal__manifest_make_directories(const struct wal__env *env,
                 error, status, 0, env->root, 0,
                 "the directory contains other files; create the store in "
                 "an empty directory");
-        }
-        if (status == WAL_OK) {
-            status = check_segments(env, error);
-            if (status != WAL_OK) {
-                return status;
-            }
         }
     }
     for (size_t i = 0; i < 2 && status == WAL_OK; i++) {

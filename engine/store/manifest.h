@@ -32,6 +32,13 @@ enum wal_status wal__manifest_read(const struct wal__env *env,
 void wal__manifest_parent_path(const struct wal__env *env,
                                char out[WAL__PATH_MAX]);
 
+/* Refuses to create a store where segments are whose MANIFEST is gone; another
+ * process may have created both since the store was probed. A first backup that
+ * was cut short leaves them too, and goes on. */
+enum wal_status
+wal__manifest_check_segments(const struct wal__env *env,
+                             struct wal_error *error) WAL_MUST_USE;
+
 /* Creates the directories of a store in env->root, which may exist and be
  * empty. Can be repeated until the manifest exists. */
 enum wal_status

@@ -285,6 +285,18 @@ static void test_backup__removes_what_a_killed_one_was_writing(void **state)
     assert_same_store("store", "copy");
 }
 
+/* MANIFEST is written last. */
+static void test_backup__without_manifest_goes_on(void **state)
+{
+    (void)state;
+    kit_append_to("store", 0, 5, 10);
+    kit_back_up("store", "copy");
+    assert_int_equal(unlink("copy/MANIFEST"), 0);
+    kit_append_to("store", 5, 1, 10);
+    kit_back_up("store", "copy");
+    assert_same_store("store", "copy");
+}
+
 /* Bytes are copied as they are: the copy is as sound as the store. */
 static void test_backup__of_a_damaged_segment_has_the_damage(void **state)
 {
@@ -493,6 +505,7 @@ int main(void)
         KIT_TEST(test_backup__of_a_copy_that_was_read_goes_on),
         KIT_TEST(test_backup__without_state_goes_on),
         KIT_TEST(test_backup__removes_what_a_killed_one_was_writing),
+        KIT_TEST(test_backup__without_manifest_goes_on),
         KIT_TEST(test_backup__of_a_damaged_segment_has_the_damage),
         KIT_TEST(test_backup__of_a_copy_that_was_opened_goes_on),
         KIT_TEST(test_backup__of_a_copy_that_was_recovered_goes_on),

@@ -262,11 +262,16 @@ enum wal_status wal__transfer_run(struct wal_store *from, struct wal_store *to,
 {
     const struct wal__heap *heap = to->core.env.heap;
     struct wal__content_guard guard = {NULL, 0};
-    enum wal_status status =
-        wal__content_guard_enter(&guard, &to->core.control, error);
+    enum wal_status status = WAL_OK;
     struct wal__transfer *transfer;
     bool again = true;
 
+    if (!from->core.env.read_only) {
+        status = wal__committer_flush(&from->core.committer, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__content_guard_enter(&guard, &to->core.control, error);
+    }
     if (status != WAL_OK) {
         return status;
     }

@@ -58,6 +58,7 @@ struct wal__transfer_session {
     bool is_continued; /* entries are added to a present session */
     uint8_t state;     /* enum wal__transfer_state */
     bool is_complete;
+    uint64_t seen; /* sequence number of `from` that the plan saw it up to */
     uint64_t fork_record;   /* sequence of its FORK record */
     uint64_t fork_point;    /* sequence of an entry; 0: none */
     uint64_t fork_position; /* of the FORK record that names fork_point */
@@ -137,6 +138,7 @@ struct wal__transfer_redaction {
 struct wal__transfer_records {
     struct wal__buf items; /* struct wal__transfer_record */
     struct wal__buf hidden;
+    uint64_t end; /* last sequence number of the log when they were listed */
 };
 
 /* The id of the entry that was looked up last. */

@@ -316,6 +316,7 @@ static void plan_session(struct wal__transfer *transfer,
     if (!wal__transfer_try(transfer, session, status)) {
         return;
     }
+    session->seen = transfer->from_records.end;
     apply_limits(transfer, session);
     find_point(transfer, session);
     wal__transfer_compare(transfer, session);

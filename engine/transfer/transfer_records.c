@@ -91,6 +91,7 @@ enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
     }
     records->items.size = 0;
     records->hidden.size = 0;
+    records->end = core->log.last_sequence;
     status = wal__catalogue_get(&core->catalogue, number, &summary);
     if (status == WAL_OK) {
         status = wal__core_visit_postings(core, &summary, collect, records);

@@ -224,6 +224,85 @@ static enum wal_status add_moved(const struct wal__transfer *transfer,
     return status;
 }
 
+/* Finds the entry that the plan saw nearest before the one that a head is at.
+ * Its sequence is 0 where there is none. */
+static enum wal_status find_seen(struct wal__transfer *transfer,
+                                 const struct wal__transfer_session *session,
+                                 const struct wal_head *head,
+                                 struct wal__entry_location *found)
+{
+    const struct wal__span id = {(const uint8_t *)head->entry_id.data,
+                                 (size_t)head->entry_id.size};
+    struct wal__core *core = transfer->from;
+    struct wal__frame frame;
+    struct wal__span payload;
+    enum wal_status status = wal__core_write_lock(core, &transfer->error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status =
+        wal__core_find_id(core, session->number, id, found, &transfer->error);
+    while (status == WAL_OK && found->sequence > session->seen) {
+        status = wal__log_read(&core->log, found->position, &transfer->scratch,
+                               &frame, &payload, &transfer->error);
+        if (status == WAL_OK && frame.parent == 0) {
+            found->sequence = 0;
+        } else if (status == WAL_OK) {
+            status =
+                wal__core_find_sequence(core, session->number, head->stream,
+                                        frame.parent, found, &transfer->error);
+        }
+    }
+    wal__core_unlock(core);
+    return status;
+}
+
+/* Takes heads that others have moved since the plan back to what is copied. Ids
+ * are kept in *ids. */
+static enum wal_status lower_heads(struct wal__transfer *transfer,
+                                   const struct wal__transfer_session *session,
+                                   struct wal__buf *heads, struct wal__buf *ids)
+{
+    struct wal_head *items = (void *)heads->data;
+    size_t count = heads->size / sizeof(*items);
+    enum wal_status status = WAL_OK;
+    size_t moved = 0;
+    size_t kept = 0;
+    uint8_t *at = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        moved += items[i].version > session->seen;
+    }
+    if (moved > 0 &&
+        wal__buf_reserve(ids, moved * WAL_ID_SIZE, &at) != WAL_OK) {
+        return wal__no_memory(&transfer->error);
+    }
+    for (size_t i = 0; i < count && status == WAL_OK; i++) {
+        struct wal_head head = items[i];
+        struct wal__entry_location found = {0};
+
+        if (head.version > session->seen) {
+            status = find_seen(transfer, session, &head, &found);
+            if (status != WAL_OK || found.sequence == 0) {
+                continue;
+            }
+            status = wal__transfer_read_id(
+                transfer->from, session->number, head.stream, found.sequence,
+                &transfer->scratch, &transfer->from_id, &transfer->error);
+            if (status == WAL_OK) {
+                memcpy(at, transfer->from_id.bytes, transfer->from_id.size);
+                head.entry_id = (struct wal_slice){(const char *)at,
+                                                   transfer->from_id.size};
+                at += WAL_ID_SIZE;
+            }
+        }
+        items[kept++] = head;
+    }
+    heads->size = kept * sizeof(*items);
+    return status;
+}
+
 /* Makes *from the moves that give the copy its heads. `all`: also those that it
  * has; else only what is missing. */
 static enum wal_status plan_moves(const struct wal__buf *to, bool all,
@@ -270,11 +349,16 @@ static void finish(struct wal__transfer *transfer,
     struct wal_session_options options;
     struct wal__buf from;
     struct wal__buf to;
+    struct wal__buf ids;
     enum wal_status status;
 
     wal__buf_init(&from, transfer->heap);
     wal__buf_init(&to, transfer->heap);
+    wal__buf_init(&ids, transfer->heap);
     status = list_heads(original, &from_cursor, &from, &transfer->error);
+    if (status == WAL_OK) {
+        status = lower_heads(transfer, session, &from, &ids);
+    }
     if (status == WAL_OK) {
         status = list_heads(session->handle, &to_cursor, &to, &transfer->error);
     }
@@ -298,6 +382,7 @@ static void finish(struct wal__transfer *transfer,
     wal__head_cursor_close(to_cursor);
     wal__buf_deinit(&from);
     wal__buf_deinit(&to);
+    wal__buf_deinit(&ids);
 }
 
 void wal__transfer_complete(struct wal__transfer *transfer,

@@ -11,7 +11,9 @@
 
 enum {
     LARGE = 300 * 1024, /* a payload that is stored as a blob */
-    TEXT_SIZE = 4096
+    TEXT_SIZE = 4096,
+    QUEUED = 200,
+    QUEUED_SIZE = 60 * 1024
 };
 
 struct stores {
@@ -480,6 +482,32 @@ static void test_merge__one_store_twice_is_refused(void **state)
                      WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "with itself");
     kit_close(again);
+    close_stores(&stores);
+}
+
+/* What the handle of `from` has queued is written first. */
+static void test_merge__of_queued_entries_has_them(void **state)
+{
+    const struct wal_append_options queued = {.struct_size = sizeof(queued),
+                                              .durability = WAL_QUEUED};
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+    struct wal_transfer_result result;
+    char *payload = malloc(QUEUED_SIZE);
+    struct wal_entry entry = kit_entry(NULL, NULL, "");
+
+    (void)state;
+    assert_non_null(payload);
+    memset(payload, 'x', QUEUED_SIZE);
+    payload[0] = payload[QUEUED_SIZE - 1] = '"';
+    entry.payload = (struct wal_slice){payload, QUEUED_SIZE};
+    for (int i = 0; i < QUEUED; i++) {
+        assert_int_equal(wal_append(s, &entry, 1, &queued, NULL, NULL), WAL_OK);
+    }
+    result = merge(&stores, "s", "created s;");
+    assert_int_equal(result.entries, QUEUED);
+    free(payload);
+    wal_session_close(s);
     close_stores(&stores);
 }
 
@@ -1164,6 +1192,7 @@ int main(void)
         KIT_TEST(test_merge__documents_of_the_store_are_added_not_changed),
         KIT_TEST(test_merge__missing_session_is_reported_by_id),
         KIT_TEST(test_merge__one_store_twice_is_refused),
+        KIT_TEST(test_merge__of_queued_entries_has_them),
         KIT_TEST(test_merge__forks_of_forks_are_forks),
         KIT_TEST(test_merge__fork_alone_brings_its_sources_deleted),
         KIT_TEST(test_merge__fork_before_the_fork_point_of_its_source),

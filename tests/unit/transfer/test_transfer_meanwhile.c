@@ -100,10 +100,109 @@ static void test_merge__source_of_a_fork_that_others_write_to(void **state)
     kit_close(from);
 }
 
+/* --- the store that is read ----------------------------------------------- */
+
+/* Appends to the session "s" of the store that is read, which has a to c with
+ * the head main at b, and none in the session "empty". */
+static int32_t append_at_step(void *ctx, uint64_t done, uint64_t total)
+{
+    struct writer *writer = ctx;
+
+    (void)done;
+    (void)total;
+    writer->calls++;
+    if (writer->calls == writer->at) {
+        struct wal_session *session = kit_session(writer->store, "s");
+        struct wal_session *empty = kit_session(writer->store, "empty");
+
+        kit_append(session, "d", "b");
+        kit_append(session, "e", "d");
+        kit_move_head(session, "old", "a");
+        kit_move_head(session, "new", "e");
+        kit_move_head(session, "try", "d");
+        kit_append(empty, "f", "");
+        wal_session_close(empty);
+        wal_session_close(session);
+        writer->is_written = true;
+    }
+    return 0;
+}
+
+static struct wal_store *make_store_in_use(void)
+{
+    struct wal_store *store = kit_open("from", WAL_OPEN_CREATE);
+    struct wal_session *empty = kit_create(store, "empty");
+    struct wal_session *session = kit_create(store, "s");
+
+    kit_append_all(session, "a b c");
+    kit_move_head(session, "main", "b");
+    kit_move_head(session, "try", "c");
+    wal_session_close(session);
+    wal_session_close(empty);
+    return store;
+}
+
+static void assert_heads(struct wal_store *store, const char *id,
+                         const char *heads)
+{
+    struct wal_session *session = kit_session(store, id);
+
+    assert_string_equal(kit_heads(session), heads);
+    wal_session_close(session);
+}
+
+static void merge_all(struct wal_store *from, struct wal_store *to,
+                      struct writer *writer)
+{
+    struct wal_transfer_options options = WAL_INIT(wal_transfer_options);
+    struct wal_transfer_result result = WAL_INIT(wal_transfer_result);
+    struct wal_error error = KIT_ERROR;
+
+    options.progress = append_at_step;
+    options.ctx = writer;
+    assert_int_equal(wal_store_merge(from, to, &options, &result, &error),
+                     WAL_OK);
+    assert_int_equal(result.refused, 0);
+}
+
+static void test_merge__of_a_store_that_others_write_to(void **state)
+{
+    (void)state;
+    unsigned written = 0;
+
+    for (uint64_t at = 1;; at++) {
+        struct wal_store *from = make_store_in_use();
+        struct wal_store *to = kit_store();
+        struct writer writer = {.store = kit_open("from", 0), .at = at};
+        struct writer none = {.at = 0};
+
+        merge_all(from, to, &writer);
+        if (at == 1) {
+            assert_heads(to, "s", "main=b new=b old=a try=b");
+            assert_heads(to, "empty", "");
+        }
+        merge_all(from, to, &none);
+        assert_heads(to, "s",
+                     writer.is_written ? "main=e new=e old=a try=d"
+                                       : "main=b try=c");
+        assert_heads(to, "empty", writer.is_written ? "main=f" : "");
+        written += writer.is_written;
+        kit_close(writer.store);
+        kit_close(to);
+        kit_close(from);
+        assert_int_equal(system("rm -rf store from"), 0);
+        if (!writer.is_written) {
+            break;
+        }
+    }
+    assert_true(written > 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_merge__source_of_a_fork_that_others_write_to),
+        KIT_TEST(test_merge__of_a_store_that_others_write_to),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

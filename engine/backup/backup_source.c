@@ -181,6 +181,18 @@ static enum wal_status find_sequence(const struct backup *backup,
     return status;
 }
 
+/* The position up to which a log is copied. A handle that only reads, and found
+
+
+
+                         const struct wal__log *log)
+{
+    return core->control.page == &core->control.private_page &&
+                   log->tail_segment != NULL
+               ? atomic_load(&log->end)
+               : wal__frozen_end(log);
+}
+
 /* WAL_EBUSY: another process is opening the store, or the end is not among the
  * segments any more. */
 static enum wal_status freeze(struct backup *backup, struct wal_error *error)
@@ -199,7 +211,7 @@ static enum wal_status freeze(struct backup *backup, struct wal_error *error)
     pack->sources.size = 0;
     log->log = &core->log;
     log->last_sequence = core->log.last_sequence;
-    end = wal__frozen_end(core, &core->log);
+    end = find_end(core, &core->log);
     is_end = end == atomic_load(&core->log.end);
     status = list(backup, log, end, error);
     wal__core_unlock(core);
@@ -214,7 +226,7 @@ static enum wal_status freeze(struct backup *backup, struct wal_error *error)
     if (status == WAL_OK) {
         pack->log = &core->blobs.log;
         pack->last_sequence = core->blobs.log.last_sequence;
-        end = wal__frozen_end(core, &core->blobs.log);
+        end = find_end(core, &core->blobs.log);
         status = list(backup, pack, end, error);
         wal__blob_store_unlock(&core->blobs);
     }

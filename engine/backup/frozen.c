@@ -3,8 +3,7 @@
  */
 #include "engine/backup/frozen.h"
 
-uint64_t wal__frozen_end(const struct wal__core *core,
-                         const struct wal__log *log)
+uint64_t wal__frozen_end(const struct wal__log *log)
 {
     uint64_t durable = atomic_load(&log->shared->durable);
     uint64_t end = atomic_load(&log->end);
@@ -12,9 +11,7 @@ uint64_t wal__frozen_end(const struct wal__core *core,
     if (log->tail_segment == NULL) {
         return 0;
     }
-    return core->control.page == &core->control.private_page || durable > end
-               ? end
-               : durable;
+    return durable > end ? end : durable;
 }
 
 uint64_t wal__frozen_segment_end(const struct wal__segment *segment,

@@ -7,11 +7,9 @@
 
 #include "engine/store/core.h"
 
-/* The position up to which a log is copied; 0: it has none. A handle that only
- * reads, and found no live process, copies what it sees: no durable end is
- * published. */
-uint64_t wal__frozen_end(const struct wal__core *core,
-                         const struct wal__log *log);
+/* The position up to which a log is durable, as far as that is known; 0: it has
+ * none. */
+uint64_t wal__frozen_end(const struct wal__log *log);
 
 /* The end of a segment that has a successor: where its successor says. One
  * whose successor is damaged, or not the next, ends with its file. */

@@ -318,7 +318,7 @@ static enum wal_status find_all(struct wal__part_reader *reader,
     if (status != WAL_OK) {
         return status;
     }
-    status = find(&core->log, &places[log], wal__frozen_end(core, &core->log),
+    status = find(&core->log, &places[log], wal__frozen_end(&core->log),
                   &stretches[log], error);
     wal__core_unlock(core);
     memset(&stretches[pack], 0, sizeof(stretches[pack]));
@@ -330,9 +330,9 @@ static enum wal_status find_all(struct wal__part_reader *reader,
     }
     status = wal__blob_store_read_lock(&core->blobs, error);
     if (status == WAL_OK) {
-        status = find(&core->blobs.log, &places[pack],
-                      wal__frozen_end(core, &core->blobs.log), &stretches[pack],
-                      error);
+        status =
+            find(&core->blobs.log, &places[pack],
+                 wal__frozen_end(&core->blobs.log), &stretches[pack], error);
         wal__blob_store_unlock(&core->blobs);
     }
     return status;

@@ -31,11 +31,11 @@ static bool is_before(const struct wal__segment *segment, uint64_t end,
 }
 
 /* Finds the oldest one that has ended after the place. With the log's lock. */
-static void find(const struct wal__core *core, const struct wal__log *log,
+static void find(const struct wal__log *log,
                  const struct wal__part_place *place, struct ended *ended)
 {
     uint32_t count = wal__log_segment_count(log);
-    uint64_t last = wal__position_segment(wal__frozen_end(core, log));
+    uint64_t last = wal__position_segment(wal__frozen_end(log));
 
     ended->id = 0;
     for (uint32_t i = 0; i + 1 < count; i++) {
@@ -71,7 +71,7 @@ static enum wal_status find_next(struct wal__part_reader *reader,
     if (core->blobs.is_open) {
         status = wal__blob_store_read_lock(&core->blobs, error);
         if (status == WAL_OK) {
-            find(core, &core->blobs.log, &places[*stream], ended);
+            find(&core->blobs.log, &places[*stream], ended);
             wal__blob_store_unlock(&core->blobs);
         }
     }
@@ -81,7 +81,7 @@ static enum wal_status find_next(struct wal__part_reader *reader,
     *stream = WAL__LOG_ID_LOG;
     status = wal__core_read_lock(core, error);
     if (status == WAL_OK) {
-        find(core, &core->log, &places[*stream], ended);
+        find(&core->log, &places[*stream], ended);
         wal__core_unlock(core);
     }
     return status == WAL_OK && ended->id == 0 ? WAL_END : status;

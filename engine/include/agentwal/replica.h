@@ -64,7 +64,8 @@ enum {
 
 /* ----------------------------------------------------------- reading --- */
 
-/* Starts reading parts of a store. The handle may be read-only. Close *reader
+/* Starts reading parts of a store. The handle may be read-only: without a live
+ * process its parts end where the store is known to be durable. Close *reader
  * with wal_part_reader_close. Threads: any. Errors: WAL_EINVAL when the store
  * has no files. */
 WAL_API WAL_MUST_USE enum wal_status

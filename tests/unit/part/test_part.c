@@ -3,10 +3,11 @@
  * after each part, with what the part has and no more; parts that are damaged,
  * of another store, out of order or of another past change nothing.
  */
-#include "tests/lib/kit/store_kit.h"
+#include "tests/lib/kit/parts_kit.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
@@ -191,6 +192,49 @@ static void test_part__a_replica_follows_the_store(void **state)
     (void)ship(&scene, 0);
     assert_int_equal(count_entries(), scene.entries);
     end(&scene);
+}
+
+/* The last sequence number that a handle which only reads has in parts. */
+static uint64_t last_in_parts(void)
+{
+    struct wal_store *store = kit_open("store", WAL_OPEN_READ_ONLY);
+    struct wal_part_place at[WAL_PART_STREAMS] = {{0}};
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    struct wal_part_reader *reader = NULL;
+    struct wal_slice part;
+
+    assert_int_equal(wal_part_reader_open(store, &reader, NULL), WAL_OK);
+    while (wal_part_reader_next(reader, at, 0, &part, &info, NULL) == WAL_OK) {
+        memcpy(at, info.after, sizeof(at));
+    }
+    wal_part_reader_close(reader);
+    kit_close(store);
+    return at[WAL_PART_LOG].sequence;
+}
+
+/* A process was killed, and others may not write. */
+static void
+test_part__without_live_process_ends_at_the_durable_end(void **state)
+{
+    uint64_t durable;
+    int status = 0;
+    pid_t process = kit_start_process();
+
+    (void)state;
+    if (process == 0) {
+        struct wal_store *store = kit_store();
+        struct wal_session *session = kit_create(store, "s");
+
+        kit_append_as(session, WAL_DURABLE);
+        kit_append_as(session, WAL_WRITTEN);
+        _exit(kit_last_sequence(store) == 3 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(process, &status, 0), process);
+    assert_int_equal(status, 0);
+    durable = last_in_parts();
+    assert_int_equal(durable, 2);
+    kit_close(kit_store());
+    assert_int_equal(last_in_parts(), durable + 1);
 }
 
 static void test_part__small_parts_have_whole_groups(void **state)
@@ -674,6 +718,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_part__a_replica_follows_the_store),
+        KIT_TEST(test_part__without_live_process_ends_at_the_durable_end),
         KIT_TEST(test_part__small_parts_have_whole_groups),
         KIT_TEST(test_part__segments_end_and_parts_go_on),
         KIT_TEST(test_part__made_again_to_each_end),

@@ -182,9 +182,8 @@ static enum wal_status find_sequence(const struct backup *backup,
 }
 
 /* The position up to which a log is copied. A handle that only reads, and found
-
-
-
+ * no live process, copies what it sees: a copy is to leave nothing out. */
+static uint64_t find_end(const struct wal__core *core,
                          const struct wal__log *log)
 {
     return core->control.page == &core->control.private_page &&

@@ -317,6 +317,56 @@ static enum wal_status needs_rotation(struct compaction *compaction,
     return status;
 }
 
+/* Reports a segment that is not in the log and cannot be removed. */
+struct unlinked {
+    struct compaction *compaction;
+    const struct wal__log *log;
+};
+
+static void report_unlinked(void *ctx, uint64_t id)
+{
+    const struct unlinked *unlinked = ctx;
+    struct wal_error error = {.struct_size = sizeof(error)};
+    char path[WAL__PATH_MAX];
+
+    wal__segment_path(unlinked->log->env, unlinked->log->directory, id, path);
+    (void)!wal__fail_at(&error, WAL_EDAMAGED, 0, path, 0,
+                        "it is not in the log, and may hold what is to be "
+                        "erased");
+    wal__compact_count_refusal(unlinked->compaction->options,
+                               unlinked->compaction->result, &error);
+}
+
+/* Removes the segments of attempts that failed, before their successors, of
+ * which they have copies, are rewritten; of both streams. */
+static enum wal_status remove_unlinked(struct compaction *compaction,
+                                       struct wal_error *error)
+{
+    struct wal__core *core = compaction->core;
+    struct unlinked of_log = {compaction, &core->log};
+    struct unlinked of_pack = {compaction, &core->blobs.log};
+    enum wal_status status = wal__core_write_lock(core, error);
+
+    if (status == WAL_OK) {
+        status = core->log.tail_segment == NULL
+                     ? WAL_OK
+                     : wal__log_remove_unlinked(&core->log, report_unlinked,
+                                                &of_log, error);
+        wal__core_unlock(core);
+    }
+    if (status == WAL_OK) {
+        status = wal__blob_store_write_lock(&core->blobs, error);
+    }
+    if (status == WAL_OK) {
+        status = core->blobs.log.tail_segment == NULL
+                     ? WAL_OK
+                     : wal__log_remove_unlinked(
+                           &core->blobs.log, report_unlinked, &of_pack, error);
+        wal__blob_store_unlock(&core->blobs);
+    }
+    return status;
+}
+
 /* Removes what compactions left that were cut short, of both streams. */
 static enum wal_status remove_leftovers(struct wal__core *core,
                                         struct wal_error *error)
@@ -412,6 +462,10 @@ static enum wal_status compact(struct compaction *compaction,
     }
     if (status == WAL_OK) {
         find_replaced(core);
+        status = compaction->options->erase ? remove_unlinked(compaction, error)
+                                            : WAL_OK;
+    }
+    if (status == WAL_OK) {
         status = wal__compact_open(compaction, error);
     }
     if (status == WAL_OK) {

@@ -59,7 +59,7 @@ void wal__compact_count_refusal(const struct wal__compact_options *options,
                                 struct wal__compact_result *result,
                                 const struct wal_error *error);
 /* Reports a segment that erasing leaves because of max_bytes; and all of the
- * log that have something dead. */
+ * log that have something dead, or something that no group has. */
 void wal__compact_report_left(const struct wal__compact_options *options,
                               struct wal__compact_result *result,
                               const struct wal__segment *segment);

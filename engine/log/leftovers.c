@@ -76,6 +76,16 @@ static struct wal__repeat_segment scanned(struct wal__segment *segment,
     return scanned;
 }
 
+/* Whether the scan of a segment that it is found again in a rewritten one: what
+ * the chain has after the same end, it has up to the last record of that. */
+static bool is_passed(const struct wal__scan_result *facts,
+                      const struct wal__segment *successor)
+{
+    return (facts->verdict == WAL__VERDICT_CLEAN ||
+            facts->verdict == WAL__VERDICT_TORN) &&
+           facts->last_sequence <= successor->header.rewrite.last_sequence;
+}
+
 static bool is_leftover(const struct removal *removal,
                         struct wal__segment *segment)
 {
@@ -87,8 +97,14 @@ static bool is_leftover(const struct removal *removal,
         segment->has_open ? find_successor(removal->log, segment) : NULL;
     enum wal__repeat repeat;
 
-    if (successor == NULL ||
-        wal__segment_reopen_file(successor, NULL) != WAL_OK) {
+    if (successor != NULL && wal__segment_is_rewritten(&successor->header)) {
+        repeat = wal__segment_repeats(&left, NULL, removal->scratch);
+        if (repeat == WAL__REPEAT_NO &&
+            is_passed(removal->scratch, successor)) {
+            repeat = WAL__REPEAT_RECORDS;
+        }
+    } else if (successor == NULL ||
+               wal__segment_reopen_file(successor, NULL) != WAL_OK) {
         repeat = wal__segment_repeats(&left, NULL, removal->scratch);
     } else {
         other = scanned(successor, &other_reader);
@@ -133,28 +149,37 @@ static void remove_replaced(struct removal *removal, uint64_t id)
     }
 }
 
-static void consider(struct removal *removal, uint64_t id)
+/* Removes a segment that an attempt left; false: it stays. */
+static bool remove_leftover(struct removal *removal, uint64_t id)
 {
     struct wal__log *log = removal->log;
     const struct wal__io *io = log->env->io;
     struct wal__segment *segment = NULL;
-    uint64_t live = wal__log_live_id(log, id);
+    bool is_removed;
     int ignored = 0;
+
+    if (is_named(log, id) ||
+        wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
+                          &segment, NULL) != WAL_OK) {
+        return false;
+    }
+    is_removed = is_leftover(removal, segment) &&
+                 io->unlink(io->ctx, segment->path, &ignored) == WAL_OK;
+    removal->has_removed |= is_removed;
+    wal__segment_close(segment);
+    return is_removed;
+}
+
+static void consider(struct removal *removal, uint64_t id)
+{
+    struct wal__log *log = removal->log;
+    uint64_t live = wal__log_live_id(log, id);
 
     if (live != 0 && live != id) {
         remove_replaced(removal, id);
-        return;
+    } else if (live == 0) {
+        (void)remove_leftover(removal, id);
     }
-    if (wal__log_segment(log, id) != NULL || is_named(log, id) ||
-        wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
-                          &segment, NULL) != WAL_OK) {
-        return;
-    }
-    if (is_leftover(removal, segment) &&
-        io->unlink(io->ctx, segment->path, &ignored) == WAL_OK) {
-        removal->has_removed = true;
-    }
-    wal__segment_close(segment);
 }
 
 static bool is_unfinished(const struct removal *removal, const char *name)
@@ -303,6 +328,34 @@ enum wal_status wal__log_remove_compacted(struct wal__log *log,
     return status == WAL_OK && removal.has_removed
                ? wal__log_sync_directory(log, error)
                : status;
+}
+
+enum wal_status wal__log_remove_unlinked(struct wal__log *log,
+                                         wal__log_unlinked_left *left,
+                                         void *ctx, struct wal_error *error)
+{
+    struct removal removal = {.log = log};
+    enum wal_status status;
+    struct wal__buf ids;
+    uint64_t id;
+
+    wal__buf_init(&ids, log->env->heap);
+    removal.scratch = wal__heap_alloc(log->env->heap, sizeof(*removal.scratch));
+    status = removal.scratch == NULL ? wal__no_memory(error)
+                                     : wal__log_list_ids(log, &ids, error);
+    for (size_t at = 0; at < ids.size && status == WAL_OK; at += sizeof(id)) {
+        memcpy(&id, ids.data + at, sizeof(id));
+        if (id < log->tail_segment->id && wal__log_live_id(log, id) == 0 &&
+            !remove_leftover(&removal, id)) {
+            left(ctx, id);
+        }
+    }
+    if (status == WAL_OK && removal.has_removed) {
+        status = wal__log_sync_directory(log, error);
+    }
+    wal__heap_free(log->env->heap, removal.scratch);
+    wal__buf_deinit(&ids);
+    return status;
 }
 
 void wal__log_remove_leftovers(struct wal__log *log)

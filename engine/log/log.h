@@ -331,6 +331,15 @@ void wal__log_remove_leftovers(struct wal__log *log);
  * writing. leftovers.c */
 enum wal_status wal__log_remove_compacted(struct wal__log *log,
                                           struct wal_error *error) WAL_MUST_USE;
+/* Removes the segments below the tail that are not in the chain and hold no
+ * record that the chain lacks, and calls `left` for each other one. With the
+ * compaction lock and the lock of the chain for writing: what other processes
+ * begin is above the tail. leftovers.c */
+typedef void wal__log_unlinked_left(void *ctx, uint64_t id);
+enum wal_status wal__log_remove_unlinked(struct wal__log *log,
+                                         wal__log_unlinked_left *left,
+                                         void *ctx,
+                                         struct wal_error *error) WAL_MUST_USE;
 /* Removes a segment that a rewritten one replaces, and its index file, unless
  * they are gone. The rewritten one is durable. leftovers.c */
 enum wal_status wal__log_remove_replaced(const struct wal__log *log,

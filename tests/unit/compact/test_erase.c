@@ -45,6 +45,7 @@ enum place {
 enum {
     CANARY_SIZE = 64,
     LARGE = 300 * 1024,
+    INLINE = 200 * 1024, /* more than what comes after it, twice */
     TEXT_SIZE = LARGE + 256
 };
 
@@ -635,6 +636,167 @@ test_erase__first_content_of_another_process_is_reached(void **state)
     (void)close(fds[1]);
 }
 
+/* --- segments that are not in the log ------------------------------------- */
+
+static const char failed_attempt[] = "store/log/0000000000000002.seg";
+
+/* Leaves what a process leaves that is killed while it heals the log, and that
+ * nobody removed since: a copy of segment 3, as segment 2. */
+static void copy_as_attempt(void)
+{
+    int from = open("store/log/0000000000000003.seg", O_RDONLY | O_CLOEXEC);
+    int to = open(failed_attempt, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    struct wal__segment_header header;
+    struct stat stat;
+    uint8_t *bytes;
+
+    assert_true(from >= 0 && to >= 0 && fstat(from, &stat) == 0);
+    bytes = malloc((size_t)stat.st_size);
+    assert_non_null(bytes);
+    assert_int_equal(read(from, bytes, (size_t)stat.st_size), stat.st_size);
+    assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_OK);
+    header.id = 2;
+    wal__segment_header_encode(&header, bytes);
+    assert_int_equal(write(to, bytes, (size_t)stat.st_size), stat.st_size);
+    free(bytes);
+    (void)close(from);
+    (void)close(to);
+}
+
+/* A store with segments 1 and 3, and a file for 2, which makes the log leave
+ * this number out. */
+static struct wal_store *store_with_attempt(struct wal_session **session)
+{
+    struct wal_store *store = kit_store();
+    FILE *file;
+
+    *session = kit_create(store, "s");
+    file = fopen(failed_attempt, "we");
+    assert_true(file != NULL && fputs("-", file) >= 0 && fclose(file) == 0);
+    append_text(*session, "before", FIRST_TEXT, INLINE);
+    assert_int_equal(wal__committer_rotate(&store->core.committer, NULL),
+                     WAL_OK);
+    append_text(*session, "e", PAYLOAD, 0);
+    copy_as_attempt();
+    return store;
+}
+
+static void test_erase__copy_that_a_failed_attempt_left_goes(void **state)
+{
+    (void)state;
+    for (int is_rewritten = 0; is_rewritten < 2; is_rewritten++) {
+        struct wal_session *session = NULL;
+        bool found[PLACES] = {false};
+        struct wal_store *store;
+
+        make_canaries();
+        store = store_with_attempt(&session);
+        if (is_rewritten != 0) { /* each as one of its own */
+            struct wal_store_compact_options options = {
+                .struct_size = sizeof(options), .max_bytes = 1100000};
+
+            options.rate = UINT64_MAX;
+            assert_int_equal(wal_store_compact(store, &options, NULL, NULL),
+                             WAL_OK);
+            options.max_bytes = 0;
+            assert_int_equal(wal_store_compact(store, &options, NULL, NULL),
+                             WAL_OK);
+        }
+        assert_int_equal(wal_session_redact(session, kit_text("e"),
+                                            kit_text(""), NULL, NULL),
+                         WAL_OK);
+        search_file(failed_attempt, found);
+        assert_true(found[PAYLOAD]);
+        compact(store);
+        assert_int_not_equal(access(failed_attempt, F_OK), 0);
+        memset(found, 0, sizeof(found));
+        search_directory("store", found);
+        assert_false(found[PAYLOAD]);
+        assert_true(found[FIRST_TEXT]);
+        wal_session_close(session);
+        kit_close(store);
+        assert_int_equal(system("rm -r store"), 0);
+    }
+}
+
+static struct wal_store_compact_result
+compact_with_result(struct wal_store *store)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_STORE_COMPACT_ERASE,
+        .rate = UINT64_MAX};
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
+
+    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    return result;
+}
+
+/* A torn write left OPEN and no COMMIT, and another program something else. */
+static void test_erase__segment_without_a_group_is_named(void **state)
+{
+    static const uint8_t zeros[4000];
+
+    (void)state;
+    for (int has_rest = 0; has_rest < 2; has_rest++) {
+        struct wal_store *store = kit_store();
+        struct wal_session *session = kit_create(store, "s");
+        struct wal_store_compact_result result;
+        int fd;
+
+        make_canaries();
+        append_text(session, "a", PAYLOAD, 0);
+        assert_int_equal(wal__committer_rotate(&store->core.committer, NULL),
+                         WAL_OK);
+        wal_session_close(session);
+        kit_close(store);
+        assert_int_equal(system("rm -f store/index/*.idx store/log/*3.seg"), 0);
+        fd = open(failed_attempt, O_WRONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        assert_int_equal(pwrite(fd, zeros, sizeof(zeros), 4096 + 88),
+                         sizeof(zeros));
+        store = kit_store();
+        session = kit_session(store, "s");
+        append_text(session, "b", FIRST_TEXT, 0);
+        if (has_rest != 0) {
+            assert_int_equal(
+                pwrite(fd, canaries[BEYOND_END], CANARY_SIZE, 8192),
+                CANARY_SIZE);
+        }
+        (void)close(fd);
+        result = compact_with_result(store);
+        assert_int_equal(result.refused, has_rest);
+        if (has_rest != 0) {
+            assert_non_null(strstr(result.refusal.file, failed_attempt));
+        }
+        wal_session_close(session);
+        kit_close(store);
+        assert_int_equal(system("rm -r store"), 0);
+    }
+}
+
+/* It is damaged, so that what it holds is not known. */
+static void test_erase__segment_of_no_log_is_named(void **state)
+{
+    (void)state;
+    struct wal_store_compact_result result;
+    struct wal_session *session = NULL;
+    struct wal_store *store;
+    int fd;
+
+    make_canaries();
+    store = store_with_attempt(&session);
+    fd = open(failed_attempt, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, "\xff\xff\xff", 3, 4096), 3); /* its OPEN */
+    (void)close(fd);
+    result = compact_with_result(store);
+    assert_int_equal(result.refused, 1);
+    assert_non_null(strstr(result.refusal.file, "0000000000000002.seg"));
+    wal_session_close(session);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -644,6 +806,9 @@ int main(void)
         KIT_TEST(test_erase__title_of_a_redaction_cut_short),
         cmocka_unit_test(test_title__what_begins_a_text_is_given),
         KIT_TEST(test_erase__first_content_of_another_process_is_reached),
+        KIT_TEST(test_erase__copy_that_a_failed_attempt_left_goes),
+        KIT_TEST(test_erase__segment_without_a_group_is_named),
+        KIT_TEST(test_erase__segment_of_no_log_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

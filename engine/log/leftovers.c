@@ -7,6 +7,7 @@
  * that the chain does not hold, nor one that anything names.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -195,16 +196,40 @@ static bool is_new_segment(const struct removal *removal, const char *name)
     return strlen(name) == 24 && strcmp(name + 16, ".seg.new") == 0;
 }
 
+/* The name of an index file of this log from its id on, or NULL. */
+static const char *index_id(const struct removal *removal, const char *name)
+{
+    if (removal->log->log_id != WAL__LOG_ID_PACK) {
+        return name;
+    }
+    return strncmp(name, "pack-", 5) == 0 ? name + 5 : NULL;
+}
+
 /* Of the index file of a segment of this log. */
 static bool is_new_index(const struct removal *removal, const char *name)
 {
-    if (removal->log->log_id == WAL__LOG_ID_PACK) {
-        if (strncmp(name, "pack-", 5) != 0) {
-            return false;
-        }
-        name += 5;
+    name = index_id(removal, name);
+    return name != NULL && strlen(name) == 24 &&
+           strcmp(name + 16, ".idx.new") == 0;
+}
+
+/* Of a segment that compaction has replaced: a rewritten one has its own. */
+static bool is_replaced_index(const struct removal *removal, const char *name)
+{
+    const struct wal__log *log = removal->log;
+    const struct wal__segment *segment;
+    char *end = NULL;
+    uint64_t id;
+
+    name = index_id(removal, name);
+    if (name == NULL || strlen(name) != 20 || strcmp(name + 16, ".idx") != 0) {
+        return false;
     }
-    return strlen(name) == 24 && strcmp(name + 16, ".idx.new") == 0;
+    id = strtoull(name, &end, 16);
+    segment = wal__log_segment(log, id);
+    return end == name + 16 &&
+           (segment == NULL ? id < log->tail_segment->id
+                            : wal__segment_is_rewritten(&segment->header));
 }
 
 static enum wal_status remove_temporary(void *ctx, const char *name)
@@ -317,6 +342,7 @@ enum wal_status wal__log_remove_compacted(struct wal__log *log,
 
     remove_all_unfinished(&removal);
     remove_abandoned(&removal);
+    remove_all(&removal, "index", is_replaced_index);
     if (removal.status != WAL_OK) {
         return wal__fail_at(error, removal.status, removal.sys_errno,
                             log->directory, 0,

@@ -3,7 +3,6 @@
  * of the store before they are erased, in none afterwards (SPEC.md 3.9,
  * docs/compaction.md).
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,13 +12,14 @@
 #include "agentwal/blob.h"
 #include "engine/session/session_title.h"
 #include "engine/store/session.h"
-#include "format/segment/block.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/kit/blob_kit.h"
+#include "tests/lib/kit/checkpoint_kit.h"
 #include "tests/lib/kit/view_kit.h"
 #include "tests/lib/put_unsynced.h"
+#include "tests/lib/store_bytes.h"
 
-/* Where a canary is put. */
+/* Where a canary is put: SPEC.md 3.10. */
 enum place {
     TITLE,
     CWD,
@@ -36,11 +36,69 @@ enum place {
     REPLACED_HEAD_NOTE,
     DELTA_BEFORE_FORK,
     GIVEN_TITLE,
+    CHECKPOINT_ROOT,
+    CHECKPOINT_PATH,
+    CHECKPOINT_FILE,
+    REWOUND_FILE,
     DELTA_BASE,
     UNNAMED_CONTENT,
     BEYOND_END,
+    BEYOND_END_OF_PACK,
+    REPLACED_SEGMENT,
+    REWRITE,
+    NEW_SEGMENT,
+    REWRITE_OF_PACK,
+    NEW_SEGMENT_OF_PACK,
+    INDEX_FILE,
+    NEW_INDEX_FILE,
+    INDEX_FILE_OF_PACK,
+    NEW_INDEX_FILE_OF_PACK,
+    NEW_CATALOGUE,
+    SEARCH_FILE,
+    DEEP_SEARCH_FILE,
+    NEW_SEARCH_FILE,
     PLACES
 };
+
+/* What files of the store hold them before they are erased, and of those that a
+ * process left the whole name. Titles and first texts are in index/ too. */
+static const char *const files[PLACES] = {
+    [TITLE] = "log/",
+    [CWD] = "log/",
+    [METADATA] = "log/",
+    [FIRST_TEXT] = "log/",
+    [META] = "log/",
+    [PAYLOAD] = "log/",
+    [LARGE_PAYLOAD] = "pack/",
+    [DELETED_PAYLOAD] = "log/",
+    [DELETED_LARGE_PAYLOAD] = "pack/",
+    [DOCUMENT] = "log/",
+    [REPLACED_TITLE] = "log/",
+    [REPLACED_METADATA] = "log/",
+    [REPLACED_HEAD_NOTE] = "log/",
+    [DELTA_BEFORE_FORK] = "log/",
+    [GIVEN_TITLE] = "log/",
+    [CHECKPOINT_ROOT] = "log/",
+    [CHECKPOINT_PATH] = "pack/",
+    [CHECKPOINT_FILE] = "pack/",
+    [REWOUND_FILE] = "pack/",
+    [DELTA_BASE] = "pack/",
+    [UNNAMED_CONTENT] = "pack/",
+    [BEYOND_END] = "log/",
+    [BEYOND_END_OF_PACK] = "pack/",
+    [REPLACED_SEGMENT] = "log/0000000000000001.seg",
+    [REWRITE] = "log/0000000000000002.rewrite",
+    [NEW_SEGMENT] = "log/00000000000000ff.seg.new",
+    [REWRITE_OF_PACK] = "pack/0000000000000001.rewrite",
+    [NEW_SEGMENT_OF_PACK] = "pack/00000000000000ff.seg.new",
+    [INDEX_FILE] = "index/0000000000000002.idx",
+    [NEW_INDEX_FILE] = "index/0000000000000002.idx.new",
+    [INDEX_FILE_OF_PACK] = "index/pack-0000000000000001.idx",
+    [NEW_INDEX_FILE_OF_PACK] = "index/pack-0000000000000001.idx.new",
+    [NEW_CATALOGUE] = "index/catalogue.new",
+    [SEARCH_FILE] = "index/0000000000000002.fts",
+    [DEEP_SEARCH_FILE] = "index/0000000000000002.deep.fts",
+    [NEW_SEARCH_FILE] = "index/0000000000000002.fts.new-0123456789abcdef"};
 
 enum {
     CANARY_SIZE = 64,
@@ -50,6 +108,9 @@ enum {
 };
 
 static char canaries[PLACES][CANARY_SIZE + 1];
+/* By the last search: a file that has it, and whether its own one has. */
+static char found_in[PLACES][256];
+static bool is_in_own[PLACES];
 
 /* Printable, so that JSON holds it as it is. */
 static void make_canaries(void)
@@ -65,80 +126,49 @@ static void make_canaries(void)
 
 /* --- searching ---------------------------------------------------------- */
 
-static void search(const uint8_t *bytes, size_t size, bool found[PLACES])
+static void search(void *ctx, const char *file, const uint8_t *bytes,
+                   size_t size)
 {
+    bool *found = ctx;
+    const char *name = strstr(file, "store/");
+
     for (int place = 0; place < PLACES; place++) {
-        found[place] = found[place] || memmem(bytes, size, canaries[place],
-                                              CANARY_SIZE) != NULL;
-    }
-}
-
-/* Searches the decompressed blocks of a rewritten segment. */
-static void search_blocks(const uint8_t *bytes, size_t size, bool found[PLACES])
-{
-    struct wal__segment_header header;
-
-    if (size < WAL__SEGMENT_HEADER_SIZE ||
-        wal__segment_header_decode(bytes, &header) != WAL__FMT_OK) {
-        return;
-    }
-    for (size_t at = 0; at + WAL__FRAME_SIZE <= size; at += WAL__BLOCK_ALIGN) {
-        struct wal__frame frame;
-        struct wal__block block;
-        uint8_t *records;
-
-        if (wal__frame_decode(bytes + at, size - at, header.salt, at, &frame) !=
-                WAL__FMT_OK ||
-            frame.type != WAL__FRAME_BLOCK ||
-            wal__block_decode(&frame, bytes + at + WAL__FRAME_SIZE, &block) !=
-                WAL__FMT_OK ||
-            !block.is_compressed) {
-            continue;
-        }
-        records = malloc(block.raw_size);
-        assert_non_null(records);
-        assert_int_equal(wal__block_decompress(&block, records), WAL__FMT_OK);
-        search(records, block.raw_size, found);
-        free(records);
-    }
-}
-
-static void search_file(const char *path, bool found[PLACES])
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat stat;
-    uint8_t *bytes;
-
-    assert_true(fd >= 0 && fstat(fd, &stat) == 0);
-    bytes = malloc((size_t)stat.st_size + 1);
-    assert_non_null(bytes);
-    assert_int_equal(pread(fd, bytes, (size_t)stat.st_size, 0), stat.st_size);
-    search(bytes, (size_t)stat.st_size, found);
-    search_blocks(bytes, (size_t)stat.st_size, found);
-    free(bytes);
-    (void)close(fd);
-}
-
-static void search_directory(const char *path, bool found[PLACES])
-{
-    DIR *directory = opendir(path);
-
-    assert_non_null(directory);
-    for (struct dirent *entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
-        char name[512];
-        struct stat stat;
-
-        (void)snprintf(name, sizeof(name), "%.200s/%.255s", path,
-                       entry->d_name);
-        assert_int_equal(lstat(name, &stat), 0);
-        if (S_ISDIR(stat.st_mode) && entry->d_name[0] != '.') {
-            search_directory(name, found);
-        } else if (S_ISREG(stat.st_mode)) {
-            search_file(name, found);
+        if (memmem(bytes, size, canaries[place], CANARY_SIZE) != NULL) {
+            found[place] = true;
+            (void)snprintf(found_in[place], sizeof(found_in[place]), "%s",
+                           file);
+            is_in_own[place] |=
+                name != NULL &&
+                strncmp(name + sizeof("store/") - 1, files[place],
+                        strlen(files[place])) == 0;
         }
     }
-    (void)closedir(directory);
+}
+
+static void search_store(bool found[PLACES])
+{
+    memset(found, 0, sizeof(bool) * PLACES);
+    memset(is_in_own, 0, sizeof(is_in_own));
+    store_bytes_visit_directory("store", search, found);
+}
+
+/* Deleted files that a process has open or mapped are none of the store's. */
+static void check_no_deleted_file(pid_t process)
+{
+    bool found[PLACES] = {false};
+    char root[2048];
+    uint32_t count;
+
+    assert_non_null(getcwd(root, sizeof(root) - 16));
+    (void)strcat(root, "/store");
+    count = store_bytes_visit_deleted(process, root, search, found);
+    for (int place = 0; place < PLACES; place++) {
+        if (found[place]) {
+            fail_msg("place %d is in a deleted file of %d", place,
+                     (int)process);
+        }
+    }
+    assert_int_equal(count, 0);
 }
 
 /* --- putting ------------------------------------------------------------ */
@@ -198,16 +228,31 @@ static void put_delta(struct wal_store *store)
 }
 
 /* What a writer left that died: beyond the end of the tail segment. */
-static void write_beyond_end(void)
+static void write_beyond_end(const struct wal__log *log, enum place place)
 {
-    int fd = open("store/log/0000000000000001.seg", O_WRONLY | O_CLOEXEC);
+    int fd = open(log->tail_segment->path, O_WRONLY | O_CLOEXEC);
     struct stat stat;
 
     assert_true(fd >= 0 && fstat(fd, &stat) == 0);
     assert_int_equal(
-        pwrite(fd, canaries[BEYOND_END], CANARY_SIZE, stat.st_size - 8192),
+        pwrite(fd, canaries[place], CANARY_SIZE, stat.st_size - 8192),
         CANARY_SIZE);
     (void)close(fd);
+}
+
+/* What processes left that were killed. */
+static void write_left_files(void)
+{
+    for (int place = REPLACED_SEGMENT; place < PLACES; place++) {
+        char path[256];
+        FILE *file;
+
+        (void)snprintf(path, sizeof(path), "store/%s", files[place]);
+        assert_int_not_equal(access(path, F_OK), 0);
+        file = fopen(path, "we");
+        assert_true(file != NULL && fputs(canaries[place], file) >= 0 &&
+                    fclose(file) == 0);
+    }
 }
 
 static struct wal_session *create(struct wal_store *store, const char *id,
@@ -317,6 +362,42 @@ static void give_title(struct wal_session *kept)
     wal_session_close(fork);
 }
 
+/* Files of checkpoints that are deleted, of one in a tree that has a canary in
+ * its name; and what a rewind took away. */
+static void put_checkpoints(struct wal_store *store)
+{
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = kit_text("files")};
+    struct wal_checkpoint_options checkpoint = {
+        .struct_size = sizeof(checkpoint), .id = kit_text("c")};
+    const struct wal_slice path = kit_text(canaries[CHECKPOINT_PATH]);
+    struct wal_rewind_result result = WAL_INIT(wal_rewind_result);
+    struct kit_work work = {.store = store};
+
+    assert_non_null(getcwd(work.root, 2048));
+    (void)strcat(work.root, "/");
+    (void)strcat(work.root, canaries[CHECKPOINT_ROOT]);
+    assert_int_equal(mkdir(work.root, 0755), 0);
+    options.cwd = kit_text("/");
+    assert_int_equal(wal_session_create(store, &options, &work.session, NULL),
+                     WAL_OK);
+    kit_write(&work, canaries[CHECKPOINT_PATH], canaries[CHECKPOINT_FILE]);
+    checkpoint.root = kit_text(work.root);
+    assert_int_equal(
+        wal_checkpoint_create(work.session, &path, 1, &checkpoint, NULL, NULL),
+        WAL_OK);
+    kit_write(&work, canaries[CHECKPOINT_PATH], canaries[REWOUND_FILE]);
+    assert_int_equal(
+        wal_rewind(work.session, kit_text("c"), NULL, &result, NULL, NULL),
+        WAL_OK);
+    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL),
+                     WAL_OK);
+    assert_int_equal(
+        wal_checkpoint_delete(work.session, kit_text(result.undo), NULL),
+        WAL_OK);
+    wal_session_close(work.session);
+}
+
 /* The titles of a session and of its fork are gone before anything is
  * erased. */
 static void check_no_title(struct wal_store *store, const char *id)
@@ -350,8 +431,18 @@ static void fill(struct wal_store *store, struct wal_session *kept,
     assert_int_equal(wal_doc_put(store, deleted, &document, NULL, NULL),
                      WAL_OK);
     put_delta(store);
+    put_checkpoints(store);
     assert_int_equal(wal_sync(store, NULL), WAL_OK);
-    write_beyond_end();
+    write_beyond_end(&store->core.log, BEYOND_END);
+    write_beyond_end(&store->core.blobs.log, BEYOND_END_OF_PACK);
+    write_left_files();
+}
+
+static void see_reader(void *ctx, int32_t process, uint64_t bytes)
+{
+    (void)ctx;
+    fail_msg("process %d has %llu bytes of replaced files", (int)process,
+             (unsigned long long)bytes);
 }
 
 static void compact(struct wal_store *store)
@@ -359,22 +450,27 @@ static void compact(struct wal_store *store)
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options),
         .flags = WAL_STORE_COMPACT_ERASE,
-        .rate = UINT64_MAX};
+        .rate = UINT64_MAX,
+        .reader = see_reader};
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
 
-    if (wal_store_compact(store, &options, NULL, &error) != WAL_OK) {
+    if (wal_store_compact(store, &options, &result, &error) != WAL_OK) {
         fail_msg("%s", error.text);
+    }
+    if (result.refused != 0) {
+        fail_msg("%s: %s", result.refusal.file, result.refusal.text);
     }
 }
 
 static void check_absent(void)
 {
-    bool found[PLACES] = {false};
+    bool found[PLACES];
 
-    search_directory("store", found);
+    search_store(found);
     for (int place = 0; place < PLACES; place++) {
         if (found[place]) {
-            fail_msg("place %d is in a file of the store", place);
+            fail_msg("place %d is in %s", place, found_in[place]);
         }
     }
 }
@@ -456,8 +552,99 @@ static void check_absent_from_views(void)
 
 /* --- the tests ---------------------------------------------------------- */
 
+/* Another process, which reads all that there is, and waits. */
+struct other {
+    pid_t process;
+    int to;
+    int from;
+};
+
+static void read_and_wait(int from, int to)
+{
+    const char *const ids[] = {"kept", "deleted", "files"};
+    struct wal_session *sessions[3];
+    struct wal_store *store = NULL;
+    char byte = 'r';
+
+    if (read(from, &byte, 1) != 1 ||
+        wal_open("store", NULL, &store, NULL) != WAL_OK) {
+        _exit(1);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        struct wal_entry entry = WAL_INIT(wal_entry);
+        struct wal_entry_cursor *cursor = NULL;
+
+        sessions[i] = kit_session(store, ids[i]);
+        if (wal_entry_cursor_open(sessions[i], NULL, &cursor, NULL) != WAL_OK) {
+            _exit(1);
+        }
+        while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
+        }
+        wal_entry_cursor_close(cursor);
+    }
+    if (write(to, &byte, 1) != 1 || read(from, &byte, 1) != 1) {
+        _exit(1);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        wal_session_close(sessions[i]);
+    }
+    _exit(wal_close(store, NULL) == WAL_OK ? 0 : 1);
+}
+
+/* Before this process has the store open. */
+static struct other start_other(void)
+{
+    struct other other;
+    int there[2];
+    int back[2];
+
+    assert_true(pipe(there) == 0 && pipe(back) == 0);
+    other.process = fork();
+    assert_true(other.process >= 0);
+    if (other.process == 0) {
+        (void)close(there[1]); /* it ends when this process does */
+        (void)close(back[0]);
+        read_and_wait(there[0], back[1]);
+    }
+    other.to = there[1];
+    other.from = back[0];
+    (void)close(there[0]);
+    (void)close(back[1]);
+    return other;
+}
+
+/* Has it read; or end. */
+static void tell_other(const struct other *other, bool ends)
+{
+    char byte = 'g';
+    int how = 0;
+
+    assert_int_equal(write(other->to, &byte, 1), 1);
+    if (!ends) {
+        assert_int_equal(read(other->from, &byte, 1), 1);
+        return;
+    }
+    assert_int_equal(waitpid(other->process, &how, 0), other->process);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    (void)close(other->to);
+    (void)close(other->from);
+}
+
+/* Has one segment in place of the first three. */
+static void merge_segments(struct wal_store *store, struct wal_session *session)
+{
+    for (int i = 0; i < 3; i++) {
+        kit_append_as(session, WAL_DURABLE);
+        assert_int_equal(wal__committer_rotate(&store->core.committer, NULL),
+                         WAL_OK);
+    }
+    compact(store);
+    assert_int_not_equal(access("store/log/0000000000000002.seg", F_OK), 0);
+}
+
 static void run(bool compacts_before)
 {
+    const struct other other = start_other();
     struct wal_store *store = kit_store();
     struct wal_session *kept = kit_create(store, "kept");
     struct wal_session *deleted;
@@ -467,13 +654,14 @@ static void run(bool compacts_before)
         PAYLOAD, LARGE_PAYLOAD, DELETED_PAYLOAD, DELETED_LARGE_PAYLOAD};
 
     make_canaries();
+    merge_segments(store, kept);
     deleted = create(store, "deleted", TITLE, METADATA, CWD);
     put_delta_before_fork(deleted);
     replace_texts(store);
     fill(store, kept, deleted);
-    search_directory("store", found);
+    search_store(found);
     for (int place = 0; place < PLACES; place++) {
-        if (!found[place]) {
+        if (!is_in_own[place]) {
             fail_msg("place %d was not put", place);
         }
     }
@@ -482,11 +670,15 @@ static void run(bool compacts_before)
     for (size_t i = 0; i < sizeof(in_views) / sizeof(in_views[0]); i++) {
         assert_true(is_in_views(in_views[i]));
     }
+    tell_other(&other, false);
     if (compacts_before) {
         compact(store);
     }
     erase(store, kept, deleted);
     check_absent();
+    check_no_deleted_file(getpid());
+    check_no_deleted_file(other.process);
+    tell_other(&other, true);
     assert_true(is_in_views(PAYLOAD));
     update_views(store);
     check_absent_from_views();
@@ -627,7 +819,7 @@ test_erase__first_content_of_another_process_is_reached(void **state)
     assert_int_equal(write(fds[1], "g", 1), 1);
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
-    search_directory("store", found);
+    search_store(found);
     assert_true(found[LARGE_PAYLOAD]);
     compact(store);
     check_absent();
@@ -691,7 +883,7 @@ static void test_erase__copy_that_a_failed_attempt_left_goes(void **state)
 
         make_canaries();
         store = store_with_attempt(&session);
-        if (is_rewritten != 0) { /* each as one of its own */
+        if (is_rewritten != 0) { /* each as a segment */
             struct wal_store_compact_options options = {
                 .struct_size = sizeof(options), .max_bytes = 1100000};
 
@@ -705,12 +897,12 @@ static void test_erase__copy_that_a_failed_attempt_left_goes(void **state)
         assert_int_equal(wal_session_redact(session, kit_text("e"),
                                             kit_text(""), NULL, NULL),
                          WAL_OK);
-        search_file(failed_attempt, found);
+        search_store(found);
         assert_true(found[PAYLOAD]);
         compact(store);
         assert_int_not_equal(access(failed_attempt, F_OK), 0);
         memset(found, 0, sizeof(found));
-        search_directory("store", found);
+        search_store(found);
         assert_false(found[PAYLOAD]);
         assert_true(found[FIRST_TEXT]);
         wal_session_close(session);

@@ -65,11 +65,11 @@ export class WalError extends Error {
   /** Byte in that file, or 0. */
   readonly offset: number;
   /** The present value where another one was expected: an entry's id, or a
-   * version in decimal; for WAL_EEXISTS the id that is taken. Else ''. Of an id
+   * version or a sequence in decimal; for WAL_EEXISTS the id that is taken. Else ''. Of an id
    * with a NUL what is before that. */
   readonly actual: string;
   /** What was expected, for WAL_ECONFLICT; else null. */
-  readonly expectation: 'tail' | 'head' | 'document' | 'metadata' | null;
+  readonly expectation: 'tail' | 'head' | 'document' | 'metadata' | 'sequence' | null;
   /** Of an append with durability 'cluster' that is durable here: only storing
    * it in the remote failed, or was not waited for, so that the remote may have
    * it or not. Else null. */
@@ -482,7 +482,8 @@ export class Session {
 
   /** Changes metadata and texts by a function of the present state; it is
    * called again when another writer was faster. */
-  update(change: SessionChange | ((now: SessionInfo) => SessionChange)): Promise<void>;
+  update(change: SessionChange | ((now: SessionInfo) => SessionChange),
+    options?: ExpectSequence): Promise<void>;
   /** Migrates to a schema version, one version at a time. */
   migrate(to: number, step?: (now: SessionInfo) => SessionChange): Promise<void>;
 
@@ -510,9 +511,9 @@ export class Session {
   unclaim(): Promise<void>;
   acceptDamage(): Promise<void>;
   /** Moves the session to the trash. */
-  trash(): Promise<void>;
+  trash(options?: ExpectSequence): Promise<void>;
   /** Deletes the session for good. */
-  delete(): Promise<void>;
+  delete(options?: ExpectSequence): Promise<void>;
   /** Frees the handle; otherwise that happens when it is collected. */
   close(): void;
   [Symbol.dispose](): void;
@@ -645,7 +646,15 @@ export interface MoveHeadOptions {
   expect?: string | null;
 }
 
-export interface Batch {
+/** For a caller that removes or changes a session because of what it read. */
+export interface ExpectSequence {
+  /** Refuse with ConflictError unless this is `lastSequence` of the session, of
+   * the `info()` before what was read: another writer has since written to it. The
+   * error's `actual` has the present one. */
+  expectSequence?: number;
+}
+
+export interface Batch extends ExpectSequence {
   entries?: EntryInput | EntryInput[];
   documents?: DocumentChange[];
   heads?: ({ entryId: string | null } & MoveHeadOptions)[];

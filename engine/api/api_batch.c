@@ -126,13 +126,20 @@ static bool should_retry(enum wal_status status, const struct wal__op *op,
            !batch->conditional && attempt < ATTEMPTS_MAX;
 }
 
+/* Whether the batch sets fields of the session, whatever version they have. */
+static bool sets_any_version(const struct wal__batch_request *request)
+{
+    return request->batch.change != NULL &&
+           request->change.fields != WAL_CHANGE_EXPECT_SEQUENCE &&
+           (request->change.fields & WAL_CHANGE_EXPECT) == 0;
+}
+
 /* Whether the batch may have to be made again: it is then waited for, since
  * only the caller can do that. */
 static bool may_need_retry(const struct wal__batch_request *request)
 {
     return request->options.durability == WAL_QUEUED &&
-           request->batch.change != NULL &&
-           (request->change.fields & WAL_CHANGE_EXPECT) == 0;
+           sets_any_version(request);
 }
 
 /* The batch, and the operation it became, to be released; it may be null. */
@@ -221,8 +228,7 @@ enum wal_status wal_batch_submit(struct wal_session *session,
     }
     status = wal__batch_request_init(&request, session->core->env.heap, batch,
                                      options, error);
-    if (status == WAL_OK && request.batch.change != NULL &&
-        (request.change.fields & WAL_CHANGE_EXPECT) == 0) {
+    if (status == WAL_OK && sets_any_version(&request)) {
         status = wal__invalid(error, "the change expects no version");
     }
     if (status == WAL_OK) {

@@ -1086,7 +1086,7 @@ wal_batch_commit(struct wal_session *session, const struct wal_batch *batch,
                  struct wal_append_result *result, struct wal_error *error);
 
 /* Commits a batch without waiting, as wal_submit does. A change in it must have
- * WAL_CHANGE_EXPECT. Threads: any. */
+ * WAL_CHANGE_EXPECT, or WAL_CHANGE_EXPECT_SEQUENCE alone. Threads: any. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_batch_submit(struct wal_session *session, const struct wal_batch *batch,
                  const struct wal_append_options *options,

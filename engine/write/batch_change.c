@@ -219,6 +219,9 @@ enum wal_status wal__batch_add_change(struct wal__op *op,
     batch->expects_sequence =
         (change->fields & WAL_CHANGE_EXPECT_SEQUENCE) != 0;
     batch->expected_sequence = change->expected_sequence;
+    if (change->fields == WAL_CHANGE_EXPECT_SEQUENCE) {
+        return WAL_OK; /* no metadata that could be stale */
+    }
     wal__record_buf_init(&current.scratch, op->heap);
     status =
         wal__session_read_current(batch->core, batch->session, &current, error);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { LockedError, Session, Store } from '../index.mjs';
+import { ConflictError, LockedError, Session, Store } from '../index.mjs';
 import { atEnd, memoryStore, openStore, rejection, storePath, thrown } from './lib/store.mjs';
 
 test('changes at once are each made once', async (t) => {
@@ -198,4 +198,51 @@ test('a session with NUL in its id is that session, and not another one', async 
   await session.append({ id: 'e\0f', payload: 1 });
   assert.equal(session.head(), 'e\0f');
   await session.append({ payload: 2 }, { expectTail: session.head() });
+});
+
+test('what expects a sequence is refused once another writer was there', async (t) => {
+  const store = memoryStore(t);
+  const session = await store.create({ id: 's' });
+  await session.append({ id: 'a', payload: 1 });
+  const expectSequence = session.info().lastSequence;
+  await store.session('s').append({ id: 'b', payload: 2 });
+  const now = session.info().lastSequence;
+  const refused = [
+    session.delete({ expectSequence }),
+    session.trash({ expectSequence }),
+    session.update({ title: 'x' }, { expectSequence }),
+    session.update(() => ({ title: 'x' }), { expectSequence }),
+    session.commit({ entries: { payload: 3 }, expectSequence }),
+    session.commit({ change: { title: 'x' }, expectSequence }),
+    session.commit({ documents: [{ key: 'k', value: 1 }], expectSequence },
+      { durability: 'written' }),
+  ];
+  for (const promise of refused) {
+    const error = await rejection(promise);
+    assert.ok(error instanceof ConflictError);
+    assert.deepEqual([error.expectation, error.actual], ['sequence', String(now)]);
+  }
+  assert.equal(session.info().lastSequence, now);
+  await session.update({ title: 'y' }, { expectSequence: now });
+  const changed = session.info();
+  assert.equal(changed.title, 'y');
+  await session.commit({ entries: { id: 'c', payload: 3 }, expectSequence: changed.lastSequence });
+  await session.commit({ entries: { id: 'c', payload: 3 }, expectSequence: 0 }); // exists already
+  await session.trash({ expectSequence: session.info().lastSequence });
+  await store.undelete('s');
+  await session.delete({ expectSequence: session.info().lastSequence });
+  assert.equal((await rejection(session.delete({ expectSequence: 1 }))).code, 'WAL_ENOTFOUND');
+});
+
+test('an expected sequence is a whole number', async (t) => {
+  const session = await memoryStore(t).create();
+  for (const expectSequence of [null, -1, 0.5, NaN, 2 ** 60, '1', {}, 1n]) {
+    for (const refused of [
+      session.delete({ expectSequence }), session.trash({ expectSequence }),
+      session.update({ title: 'x' }, { expectSequence }), session.commit({ expectSequence }),
+    ]) {
+      assert.match((await rejection(refused)).message, /expectSequence/);
+    }
+  }
+  assert.equal(session.info().title, '');
 });

@@ -7,7 +7,8 @@ from typing import Any, Iterable, Mapping, TypedDict
 
 from . import _wal
 from ._errors import Invalid, wrong_type
-from ._values import (UNSET, EntryId, Unset, entry_id, json_object, optional_entry_id, path_text)
+from ._values import (UNSET, EntryId, Unset, entry_id, json_object, optional_entry_id, path_text,
+                      whole_number)
 
 
 class SessionChange(TypedDict, total=False):
@@ -20,13 +21,15 @@ class SessionChange(TypedDict, total=False):
     schema_version: int
 
 
-ChangeRow = tuple[int, int, "str | bytes | None", "str | None", "str | None", "str | None", int]
+ChangeRow = tuple[int, int, "str | bytes | None", "str | None", "str | None", "str | None", int,
+                  int]
 
 _FIELDS = {"metadata": _wal.CHANGE_METADATA, "title": _wal.CHANGE_TITLE, "cwd": _wal.CHANGE_CWD,
            "project": _wal.CHANGE_PROJECT, "schema_version": _wal.CHANGE_SCHEMA}
 
 
-def change_row(change: Mapping[str, Any], expect_version: int | None = None) -> ChangeRow:
+def change_row(change: Mapping[str, Any], expect_version: int | None = None,
+               expect_sequence: int | None = None) -> ChangeRow:
     """The change as the extension takes it."""
     if not isinstance(change, Mapping):
         raise wrong_type("change", "a mapping", change)
@@ -38,9 +41,13 @@ def change_row(change: Mapping[str, Any], expect_version: int | None = None) -> 
         fields |= _FIELDS[name]
     if expect_version is not None:
         fields |= _wal.CHANGE_EXPECT
+    if expect_sequence is not None:
+        fields |= _wal.CHANGE_EXPECT_SEQUENCE
     return (fields, change.get("schema_version", 0),
             json_object("metadata", change.get("metadata")), change.get("title"),
-            path_text("cwd", change.get("cwd")), change.get("project"), expect_version or 0)
+            path_text("cwd", change.get("cwd")), change.get("project"),
+            whole_number("expect_version", expect_version),
+            whole_number("expect_sequence", expect_sequence))
 
 
 @dataclass(frozen=True)

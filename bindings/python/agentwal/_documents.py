@@ -9,7 +9,7 @@ from . import _json, _wal
 from ._errors import Invalid, wrong_type
 from ._handle import Unpicklable
 from ._info import Document, document
-from ._values import UNSET, flags_of
+from ._values import UNSET, flags_of, whole_number
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def document_row(change: DocumentChange) -> Row:
     value = None if change.delete else _json.encode(change.value, "value")
     flags = flags_of((change.delete, _wal.DOC_DELETE), (change.store, _wal.DOC_STORE),
                      (change.expect is not None, _wal.DOC_EXPECT))
-    return flags, change.key, value, change.expect or 0
+    return flags, change.key, value, whole_number("expect", change.expect)
 
 
 def document_rows(changes: Iterable[DocumentChange]) -> tuple[Row, ...]:

@@ -27,10 +27,10 @@ class Error(Exception):
     offset: int = 0
     """Byte in that file, or 0."""
     actual: str = ""
-    """The present value where another one was expected: an entry's id, or a version in decimal;
-    of Exists the id that is taken. Else ""."""
+    """The present value where another one was expected: an entry's id, or a version or a sequence
+    in decimal; of Exists the id that is taken. Else ""."""
     expectation: str | None = None
-    """What was expected, of a Conflict: "tail", "head", "document" or "metadata"."""
+    """What was expected, of a Conflict: "tail", "head", "document", "metadata" or "sequence"."""
     result: AppendResult | None = None
     """Of an append with durability "cluster" that is durable here: only storing it in the remote
     failed, or was not waited for, so that the remote may have it or not. Else None."""
@@ -233,7 +233,7 @@ for _code, _kind in STATUSES.values():
     _kind.__module__ = "agentwal"
 for _kind in (Error, InvalidType, TimedOut):
     _kind.__module__ = "agentwal"
-EXPECTATIONS = (None, "tail", "head", "document", "metadata")
+EXPECTATIONS = (None, "tail", "head", "document", "metadata", "sequence")
 
 
 def code_of(status: int) -> str | None:

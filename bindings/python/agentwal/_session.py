@@ -19,7 +19,8 @@ from ._info import Head, SessionInfo, head, session_info
 from ._shipping import Shipping, append_shipped, local_durability
 from ._ticket import Ticket
 from ._values import (UNSET, EntryId, Path, Time, Unset, durability_of, entry_id,
-                      follow_durability, optional_entry_id, session_row, timeout_seconds)
+                      follow_durability, optional_entry_id, session_row, timeout_seconds,
+                      whole_number)
 from ._views import Export, View
 
 if TYPE_CHECKING:
@@ -153,16 +154,18 @@ class Session(Unpicklable):
 
     def commit(self, *, entries: Iterable[Any] = (), documents: Iterable[DocumentChange] = (),
                heads: Iterable[HeadMove] = (), change: SessionChange | None = None,
-               expect_version: int | None = None, durability: Durability = "durable",
+               expect_version: int | None = None, expect_sequence: int | None = None,
+               durability: Durability = "durable",
                expect_tail: EntryId | None | Unset = UNSET) -> AppendResult:
         """Appends entries, puts documents, moves heads and changes texts, all or nothing.
 
         All expectations are checked before anything is written. expect_version: refuse the change
-        unless this is `metadata_version`.
+        unless this is `metadata_version`. expect_sequence: see `delete`; a batch of which all
+        exists already succeeds whatever is expected.
         """
         kind = durability_of(durability)
         rows = (rows_of(entries), document_rows(documents), head_rows(heads),
-                optional_change(change, expect_version))
+                optional_change(change, expect_version, expect_sequence))
         if kind == _wal.CLUSTER:
             return append_shipped(self.store, lambda: _wal.commit(
                 self._handle, *rows, options_of(_wal.DURABLE, expect_tail)))
@@ -171,12 +174,13 @@ class Session(Unpicklable):
     def submit_commit(self, *, entries: Iterable[Any] = (),
                       documents: Iterable[DocumentChange] = (), heads: Iterable[HeadMove] = (),
                       change: SessionChange | None = None, expect_version: int | None = None,
+                      expect_sequence: int | None = None,
                       durability: Durability = "durable",
                       expect_tail: EntryId | None | Unset = UNSET, block: bool = True) -> Ticket:
         """Commits without waiting; a change needs `expect_version`."""
         kind = durability_of(durability)
         rows = (rows_of(entries), document_rows(documents), head_rows(heads),
-                optional_change(change, expect_version))
+                optional_change(change, expect_version, expect_sequence))
         kind, shipping = self._begin_shipping(kind)
         return Ticket(_wal.submit_commit(self._handle, *rows,
                                          options_of(kind, expect_tail, block)), shipping)
@@ -277,12 +281,12 @@ class Session(Unpicklable):
     def update(self, change: Callable[[SessionInfo], SessionChange] | None = None, /, *,
                metadata: Mapping[str, Any] | Unset = UNSET, title: str | Unset = UNSET,
                cwd: Path | Unset = UNSET, project: str | Unset = UNSET,
-               schema_version: int | Unset = UNSET) -> None:
+               schema_version: int | Unset = UNSET, expect_sequence: int | None = None) -> None:
         """Changes metadata and texts, durably.
 
         change: a function of the present state that returns the fields to set as a dict; it is
         called again when another writer was faster. What it raises is raised, and nothing is
-        changed.
+        changed. expect_sequence: see `delete`.
         """
         given = {"metadata": metadata, "title": title, "cwd": cwd, "project": project,
                  "schema_version": schema_version}
@@ -290,10 +294,10 @@ class Session(Unpicklable):
         if (change is None) == (not fields):
             raise Invalid("update takes fields to set, or a function that returns them")
         if change is None:
-            row = change_row(fields)
+            row = change_row(fields, None, expect_sequence)
             _wal.session_update(self._handle, lambda now: row)
         else:
-            _wal.session_update(self._handle, _change_function(change))
+            _wal.session_update(self._handle, _change_function(change, expect_sequence))
 
     def migrate(self, to: int,
                 step: Callable[[SessionInfo], SessionChange] | None = None) -> None:
@@ -336,13 +340,24 @@ class Session(Unpicklable):
         """Permits appends again after damage lost some entries."""
         _wal.session_accept_damage(self._handle)
 
-    def trash(self) -> None:
-        """Moves the session to the trash; Store.undelete takes it out."""
-        _wal.session_trash(self._handle)
+    def trash(self, *, expect_sequence: int | None = None) -> None:
+        """Moves the session to the trash; Store.undelete takes it out. expect_sequence: see
+        `delete`."""
+        self._remove(_wal.SESSION_REMOVE_TRASH, expect_sequence)
 
-    def delete(self) -> None:
-        """Deletes the session for good."""
-        _wal.session_delete(self._handle)
+    def delete(self, *, expect_sequence: int | None = None) -> None:
+        """Deletes the session for good.
+
+        expect_sequence: raises Conflict unless this is its `last_sequence`. A caller that deletes
+        or changes a session because of what it read passes that of the `info()` before; the
+        session has another one when anybody has written to it since.
+        """
+        self._remove(0, expect_sequence)
+
+    def _remove(self, flags: int, sequence: int | None) -> None:
+        if sequence is not None:
+            flags |= _wal.SESSION_REMOVE_EXPECT
+        _wal.session_remove(self._handle, flags, whole_number("expect_sequence", sequence))
 
     # ------------------------------------------------- files and views ---
 
@@ -403,17 +418,18 @@ def appended_row(payload: Any, text: str | bytes | None, line: str | bytes | Non
                     move_head)
 
 
-def optional_change(change: SessionChange | None, version: int | None) -> ChangeRow | None:
+def optional_change(change: SessionChange | None, version: int | None,
+                    sequence: int | None) -> ChangeRow | None:
     """The change as the extension takes it, or None."""
     if change is None:
         if version is not None:
             raise Invalid("expect_version: there is no change")
-        return None
-    return change_row(change, version)
+        return None if sequence is None else change_row({}, None, sequence)
+    return change_row(change, version, sequence)
 
 
-def _change_function(
-        change: Callable[[SessionInfo], SessionChange]) -> Callable[[dict[str, Any]], ChangeRow]:
+def _change_function(change: Callable[[SessionInfo], SessionChange], sequence: int | None = None
+                     ) -> Callable[[dict[str, Any]], ChangeRow]:
     if not callable(change):
         raise wrong_type("change", "a function", change)
-    return lambda now: change_row(change(session_info(now)))
+    return lambda now: change_row(change(session_info(now)), None, sequence)

@@ -124,6 +124,17 @@ def timeout_seconds(timeout: float | None) -> float | None:
     return max(0.0, seconds)
 
 
+def whole_number(name: str, value: int | None) -> int:
+    """A version or a sequence; None: 0."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong_type(name, "an int", value)
+    if not 0 <= value < 2 ** 64:
+        raise Invalid("%s: not in 0 to 2**64 - 1" % name)
+    return value
+
+
 def entry_id(name: str, entry: Any) -> str:
     """The id; the library takes an empty one for none at all."""
     if isinstance(entry, str):

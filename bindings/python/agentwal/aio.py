@@ -382,7 +382,8 @@ class Session(Unpicklable):
 
     def commit(self, *, entries: Iterable[Any] = (), documents: Iterable[DocumentChange] = (),
                heads: Iterable[HeadMove] = (), change: SessionChange | None = None,
-               expect_version: int | None = None, durability: Durability = "durable",
+               expect_version: int | None = None, expect_sequence: int | None = None,
+               durability: Durability = "durable",
                expect_tail: EntryId | None | Unset = UNSET) -> asyncio.Future[AppendResult]:
         """Appends entries, puts documents, moves heads and changes texts, all or nothing; a change
         needs `expect_version`."""
@@ -390,7 +391,7 @@ class Session(Unpicklable):
         call: Callable[..., Any] = _wal.commit if kind == _wal.QUEUED else _wal.submit_commit
         return self._submit(functools.partial(
             call, self.blocking._handle, rows_of(entries), document_rows(documents),
-            head_rows(heads), optional_change(change, expect_version),
+            head_rows(heads), optional_change(change, expect_version, expect_sequence),
             options_of(local_durability(kind), expect_tail, False)), kind)
 
     def _submit(self, submit: Submit, durability: int) -> asyncio.Future[AppendResult]:

@@ -24,6 +24,23 @@ def run(main):
     return asyncio.run(asyncio.wait_for(main, 60))
 
 
+def test_commit__expects_the_sequence(tmp_path):
+    async def main():
+        async with aio.open(tmp_path / "store") as store:
+            session = await store.create(id="s")
+            before = (await session.info()).last_sequence
+            await session.append({"n": 1})
+            for durability in "durable", "written":
+                with pytest.raises(agentwal.Conflict) as caught:
+                    await session.commit(entries=[{"n": 2}], expect_sequence=before,
+                                         durability=durability)
+                assert caught.value.expectation == "sequence"
+            await session.commit(entries=[{"n": 2}],
+                                 expect_sequence=(await session.info()).last_sequence)
+
+    run(main())
+
+
 def test_append__64_in_flight_keep_their_order(tmp_path):
     async def main():
         async with aio.open(tmp_path / "store") as store:

@@ -268,3 +268,43 @@ def test_entry_id__empty_is_refused_and_changes_nothing(session):
         with pytest.raises(agentwal.Invalid, match="1 to 255 bytes"):
             call()
     assert len(session) == 3 and len(session.store.list()) == 1
+
+
+def test_expect_sequence__another_writer_was_there(store):
+    session = store.create(id="s")
+    session.append({"n": 1}, id="a")
+    before = session.info().last_sequence
+    store.session("s").append({"n": 2}, id="b")
+    now = session.info().last_sequence
+    for call in (lambda: session.delete(expect_sequence=before),
+                 lambda: session.trash(expect_sequence=before),
+                 lambda: session.update(title="x", expect_sequence=before),
+                 lambda: session.update(lambda now: {"title": "x"}, expect_sequence=before),
+                 lambda: session.commit(entries=[{"n": 3}], expect_sequence=before),
+                 lambda: session.commit(change={"title": "x"}, expect_sequence=before),
+                 lambda: session.submit_commit(entries=[{"n": 3}], expect_sequence=before).wait()):
+        with pytest.raises(agentwal.Conflict) as caught:
+            call()
+        assert caught.value.expectation == "sequence" and caught.value.actual == str(now)
+    assert session.info().last_sequence == now
+    session.update(title="y", expect_sequence=now)
+    assert session.info().title == "y"
+    session.commit(entries=[agentwal.NewEntry({"n": 3}, id="c")],
+                   expect_sequence=session.info().last_sequence)
+    session.commit(entries=[agentwal.NewEntry({"n": 3}, id="c")], expect_sequence=0)
+    session.trash(expect_sequence=session.info().last_sequence)
+    store.undelete("s")
+    session.delete(expect_sequence=session.info().last_sequence)
+    with pytest.raises(agentwal.NotFound):
+        session.delete(expect_sequence=1)
+
+
+@pytest.mark.parametrize("wrong", [-1, 0.5, "1", 2 ** 64, object()])
+def test_expect_sequence__is_no_number(session, wrong):
+    for call in (lambda: session.delete(expect_sequence=wrong),
+                 lambda: session.trash(expect_sequence=wrong),
+                 lambda: session.update(title="x", expect_sequence=wrong),
+                 lambda: session.commit(expect_sequence=wrong)):
+        with pytest.raises(agentwal.Invalid, match="expect_sequence"):
+            call()
+    assert session.info().title == ""

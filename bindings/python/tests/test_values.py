@@ -214,7 +214,7 @@ def test_extension__any_arguments_raise(store, session, tmp_path):
     left_out = {"store_close", "handle_close", "open", "migrate", "salvage", "import_tree",
                 "import_scan", "import_follow_open", "store_backup", "bundle_write", "bundle_read",
                 "store_wait", "ticket_wait", "import_clients", "view_open", "bundle_detect",
-                "session_delete"}
+                "session_remove"}
     names = [name for name in calls_of_the_extension() if name not in left_out]
     assert len(names) > 50
     for _ in range(20000):

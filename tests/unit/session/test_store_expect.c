@@ -492,6 +492,41 @@ static void test_expect__batch_is_written_if_nothing_has_changed(void **state)
     end(&bench);
 }
 
+static void
+test_expect__submitted_batch_expects_the_sequence_alone(void **state)
+{
+    (void)state;
+    struct bench bench = begin();
+    struct wal_session_change change = {.struct_size = sizeof(change),
+                                        .fields = WAL_CHANGE_EXPECT_SEQUENCE,
+                                        .expected_sequence = bench.seen};
+    const struct wal_entry entry = kit_entry("d", NULL, "{}");
+    const struct wal_batch batch = {.struct_size = sizeof(batch),
+                                    .entry_count = 1,
+                                    .entries = &entry,
+                                    .change = &change};
+    struct wal_error error = KIT_ERROR;
+    struct wal_ticket *ticket = NULL;
+
+    change_title(&bench);
+    assert_int_equal(
+        wal_batch_submit(bench.session, &batch, NULL, &ticket, &error), WAL_OK);
+    assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error), WAL_ECONFLICT);
+    assert_conflict(&error, look(bench.session));
+    wal_ticket_destroy(ticket);
+    change.expected_sequence = look(bench.session);
+    assert_int_equal(
+        wal_batch_submit(bench.session, &batch, NULL, &ticket, &error), WAL_OK);
+    assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error), WAL_OK);
+    wal_ticket_destroy(ticket);
+    assert_branch(bench.session, "a b c d");
+    change.fields |= WAL_CHANGE_TITLE;
+    assert_int_equal(
+        wal_batch_submit(bench.session, &batch, NULL, &ticket, &error),
+        WAL_EINVAL);
+    end(&bench);
+}
+
 /* --- one session of a directory ------------------------------------------ */
 
 enum {
@@ -611,6 +646,7 @@ int main(void)
         KIT_TEST(test_expect__acknowledged_append_is_never_deleted),
         KIT_TEST(test_expect__update_of_a_changed_session_is_refused),
         KIT_TEST(test_expect__batch_is_written_if_nothing_has_changed),
+        KIT_TEST(test_expect__submitted_batch_expects_the_sequence_alone),
         KIT_TEST(test_open_or_create__callers_get_one_session),
         KIT_TEST(test_open_or_create__what_is_not_listed_does_not_count),
     };

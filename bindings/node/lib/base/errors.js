@@ -3,7 +3,7 @@
 // Errors of the library: made by the addon through makeError, and by checks of
 // arguments here.
 
-const EXPECTATIONS = [null, 'tail', 'head', 'document', 'metadata'];
+const EXPECTATIONS = [null, 'tail', 'head', 'document', 'metadata', 'sequence'];
 
 class WalError extends Error {
   constructor(message, fields = {}) {

@@ -30,5 +30,8 @@ module.exports = {
   SEARCH_ROLE: {
     __proto__: null, user: 1, assistant: 2, tool: 4, title: 8, summary: 16, result: 32,
   },
-  CHANGE: { metadata: 1, title: 2, cwd: 4, project: 8, schemaVersion: 16, expect: 32 },
+  CHANGE: {
+    metadata: 1, title: 2, cwd: 4, project: 8, schemaVersion: 16, expect: 32, expectSequence: 64,
+  },
+  REMOVE: { trash: 1, expect: 2 },
 };

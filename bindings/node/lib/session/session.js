@@ -2,11 +2,11 @@
 
 const { native, numbers } = require('../base/native.js');
 const {
-  changeArguments, expectsAny, expectVersion, flattenChange,
+  changeArguments, expectedSequence, expectsAny, expectVersion, flattenChange, removeArguments,
 } = require('./change.js');
 const { Checkpoints, rewindArguments } = require('../content/checkpoints.js');
 const { closed, invalid, WalError } = require('../base/errors.js');
-const { DURABILITY } = require('../base/flags.js');
+const { DURABILITY, REMOVE } = require('../base/flags.js');
 const { Documents, flattenDocuments } = require('./documents.js');
 const { Entries, openCursor, readEntry } = require('./entries.js');
 const { exportSession, openView } = require('../exchange/views.js');
@@ -104,7 +104,7 @@ class Session {
       entries: batches.flattenEntries(batch.entries ?? []),
       documents: flattenDocuments(batch.documents),
       heads: flattenHeads(batch.heads),
-      change: flattenChange(batch.change),
+      change: flattenChange(batch),
     };
   }
 
@@ -227,13 +227,15 @@ class Session {
     return this.#run((handle) => native.moveHead(handle, ...given));
   }
 
-  async update(change) {
+  async update(change, options) {
+    const sequence = expectedSequence(options);
     // The state is read at the turn of the call: changes of this process that were asked for
     // before are in it.
     for (let i = 0; i < ATTEMPTS; i++) {
       const isDone = await this.#run((handle) => {
         const now = this.info();
-        const given = changeArguments(typeof change === 'function' ? change(now) : change);
+        const made = typeof change === 'function' ? change(now) : change;
+        const given = changeArguments(made, sequence);
         return native.changeSession(handle, 0, now.metadataVersion, ...given);
       });
       if (isDone) {
@@ -318,12 +320,14 @@ class Session {
     this.#core.claimed.delete(this.#raw);
   }
 
-  async trash() {
-    return this.#run(native.trashSession);
+  async trash(options) {
+    const given = removeArguments(options, REMOVE.trash);
+    return this.#run((handle) => native.removeSession(handle, ...given));
   }
 
-  async delete() {
-    return this.#run(native.deleteSession);
+  async delete(options) {
+    const given = removeArguments(options, 0);
+    return this.#run((handle) => native.removeSession(handle, ...given));
   }
 
   close() {

@@ -62,8 +62,8 @@ static const struct job_kind change_kind = {"change", sizeof(struct change_job),
                                             change_run, change_finish, NULL};
 
 /* changeSession(session, schema, version, fields, metadata, title, cwd,
- * project, schemaVersion): fulfils with false when the session had changed.
- * fields undefined: the library knows the change. */
+ * project, schemaVersion, expectSequence): fulfils with false when the session
+ * had changed. fields undefined: the library knows the change. */
 static napi_value change_session(struct call *call)
 {
     struct handle *session = handle_get(call, 0, &session_type);
@@ -83,6 +83,7 @@ static napi_value change_session(struct call *call)
         .cwd = value_text(call, call_arg(call, 6)),
         .project = value_text(call, call_arg(call, 7)),
         .schema_version = value_u32(call, call_arg(call, 8)),
+        .expected_sequence = value_u64(call, call_arg(call, 9)),
     };
     return job_start(call, &self->job);
 }

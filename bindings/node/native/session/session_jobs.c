@@ -10,14 +10,35 @@
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
 
-static enum wal_status delete_run(struct job *job, struct wal_error *error)
+struct remove_job {
+    struct job job;
+    struct wal_session_remove_options options;
+};
+
+static enum wal_status remove_run(struct job *job, struct wal_error *error)
 {
-    return wal_session_delete(job->handle->object, error);
+    return wal_session_remove(job->handle->object,
+                              &((struct remove_job *)job)->options, error);
 }
 
-static enum wal_status trash_run(struct job *job, struct wal_error *error)
+static const struct job_kind remove_kind = {"remove", sizeof(struct remove_job),
+                                            remove_run, NULL, NULL};
+
+/* removeSession(session, flags, expectSequence) */
+static napi_value remove_session(struct call *call)
 {
-    return wal_session_trash(job->handle->object, error);
+    struct handle *session = handle_get(call, 0, &session_type);
+    struct remove_job *self = job_create(call, &remove_kind, NULL, session);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->options = (struct wal_session_remove_options){
+        .struct_size = sizeof(self->options),
+        .flags = value_u32(call, call_arg(call, 1)),
+        .expected_sequence = value_u64(call, call_arg(call, 2)),
+    };
+    return job_start(call, &self->job);
 }
 
 static enum wal_status claim_run(struct job *job, struct wal_error *error)
@@ -36,22 +57,6 @@ static napi_value start_plain(struct call *call, const struct job_kind *kind)
     struct handle *session = handle_get(call, 0, &session_type);
 
     return job_start(call, job_create(call, kind, NULL, session));
-}
-
-static napi_value delete_session(struct call *call)
-{
-    static const struct job_kind kind = {"delete", sizeof(struct job),
-                                         delete_run, NULL, NULL};
-
-    return start_plain(call, &kind);
-}
-
-static napi_value trash_session(struct call *call)
-{
-    static const struct job_kind kind = {"trash", sizeof(struct job), trash_run,
-                                         NULL, NULL};
-
-    return start_plain(call, &kind);
 }
 
 static napi_value claim_session(struct call *call)
@@ -149,11 +154,7 @@ static napi_value open_or_create(struct call *call)
 }
 
 const struct call_method session_job_methods[] = {
-    {"deleteSession", delete_session},
-    {"trashSession", trash_session},
-    {"claimSession", claim_session},
-    {"unclaimSession", unclaim_session},
-    {"undelete", undelete_session},
-    {"openOrCreate", open_or_create},
-    {NULL, NULL},
+    {"removeSession", remove_session},   {"claimSession", claim_session},
+    {"unclaimSession", unclaim_session}, {"undelete", undelete_session},
+    {"openOrCreate", open_or_create},    {NULL, NULL},
 };

@@ -154,7 +154,8 @@ static void read_change(struct call *call, napi_value array,
         .cwd = text_item(call, array, 3),
         .project = text_item(call, array, 4),
         .schema_version = u32_item(call, array, 5),
-        .expected_version = value_u64(call, value_item(call, array, 6)),
+        .expected_sequence = value_u64(call, value_item(call, array, 6)),
+        .expected_version = value_u64(call, value_item(call, array, 7)),
     };
     input->batch.change = &input->change;
 }

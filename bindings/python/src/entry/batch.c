@@ -50,6 +50,7 @@ static const struct value_field change_fields[] = {
     VALUE_FIELD(wal_session_change, cwd, VALUE_TEXT),
     VALUE_FIELD(wal_session_change, project, VALUE_TEXT),
     VALUE_FIELD(wal_session_change, expected_version, VALUE_U64),
+    VALUE_FIELD(wal_session_change, expected_sequence, VALUE_U64),
 };
 const struct value_table batch_change_table = {
     change_fields, sizeof(change_fields) / sizeof(*change_fields),

@@ -28,17 +28,30 @@ PyObject *session_act(PyObject *module, PyObject *const *args, Py_ssize_t count,
     return call_none(&call);
 }
 
-static PyObject *session_delete(PyObject *module, PyObject *const *args,
+/* session_remove(session, flags, expected sequence) */
+static PyObject *session_remove(PyObject *module, PyObject *const *args,
                                 Py_ssize_t count)
 {
-    return session_act(module, args, count, "session_delete",
-                       wal_session_delete);
-}
+    struct wal_session_remove_options options =
+        WAL_INIT(wal_session_remove_options);
+    struct wal_session *session;
+    struct module_state *state = module_state(module);
+    struct call call;
 
-static PyObject *session_trash(PyObject *module, PyObject *const *args,
-                               Py_ssize_t count)
-{
-    return session_act(module, args, count, "session_trash", wal_session_trash);
+    if (!value_count(module, "session_remove", count, 3) ||
+        !value_u32(state, args[1], "flags", &options.flags) ||
+        !value_u64(state, args[2], "expect_sequence",
+                   &options.expected_sequence)) {
+        return NULL;
+    }
+    session = call_begin(&call, module, args[0], HANDLE_SESSION);
+    if (session == NULL) {
+        return NULL;
+    }
+    call_unlock(&call);
+    call.status = wal_session_remove(session, &options, &call.error);
+    call_lock(&call);
+    return call_none(&call);
 }
 
 static PyObject *session_accept_damage(PyObject *module, PyObject *const *args,
@@ -209,8 +222,7 @@ static PyObject *session_migrate(PyObject *module, PyObject *const *args,
 }
 
 PyMethodDef change_methods[] = {
-    MODULE_FUNCTION("session_delete", session_delete),
-    MODULE_FUNCTION("session_trash", session_trash),
+    MODULE_FUNCTION("session_remove", session_remove),
     MODULE_FUNCTION("session_accept_damage", session_accept_damage),
     MODULE_FUNCTION("session_claim", session_claim),
     MODULE_FUNCTION("session_unclaim", session_unclaim),

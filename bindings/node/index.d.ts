@@ -619,6 +619,8 @@ export interface ReadOptions {
   outOfLine?: boolean;
 }
 
+/** An entry that cannot be read throws WAL_ECORRUPT or WAL_EIO; the next call of
+ * next() on the iterator continues after it. */
 export interface Entries extends Iterable<Entry>, AsyncIterable<Entry> {
   toArray(): Entry[];
 }

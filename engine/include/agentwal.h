@@ -1206,8 +1206,13 @@ wal_entry_cursor_remaining(const struct wal_entry_cursor *cursor);
 
 /* Fills *entry with the next entry, its checksum verified, or returns WAL_END.
  * Slices hold until the next call on the cursor, or its close. Threads: one
- * at a time. Errors: WAL_ECORRUPT and WAL_EIO concern this entry only; the next
- * call continues after it. */
+ * at a time. Errors: each concerns one entry, and the next call continues after
+ * it, so that a loop which goes on after errors ends, and has counted the
+ * entries that were not read; only WAL_ENOMEM, WAL_EINVAL and WAL_ECLOSED leave
+ * the cursor where it is. WAL_ECORRUPT, WAL_EIO: this entry cannot be read, or
+ * not be found in the indexes; damage of what was written since the cursor was
+ * opened does not concern it. WAL_EPOISONED: it was lost when a sync failed.
+ * WAL_ENOTFOUND: the session was deleted. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_entry_cursor_next(struct wal_entry_cursor *cursor, struct wal_entry *entry,
                       struct wal_error *error);

@@ -127,20 +127,16 @@ static enum wal_status fill_from_ranges(struct wal_entry_cursor *cursor,
 }
 
 /* Fills the block under the shared lock; leaves it empty when an index must be
- * loaded or the ranges are stale. */
-static enum wal_status fill_shared(struct wal_entry_cursor *cursor,
-                                   struct wal_error *error)
+ * loaded, the ranges are stale, or something fails. */
+static void fill_shared(struct wal_entry_cursor *cursor)
 {
-    enum wal_status status = wal__core_read_lock(cursor->core, error);
-
-    if (status != WAL_OK) {
-        return status;
+    if (wal__core_read_lock(cursor->core, NULL) != WAL_OK) {
+        return;
     }
     if (!wal__entry_cursor_is_stale(cursor)) {
-        status = fill_from_ranges(cursor, false, error);
+        (void)!fill_from_ranges(cursor, false, NULL);
     }
     wal__core_unlock(cursor->core);
-    return status;
 }
 
 /* Looks up the next entries; finds none when all remaining ones are hidden
@@ -157,12 +153,12 @@ static enum wal_status fill_block(struct wal_entry_cursor *cursor,
         return WAL_OK;
     }
     if (!cursor->all && !cursor->is_tail) {
-        status = fill_shared(cursor, error);
+        fill_shared(cursor);
     }
-    if (status != WAL_OK || cursor->block_count > 0) {
-        return status;
+    if (cursor->block_count > 0) {
+        return WAL_OK;
     }
-    status = wal__core_write_lock(cursor->core, error);
+    status = wal__core_write_lock_or_stale(cursor->core, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -181,15 +177,17 @@ static enum wal_status fill_block(struct wal_entry_cursor *cursor,
     return status;
 }
 
-/* Steps over the current entry. */
+/* Steps over the next entry, which need not be in the block. */
 static void advance(struct wal_entry_cursor *cursor)
 {
     const struct wal__entry_cursor_range *ranges =
         (const void *)cursor->ranges.data;
 
-    WAL__ASSERT(cursor->block_index < cursor->block_count &&
+    WAL__ASSERT(cursor->block_index <= cursor->block_count &&
                 cursor->remaining > 0);
-    cursor->block_index++;
+    if (cursor->block_index < cursor->block_count) {
+        cursor->block_index++;
+    }
     cursor->remaining--;
     if (cursor->is_tail) {
         cursor->item_next++;
@@ -404,6 +402,64 @@ static enum wal_status read_next(struct wal_entry_cursor *cursor,
                       &cursor->previous, cursor->all, entry, error);
 }
 
+/* After WAL_ECORRUPT: whether the next entry must be read again. An index that
+ * finds no block may be damaged, a record that is found cannot be. */
+static bool read_again(struct wal_entry_cursor *cursor)
+{
+    return cursor->block_count == 0
+               ? wal__core_invalidate_derived(cursor->core, WAL_ECORRUPT,
+                                              &cursor->looked)
+               : wal__entry_cursor_is_overtaken(cursor);
+}
+
+/* The next entry cannot be located. As many after it in its range fail without
+ * an attempt as failed in a row before, so that a long range needs few. */
+static void note_unlocated(struct wal_entry_cursor *cursor,
+                           enum wal_status status)
+{
+    const struct wal__entry_cursor_range *ranges =
+        (const void *)cursor->ranges.data;
+    uint64_t left = cursor->is_tail
+                        ? cursor->remaining
+                        : ranges[cursor->range].count - cursor->range_index;
+
+    WAL__ASSERT(left > 0 && cursor->unlocated_left == 0);
+    cursor->unlocated_left =
+        cursor->unlocated < left - 1 ? cursor->unlocated : left - 1;
+    cursor->unlocated += 1 + cursor->unlocated_left;
+    cursor->unlocated_status = status;
+}
+
+/* Reads the next entry and steps over it, also where it cannot be read. */
+static enum wal_status pass_next(struct wal_entry_cursor *cursor,
+                                 struct wal_entry *entry,
+                                 struct wal_error *error)
+{
+    enum wal_status status = read_next(cursor, entry, error);
+
+    while (status == WAL_ECORRUPT && read_again(cursor)) {
+        status = read_next(cursor, entry, error);
+    }
+    if (status == WAL_ECORRUPT) {
+        status = wal__entry_cursor_check_erased(cursor, error);
+    }
+    if (status == WAL_ENOMEM || status == WAL_END) {
+        return status;
+    }
+    if (cursor->block_count == 0) {
+        note_unlocated(cursor, status);
+    } else {
+        cursor->unlocated = 0;
+    }
+    cursor->looked = 0;
+    advance(cursor);
+    cursor->previous.sequence = 0;
+    if (status == WAL_OK) {
+        save_parent_hint(cursor, entry);
+    }
+    return status;
+}
+
 enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
                                        struct wal_entry *entry,
                                        struct wal_error *error)
@@ -418,23 +474,14 @@ enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
         wal__record_buf_release(&cursor->aux_scratch);
         return WAL_END;
     }
-    status = read_next(cursor, entry, error);
-    while (status == WAL_ECORRUPT && wal__entry_cursor_is_overtaken(cursor)) {
-        status = read_next(cursor, entry, error);
+    if (cursor->unlocated_left > 0) {
+        cursor->unlocated_left--;
+        advance(cursor);
+        return wal__fail(error, cursor->unlocated_status,
+                         "the entry cannot be located, as those before it: %s",
+                         wal_status_text(cursor->unlocated_status));
     }
-    if (status == WAL_ECORRUPT) {
-        status = wal__entry_cursor_check_erased(cursor, error);
-    }
-    if (cursor->block_index == cursor->block_count || status == WAL_ENOMEM) {
-        return status;
-    }
-    cursor->looked = 0;
-    advance(cursor);
-    cursor->previous.sequence = 0;
-    if (status == WAL_OK) {
-        save_parent_hint(cursor, entry);
-    }
-    return status;
+    return pass_next(cursor, entry, error);
 }
 
 /* --- by id -------------------------------------------------------------- */

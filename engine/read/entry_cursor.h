@@ -67,6 +67,11 @@ struct wal_entry_cursor {
     uint8_t id_copy[2][WAL__ID_MAX]; /* with WAL_OPEN_PREAD */
     uint32_t id_copy_index;
     uint64_t looked; /* for the next entry (wal__core_look_again) */
+    /* Entries in a row that could not be located, those of the next ones that
+     * fail with them, and how. */
+    uint64_t unlocated;
+    uint64_t unlocated_left;
+    enum wal_status unlocated_status;
     struct wal__record_buf scratch;
     struct wal__record_buf aux_scratch; /* of records other than the entry's */
     struct wal__buf redaction_json;     /* payload of a redacted entry */
@@ -88,8 +93,8 @@ wal__entry_cursor_create_empty(const struct wal_session *session,
 void wal__entry_cursor_close(struct wal_entry_cursor *cursor);
 
 /* entry_cursor.c: the next entry or WAL_END, and the entry with an id. Slices
- * are valid until the next call. When the record of an entry cannot be read,
- * the next call returns the entry after it, except after WAL_ENOMEM. */
+ * are valid until the next call. A failure concerns one entry, and the next
+ * call the entry after it, except after WAL_ENOMEM. */
 enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
                                        struct wal_entry *entry,
                                        struct wal_error *error) WAL_MUST_USE;

@@ -337,7 +337,7 @@ static enum wal_status read_parent(struct wal_entry_cursor *cursor,
                                    struct wal_error *error)
 {
     struct wal__entry_location found = {0};
-    enum wal_status status = wal__core_write_lock(cursor->core, error);
+    enum wal_status status = wal__core_write_lock_or_stale(cursor->core, error);
 
     if (status != WAL_OK) {
         return status;

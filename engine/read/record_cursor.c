@@ -308,7 +308,7 @@ static enum wal_status read_item(struct wal_record_cursor *cursor,
     enum wal_status status = WAL_OK;
 
     if (!is_loaded(cursor, item->session)) {
-        status = wal__core_write_lock(core, error);
+        status = wal__core_write_lock_or_stale(core, error);
         if (status != WAL_OK) {
             return status;
         }

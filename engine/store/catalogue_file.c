@@ -491,7 +491,7 @@ void wal__core_stop_fold(struct wal__core *core)
 void wal__core_fold_at_segment_end(struct wal__core *core,
                                    const struct wal__segment *ended)
 {
-    if (core->env.read_only || core->is_loading || core->log.needs_reload ||
+    if (core->env.read_only || core->is_incomplete || core->log.needs_reload ||
         (!core->fold.pending && !must_fold(core))) {
         return;
     }

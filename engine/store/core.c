@@ -628,6 +628,23 @@ enum wal_status wal__core_write_lock(struct wal__core *core,
     return status;
 }
 
+enum wal_status wal__core_write_lock_or_stale(struct wal__core *core,
+                                              struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_rwlock_wrlock(&core->state);
+    status = apply_published(core, error);
+    if ((status == WAL_ECORRUPT || status == WAL_EIO) && !core->is_incomplete &&
+        !wal__log_is_outdated(&core->log)) {
+        status = WAL_OK;
+    }
+    if (status != WAL_OK) {
+        pthread_rwlock_unlock(&core->state);
+    }
+    return status;
+}
+
 void wal__core_unlock(struct wal__core *core)
 {
     pthread_rwlock_unlock(&core->state);

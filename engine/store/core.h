@@ -100,7 +100,7 @@ struct wal__core {
     uint64_t snapshot_position; /* of the catalogue's snapshot; 0: none */
     uint64_t snapshot_sequence;
     struct wal__fold fold;
-    bool is_loading;         /* the indexes are incomplete */
+    bool is_incomplete;      /* the indexes: loading them, or that failed */
     bool writes_catalogue;   /* the next load writes what it merged */
     uint64_t known_position; /* end of the log that a catalogue of any version
                               * names; 0: none */
@@ -210,6 +210,11 @@ enum wal_status wal__core_read_lock(struct wal__core *core,
 /* The same for writing: needed wherever an index may have to be loaded. */
 enum wal_status wal__core_write_lock(struct wal__core *core,
                                      struct wal_error *error) WAL_MUST_USE;
+/* The same for what was found before: where the rest of the log cannot be read,
+ * the indexes remain as they are, if they are whole and of present files. */
+enum wal_status
+wal__core_write_lock_or_stale(struct wal__core *core,
+                              struct wal_error *error) WAL_MUST_USE;
 void wal__core_unlock(struct wal__core *core);
 
 /*

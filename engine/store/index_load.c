@@ -516,14 +516,14 @@ static enum wal_status load_or_rebuild(struct wal__core *core,
 {
     enum wal_status status;
 
-    core->is_loading = true;
+    core->is_incomplete = true;
     status = load(core, error);
     if (status == WAL_ECORRUPT && core->catalogue.snapshot != NULL) {
         /* Pages of the snapshot are verified on first use: retry without it. */
         core->rebuild_from_log = true;
         status = load(core, error);
     }
-    core->is_loading = false;
+    core->is_incomplete = status != WAL_OK;
     return status;
 }
 

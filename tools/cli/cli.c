@@ -249,12 +249,17 @@ static const char *hint(const struct cli *cli, enum wal_status status)
     return NULL;
 }
 
+bool cli_is_damage(enum wal_status status)
+{
+    return status == WAL_ECORRUPT || status == WAL_EIO;
+}
+
 /* Sets the file of an error unless the texts have it, and, for damage and I/O
  * errors, the offset in it. */
 static void set_location(struct failure *failure, enum wal_status status,
                          const struct wal_error *error)
 {
-    bool is_content = status == WAL_ECORRUPT || status == WAL_EIO;
+    bool is_content = cli_is_damage(status);
 
     if (error->file[0] == '\0' || strstr(failure->why, error->file) != NULL ||
         (failure->what != NULL && strcmp(failure->what, error->file) == 0) ||

@@ -146,6 +146,10 @@ int cli_error_status(const struct cli *cli, enum wal_status status,
 int cli_report(const struct cli *cli, const char *what, enum wal_status status,
                const struct wal_error *error);
 
+/* Whether the error of a cursor concerns what cannot be read of the store: one
+ * entry or record, after which the cursor continues. */
+bool cli_is_damage(enum wal_status status);
+
 /* Returns the exit code of a status. */
 int cli_exit_code(enum wal_status status);
 

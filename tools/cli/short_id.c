@@ -90,7 +90,6 @@ static enum wal_status match_entries(struct cli_match *match,
     };
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor = NULL;
-    uint64_t left = 0;
     enum wal_status status =
         wal_entry_cursor_open(session, &options, &cursor, error);
 
@@ -99,13 +98,10 @@ static enum wal_status match_entries(struct cli_match *match,
     }
     *exists = wal_entry_cursor_get(cursor, cli_slice(match->name), &entry,
                                    NULL) == WAL_OK;
-    while (!*exists && status != WAL_END &&
-           (left = wal_entry_cursor_remaining(cursor)) > 0) {
+    while (!*exists && (status == WAL_OK || cli_is_damage(status))) {
         status = wal_entry_cursor_next(cursor, &entry, error);
         if (status == WAL_OK) {
             cli_match_add(match, entry.id);
-        } else if (wal_entry_cursor_remaining(cursor) >= left) {
-            break; /* not an entry that is damaged, and was skipped */
         }
     }
     wal_entry_cursor_close(cursor);

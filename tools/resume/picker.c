@@ -78,7 +78,7 @@ static void print_messages(struct picker *picker, const char *id, FILE *file)
     if (status == WAL_OK) {
         status = wal_entry_cursor_open(session, &options, &cursor, NULL);
     }
-    while (status == WAL_OK || (status == WAL_ECORRUPT && cursor != NULL)) {
+    while (status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) {
         status = wal_entry_cursor_next(cursor, &entry, NULL);
         if (status == WAL_OK) {
             walcat_print_preview(file, picker->store, &entry, PREVIEW_WIDTH);

@@ -20,12 +20,6 @@ struct around {
     struct wal_error *error;
 };
 
-/* Whether the status concerns one entry, which is passed over. */
-static bool is_lost(enum wal_status status)
-{
-    return status == WAL_ECORRUPT || status == WAL_EIO;
-}
-
 /* The branch up to the entry. */
 static enum wal_status visit_before(const struct around *around,
                                     struct wal_slice id, uint32_t stream)
@@ -41,7 +35,7 @@ static enum wal_status visit_before(const struct around *around,
     options.last = around->count + 1;
     status = wal_entry_cursor_open(around->session, &options, &cursor,
                                    around->error);
-    while (status == WAL_OK || is_lost(status)) {
+    while (status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) {
         status = wal_entry_cursor_next(cursor, &entry, around->error);
         if (status == WAL_OK) {
             around->each(around->ctx, &entry, cli_slice_equal(entry.id, id));
@@ -71,7 +65,8 @@ static enum wal_status visit_after(const struct around *around,
     if (status == WAL_ENOTFOUND) {
         return WAL_OK; /* `main` has no entry */
     }
-    while ((status == WAL_OK || is_lost(status)) && left > 0) {
+    while ((status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) &&
+           left > 0) {
         status = wal_entry_cursor_next(cursor, &entry, around->error);
         if (status != WAL_OK) {
             continue;
@@ -85,7 +80,8 @@ static enum wal_status visit_after(const struct around *around,
         is_found = is_found || cli_slice_equal(entry.id, id);
     }
     wal_entry_cursor_close(cursor);
-    return status == WAL_END || is_lost(status) ? WAL_OK : status;
+    return status == WAL_END || (cli_is_damage(status) && left == 0) ? WAL_OK
+                                                                     : status;
 }
 
 /* The messages of documents. */

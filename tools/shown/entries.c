@@ -3,14 +3,10 @@
  */
 #include "tools/shown/entries.h"
 
+#include "tools/cli/cli.h"
 #include "tools/shown/documents.h"
 #include "tools/shown/entry_json.h"
 #include "tools/shown/session_json.h"
-
-static bool is_damage(enum wal_status status)
-{
-    return status == WAL_ECORRUPT || status == WAL_EIO;
-}
 
 static enum wal_status visit_log(const struct shown_documents *documents,
                                  struct wal_entry_cursor *cursor,
@@ -19,14 +15,12 @@ static enum wal_status visit_log(const struct shown_documents *documents,
 {
     struct wal_entry entry;
     enum wal_status status = WAL_OK;
-    uint64_t left;
     size_t parent;
 
     while (status == WAL_OK) {
         entry = (struct wal_entry)WAL_INIT(wal_entry);
-        left = wal_entry_cursor_remaining(cursor);
         status = wal_entry_cursor_next(cursor, &entry, error);
-        if (is_damage(status) && wal_entry_cursor_remaining(cursor) < left) {
+        if (cli_is_damage(status)) {
             (*damaged)++;
             status = WAL_OK;
         } else if (status == WAL_OK) {

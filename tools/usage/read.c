@@ -18,11 +18,6 @@ enum {
     ATTEMPTS = 4 /* while compaction replaces segments */
 };
 
-static bool is_damage(enum wal_status status)
-{
-    return status == WAL_ECORRUPT || status == WAL_EIO;
-}
-
 /* --- sessions ----------------------------------------------------------- */
 
 static char *copy_slice(struct wal_slice text)
@@ -137,7 +132,7 @@ static enum wal_status read_documents(struct usage *usage,
             usage_read_document(
                 (struct wal__json_span){doc.value.data, (size_t)doc.value.size},
                 doc.modified_ms, add_answer, &reading);
-        } else if (is_damage(status)) {
+        } else if (cli_is_damage(status)) {
             usage->damaged++;
             status = WAL_OK;
         }
@@ -162,7 +157,7 @@ static enum wal_status read_all_documents(struct usage *usage,
             status = read_documents(usage, store, session, error);
         }
         wal_session_close(session);
-        if (is_damage(status)) {
+        if (cli_is_damage(status)) {
             usage->damaged++;
             status = WAL_OK;
         } else if (status == WAL_ENOTFOUND || status == WAL_ETRASHED) {
@@ -220,7 +215,7 @@ static enum wal_status read_segment(struct usage *usage,
         status = wal_record_cursor_next(cursor, &record, error);
         if (status == WAL_OK) {
             read_record(usage, &record);
-        } else if (is_damage(status)) {
+        } else if (cli_is_damage(status)) {
             usage->damaged++;
             status = WAL_OK;
         }
@@ -242,7 +237,7 @@ static enum wal_status read_segments(struct usage *usage,
                                     segments, &segment, error)) == WAL_OK) {
         progress_update(usage->progress, "reading", done++, 0, "segments");
         status = read_segment(usage, store, &segment, error);
-        if (is_damage(status)) {
+        if (cli_is_damage(status)) {
             usage->damaged++;
             status = WAL_OK;
         }

@@ -150,13 +150,6 @@ static void follow_entry(struct printer *printer,
     }
 }
 
-bool walcat_is_lost(const struct wal_entry_cursor *cursor,
-                    enum wal_status status, uint64_t left)
-{
-    return (status == WAL_ECORRUPT || status == WAL_EIO) &&
-           wal_entry_cursor_remaining(cursor) < left;
-}
-
 int walcat_report_lost(const struct cli *cli, struct wal_slice previous,
                        enum wal_status status, const struct wal_error *error)
 {
@@ -177,18 +170,16 @@ static void process_entries(struct printer *printer,
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry entry;
     enum wal_status status = WAL_OK;
-    uint64_t left;
 
     while (status != WAL_END && !cli_output_failed()) {
         entry = (struct wal_entry)WAL_INIT(wal_entry);
-        left = wal_entry_cursor_remaining(cursor);
         status = wal_entry_cursor_next(cursor, &entry, &error);
         if (status == WAL_OK) {
             printer->passed = entry.sequence;
         }
         if (status == WAL_OK && entry.sequence > after) {
             follow_entry(printer, cursor, &entry);
-        } else if (walcat_is_lost(cursor, status, left)) {
+        } else if (cli_is_damage(status)) {
             printer->code = walcat_report_lost(
                 printer->cli, cli_slice(printer->previous), status, &error);
         } else if (status != WAL_OK && status != WAL_END) {

@@ -145,7 +145,7 @@ static bool find_first(const struct live *live, struct wal_session *session,
     options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE;
     options.last = last;
     status = wal_entry_cursor_open(session, &options, &cursor, NULL);
-    while (status == WAL_OK || (status == WAL_ECORRUPT && cursor != NULL)) {
+    while (status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) {
         status = wal_entry_cursor_next(cursor, &entry, NULL);
         if (status == WAL_OK && is_since(live, &entry) &&
             entry.sequence < *first) {

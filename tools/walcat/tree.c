@@ -102,7 +102,6 @@ static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
 {
     struct wal_entry entry;
     enum wal_status status = WAL_OK;
-    uint64_t left;
 
     tree->nodes = cli_reserve(NULL, 0, &tree->capacity, sizeof(tree->nodes[0]));
     tree->nodes[NONE] = (struct node){.next = NONE};
@@ -112,7 +111,6 @@ static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
     }
     while (status != WAL_END && tree->count < UINT32_MAX) {
         entry = (struct wal_entry)WAL_INIT(wal_entry);
-        left = wal_entry_cursor_remaining(cursor);
         status = wal_entry_cursor_next(cursor, &entry, error);
         if (status == WAL_OK) {
             size_t parent = shown_documents_parent(&tree->documents, &entry);
@@ -120,7 +118,7 @@ static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
                 entry.parent_id = tree->documents.items[parent].id;
             }
             add_node(tree, &entry);
-        } else if (walcat_is_lost(cursor, status, left)) {
+        } else if (cli_is_damage(status)) {
             const struct node *last = &tree->nodes[tree->count - 1];
             tree->code = walcat_report_lost(cli, last->entry.id, status, error);
         } else if (status != WAL_END) {

@@ -52,11 +52,6 @@ enum wal_status walcat_print_text(struct wal_store *store,
 void walcat_print_preview(FILE *file, struct wal_store *store,
                           const struct wal_entry *entry, size_t columns);
 
-/* Whether a status of wal_entry_cursor_next concerns one unreadable entry that
- * the cursor skipped; `left` is the number of entries before the call. */
-bool walcat_is_lost(const struct wal_entry_cursor *cursor,
-                    enum wal_status status, uint64_t left);
-
 /* Reports that the entry after `previous`, or the first entry if that is empty,
  * cannot be read. Returns CLI_NEGATIVE. */
 int walcat_report_lost(const struct cli *cli, struct wal_slice previous,

@@ -11,11 +11,6 @@
 #include "agentwal/checkpoint.h"
 #include "tools/cli/cli.h"
 
-static bool is_damage(enum wal_status status)
-{
-    return status == WAL_ECORRUPT || status == WAL_EIO;
-}
-
 /* Adds up the checkpoints of one session. */
 static enum wal_status sum_checkpoints(struct walctl_costs *costs,
                                        struct wal_session *session,
@@ -35,7 +30,7 @@ static enum wal_status sum_checkpoints(struct walctl_costs *costs,
             cost->bytes += info.bytes;
             cost->new_blobs += info.new_blobs;
             cost->new_bytes += info.new_bytes;
-        } else if (is_damage(status)) {
+        } else if (cli_is_damage(status)) {
             costs->damaged++;
             status = WAL_OK;
         }
@@ -63,9 +58,9 @@ static enum wal_status read_session(struct walctl_costs *costs,
         costs->items[costs->count++] = cost;
     }
     wal_session_close(session);
-    if (is_damage(status) || status == WAL_ENOTFOUND ||
+    if (cli_is_damage(status) || status == WAL_ENOTFOUND ||
         status == WAL_ETRASHED) {
-        costs->damaged += is_damage(status);
+        costs->damaged += cli_is_damage(status);
         return WAL_OK;
     }
     return status;

@@ -90,7 +90,7 @@ static void load_last(struct view *view, struct view_row *row)
         row->changed_ms = info.updated_ms;
         status = wal_entry_cursor_open(session, &options, &cursor, NULL);
     }
-    while (status == WAL_OK || (status == WAL_ECORRUPT && cursor != NULL)) {
+    while (status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) {
         status = wal_entry_cursor_next(cursor, &entry, NULL);
         if (status == WAL_OK) {
             set_last(view, row, &entry);

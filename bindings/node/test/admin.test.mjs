@@ -468,6 +468,34 @@ test('claims of this process and of others are listed', async (t) => {
   assert.equal(thrown(() => store.claims()).code, 'WAL_ECLOSED');
 });
 
+test('iteration goes on after an entry that is damaged', async (t) => {
+  const name = storePath(t);
+  let store = await Store.open(name);
+  const session = await store.create({ id: 's' });
+  await session.append(Array.from({ length: 600 }, (_, i) => ({ payload: `<entry ${i}>` })));
+  await store.close();
+  damage(path.join(name, 'log'), '<entry 300>');
+  store = await Store.open(name, { readOnly: true });
+  const iterator = store.session('s').entries()[Symbol.iterator]();
+  const payloads = [];
+  const errors = [];
+  for (;;) {
+    try {
+      const { done, value } = iterator.next();
+      if (done) {
+        break;
+      }
+      payloads.push(value.payload);
+    } catch (error) {
+      errors.push(error.code);
+    }
+  }
+  assert.deepEqual(errors, ['WAL_ECORRUPT']);
+  assert.deepEqual(payloads, Array.from({ length: 600 }, (_, i) => `<entry ${i}>`)
+    .filter((payload) => payload !== '<entry 300>'));
+  await store.close();
+});
+
 test('damage of a session is accepted', async (t) => {
   const name = storePath(t);
   let store = await Store.open(name);

@@ -243,6 +243,20 @@ static void set_time(struct wal__import_lines *own, struct wal_slice time)
     }
 }
 
+/* Whether the session, or what will be written to it, has the id. */
+static enum wal_status is_id_taken(struct copy_writer *writer, const char *id,
+                                   bool *is_taken, struct wal_error *error)
+{
+    struct wal_entry found = {.struct_size = sizeof(found)};
+    struct wal_slice slice = wal__slice_from_text(id);
+    enum wal_status status =
+        wal_entry_cursor_get(writer->own.cursor, slice, &found, error);
+
+    *is_taken = status == WAL_OK || status == WAL_EREDACTED ||
+                wal__import_batch_contains(&writer->own.batch, slice);
+    return status == WAL_ENOTFOUND || status == WAL_EREDACTED ? WAL_OK : status;
+}
+
 /* Appends the chunk and starts a new one. */
 static enum wal_status append_chunk(struct copy_writer *writer, bool is_last,
                                     struct wal_error *error)
@@ -254,23 +268,21 @@ static enum wal_status append_chunk(struct copy_writer *writer, bool is_last,
         .type = wal__slice_from_text(WAL__COPY_TYPE),
         .timestamp = wal__slice_from_text(writer->own.time),
     };
-    struct wal_entry found = {.struct_size = sizeof(found)};
     char id[64];
     size_t size = 0;
+    bool is_taken = true;
     enum wal_status status = wal__copy_chunk_encode(
         writer->chunk, writer->number, is_last, writer->bytes, &size);
 
+    snprintf(id, sizeof(id), "copy-%u", writer->number);
+    for (unsigned n = 2; status == WAL_OK && is_taken; n++) {
+        status = is_id_taken(writer, id, &is_taken, error);
+        if (is_taken) {
+            snprintf(id, sizeof(id), "copy-%u~%u", writer->number, n);
+        }
+    }
     if (status != WAL_OK) {
         return status;
-    }
-    snprintf(id, sizeof(id), "copy-%u", writer->number);
-    for (unsigned n = 2;
-         wal_entry_cursor_get(writer->own.cursor, wal__slice_from_text(id),
-                              &found, NULL) != WAL_ENOTFOUND ||
-         wal__import_batch_contains(&writer->own.batch,
-                                    wal__slice_from_text(id));
-         n++) {
-        snprintf(id, sizeof(id), "copy-%u~%u", writer->number, n);
     }
     entry.id = wal__slice_from_text(id);
     entry.payload = (struct wal_slice){writer->bytes, size};
@@ -292,7 +304,8 @@ static bool advance_branch(struct copy_writer *writer)
                 (struct wal_entry){.struct_size = sizeof(writer->next_line)};
             enum wal_status status =
                 wal_entry_cursor_next(writer->branch, &writer->next_line, NULL);
-            if (status == WAL_END) {
+            if (status != WAL_OK && status != WAL_ECORRUPT &&
+                status != WAL_EIO) {
                 return false;
             }
             writer->has_next_line =

@@ -18,11 +18,6 @@ enum {
     PART_MAX = 1000
 };
 
-static bool is_damage(enum wal_status status)
-{
-    return status == WAL_ECORRUPT || status == WAL_EIO;
-}
-
 /* Writes the entries, and counts those that are damaged. */
 static enum wal_status write_entries(struct shown *shown,
                                      struct serve_branch *branch,
@@ -43,7 +38,7 @@ static enum wal_status write_entries(struct shown *shown,
         if (status == WAL_OK) {
             status = shown_entry(shown, branch->store, &entry, error);
         }
-        if (is_damage(status)) {
+        if (cli_is_damage(status)) {
             ++*damaged;
         } else if (status != WAL_OK) {
             return status;

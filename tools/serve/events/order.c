@@ -14,11 +14,6 @@ enum {
     ATTEMPTS = 4 /* while compaction replaces segments */
 };
 
-static bool is_damage(enum wal_status status)
-{
-    return status == WAL_ECORRUPT || status == WAL_EIO;
-}
-
 static void add(struct serve_order *order, struct serve_order_item item)
 {
     order->items = cli_reserve(order->items, order->count, &order->capacity,
@@ -154,7 +149,7 @@ static enum wal_status read_records(struct serve_order *order,
             if (record.kind == WAL_RECORD_SESSION) {
                 add_named(order, &record);
             }
-        } else if (is_damage(status)) {
+        } else if (cli_is_damage(status)) {
             status = WAL_OK;
         }
     }

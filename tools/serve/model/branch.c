@@ -193,7 +193,6 @@ static enum wal_status join(struct serve_branch *branch, uint64_t limit,
                             struct wal_error *error)
 {
     uint64_t count = wal_entry_cursor_remaining(branch->cursor);
-    enum wal_status status;
 
     if (branch->documents.count == 0 || branch->after != UINT64_MAX) {
         return WAL_OK;
@@ -203,14 +202,17 @@ static enum wal_status join(struct serve_branch *branch, uint64_t limit,
         return WAL_OK;
     }
     branch->first = (struct wal_entry)WAL_INIT(wal_entry);
-    status = wal_entry_cursor_next(branch->cursor, &branch->first, error);
-    branch->has_first = status == WAL_OK;
-    if (status == WAL_OK && branch->first.depth == 0) {
+    branch->has_first = true;
+    branch->first_status =
+        wal_entry_cursor_next(branch->cursor, &branch->first, error);
+    if (branch->first_status == WAL_OK && branch->first.depth == 0) {
         set_path(branch,
                  shown_documents_parent(&branch->documents, &branch->first),
                  count < limit ? limit - count : 0);
     }
-    return status;
+    return branch->first_status == WAL_OK || cli_is_damage(branch->first_status)
+               ? WAL_OK
+               : branch->first_status;
 }
 
 enum wal_status serve_branch_open(struct serve_branch *branch,
@@ -298,6 +300,7 @@ enum wal_status serve_branch_next(struct serve_branch *branch,
     do {
         if (branch->has_first) {
             *entry = branch->first;
+            status = branch->first_status;
             branch->has_first = false;
         } else {
             status = wal_entry_cursor_next(branch->cursor, entry, error);

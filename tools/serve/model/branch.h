@@ -32,6 +32,7 @@ struct serve_branch {
     size_t path_at;                  /* the next one */
     struct wal_entry_cursor *cursor; /* of entries in the log, or NULL */
     struct wal_entry first;          /* already read from the cursor */
+    enum wal_status first_status;
     bool has_first;
     uint64_t after;
     uint64_t left;  /* entries still to return */

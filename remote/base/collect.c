@@ -138,11 +138,22 @@ static bool judge_base(struct garbage *garbage,
     return !garbage->is_end;
 }
 
+/* It is a shortcut: without it the store is pulled. */
+static bool judge_bundle(struct garbage *garbage,
+                         const struct wal__store_object *bundle, uint64_t size)
+{
+    (void)garbage;
+    (void)bundle;
+    (void)size;
+    return true;
+}
+
 static bool see(void *ctx, const char *name, uint64_t size)
 {
     static judge_fn *const judges[] = {[WAL__OBJECT_PART] = judge_part,
                                        [WAL__OBJECT_BASE] = judge_base,
-                                       [WAL__OBJECT_SEGMENT] = judge_segment};
+                                       [WAL__OBJECT_SEGMENT] = judge_segment,
+                                       [WAL__OBJECT_BUNDLE] = judge_bundle};
     struct garbage *garbage = ctx;
     struct wal__fetch_item item = {.size = size};
     struct wal__store_object object;
@@ -229,6 +240,10 @@ enum wal_status wal__collect(struct wal_remote *remote, const uint8_t uuid[16],
             status =
                 remove_kind(&work, WAL__OBJECT_BASE, &result->bases, error);
         }
+    }
+    if (status == WAL_OK) {
+        status =
+            remove_kind(&work, WAL__OBJECT_BUNDLE, &result->bundles, error);
     }
     wal__base_list_deinit(&work.base);
     return status;

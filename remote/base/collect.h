@@ -19,13 +19,15 @@ struct wal__collect_result {
     uint64_t parts;    /* removed */
     uint64_t segments; /* likewise */
     uint64_t bases;
-    uint64_t bytes; /* of parts and segments */
+    uint64_t bundles;
+    uint64_t bytes; /* of parts, segments and bundles */
 };
 
 /*
  * Removes the parts that are below the newest base of at least age_ms, and the
- * segments and bases that only older ones name. Fences, epochs and the last
- * WAL__PART_WINDOW parts remain. After a failure the next call goes on.
+ * segments and bases that only older ones name; and all bundles. Fences, epochs
+ * and the last WAL__PART_WINDOW parts remain. After a failure the next call
+ * goes on.
  */
 enum wal_status wal__collect(struct wal_remote *remote, const uint8_t uuid[16],
                              int64_t now_ms, int64_t age_ms,

@@ -84,6 +84,7 @@ enum wal_status wal__session_list_add(struct wal__session_list *list,
     wal__json_out_member_int(&json, "updated", row.updated_ms);
     wal__json_out_member_bool(&json, "moved",
                               (session->flags & WAL_SESSION_MOVED) != 0);
+    wal__json_out_member_int(&json, "bundle", (int64_t)session->last_sequence);
     wal__json_out_close(&json, '}');
     status = wal__fields_end(&json);
     row.size = list->json.size - row.offset;
@@ -177,9 +178,10 @@ static bool get_session(struct wal__json_span json, struct wal__buf *texts,
     struct wal__json_member members[] = {
         {.key = "id"},      {.key = "title"},   {.key = "text"},
         {.key = "cwd"},     {.key = "project"}, {.key = "moved"},
-        {.key = "updated"},
+        {.key = "updated"}, {.key = "bundle"},
     };
     const enum wal__json_kind *moved = &members[5].value.kind;
+    int64_t bundle = 0;
 
     *session = (struct wal_session_info)WAL_INIT(wal_session_info);
     texts->size = 0;
@@ -191,11 +193,13 @@ static bool get_session(struct wal__json_span json, struct wal__buf *texts,
         !get_text(&members[3], texts, &session->cwd) ||
         !get_text(&members[4], texts, &session->project) ||
         (*moved != WAL__JSON_TRUE && *moved != WAL__JSON_FALSE) ||
+        !wal__fields_get_integer(&members[7], 0, INT64_MAX / 4, &bundle) ||
         !wal__fields_get_integer(&members[6], 0, INT64_MAX,
                                  &session->updated_ms)) {
         return false;
     }
     session->flags = *moved == WAL__JSON_TRUE ? WAL_SESSION_MOVED : 0U;
+    session->last_sequence = (uint64_t)bundle;
     return session->id.size > 0 && session->id.size < WAL_ID_SIZE &&
            memchr(session->id.data, 0, (size_t)session->id.size) == NULL;
 }

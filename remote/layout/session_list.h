@@ -3,9 +3,10 @@
  * `UUID/sessions`:
  *
  *   {"version":1,"host":HOST,"sessions":[{"id":ID,"title":TEXT,"text":TEXT,
- *    "cwd":TEXT,"project":TEXT,"updated":MS,"moved":BOOL},...]}
+ *    "cwd":TEXT,"project":TEXT,"updated":MS,"moved":BOOL,"bundle":N},...]}
  *
- * "text" is the beginning of the first message. "updated" is cut to the hour,
+ * "text" is the beginning of the first message, "bundle" the number of a
+ * bundle of the session, 0: it can have none. "updated" is cut to the hour,
  * and sessions of the same hour are in the order of their bytes, so that the
  * bytes of the list change seldom.
  *
@@ -37,8 +38,8 @@ void wal__session_list_init(struct wal__session_list *list,
                             const struct wal__heap *heap);
 void wal__session_list_deinit(struct wal__session_list *list);
 
-/* Adds a session. WAL_END: the list is full, and was not changed; WAL_ENOMEM.
- */
+/* Adds a session; last_sequence is the number of its bundle. WAL_END: the list
+ * is full, and was not changed; WAL_ENOMEM. */
 enum wal_status
 wal__session_list_add(struct wal__session_list *list,
                       const struct wal_session_info *session) WAL_MUST_USE;
@@ -49,7 +50,8 @@ enum wal_status wal__session_list_encode(struct wal__session_list *list,
                                          struct wal__buf *out) WAL_MUST_USE;
 
 /* Called for each session. Its id, cwd, project, title, first_text, updated_ms,
- * and of its flags WAL_SESSION_MOVED are set. Texts hold until it returns. A
+ * of its flags WAL_SESSION_MOVED, and as last_sequence the number of its bundle
+ * are set. Texts hold until it returns. A
  * result other than 0 ends the list. */
 typedef int32_t wal__session_list_fn(void *ctx, const char *host,
                                      const struct wal_session_info *session);

@@ -80,7 +80,7 @@ void wal__store_object_prefix(const struct wal__store_object *object,
     static const char *const rooms[] = {
         [WAL__OBJECT_EPOCH] = "epoch", [WAL__OBJECT_PART] = "part",
         [WAL__OBJECT_BASE] = "base",   [WAL__OBJECT_SEGMENT] = "seg",
-        [WAL__OBJECT_OWN] = "own",
+        [WAL__OBJECT_OWN] = "own",     [WAL__OBJECT_BUNDLE] = "bundle",
     };
     static const uint8_t none[16];
     char id[WAL__UUID_TEXT_SIZE];
@@ -92,10 +92,12 @@ void wal__store_object_prefix(const struct wal__store_object *object,
                        (unsigned long long)object->epoch);
         return;
     }
-    if (object->kind == WAL__OBJECT_OWN &&
+    if ((object->kind == WAL__OBJECT_OWN ||
+         object->kind == WAL__OBJECT_BUNDLE) &&
         memcmp(object->id, none, sizeof(none)) != 0) {
         wal__uuid_format(object->id, id);
-        (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/own/%s/", uuid, id);
+        (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/%s/%s/", uuid,
+                       rooms[object->kind], id);
         return;
     }
     (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/%s/", uuid,
@@ -148,6 +150,17 @@ static bool take_number(const char **at, uint64_t *number)
            *number <= WAL__STORE_OBJECT_NUMBER_MAX;
 }
 
+/* Of an object of a session: its id, and a number. */
+static bool take_of_session(const char **at, struct wal__store_object *object)
+{
+    if (strlen(*at) <= UUID || !wal__uuid_parse(*at, UUID, object->id) ||
+        (*at)[UUID] != '/') {
+        return false;
+    }
+    *at += UUID + 1;
+    return take_number(at, &object->number);
+}
+
 /* Reads what follows UUID and a slash. */
 static bool parse_rest(const char *at, struct wal__store_object *object)
 {
@@ -170,10 +183,10 @@ static bool parse_rest(const char *at, struct wal__store_object *object)
         at += is_valid ? UUID : 0;
     } else if (take(&at, "own/")) {
         object->kind = WAL__OBJECT_OWN;
-        is_valid = strlen(at) > UUID && wal__uuid_parse(at, UUID, object->id) &&
-                   at[UUID] == '/';
-        at += is_valid ? UUID + 1 : 0;
-        is_valid = is_valid && take_number(&at, &object->number);
+        is_valid = take_of_session(&at, object);
+    } else if (take(&at, "bundle/")) {
+        object->kind = WAL__OBJECT_BUNDLE;
+        is_valid = take_of_session(&at, object);
     }
     return is_valid && *at == '\0';
 }

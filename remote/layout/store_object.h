@@ -5,6 +5,8 @@
  *   UUID/part/EPOCH/NUMBER        a part, or a fence
  *   UUID/base/NUMBER              a list of segments, in place of parts
  *   UUID/seg/NUMBER/ID            one of them, made for the base of the number
+ *   UUID/bundle/ID/NUMBER         a session that was handed off, as of its
+ *                                 newest record, the number
  *   UUID/own/ID/NUMBER            where a session of the store goes on; ID is
  *                                 made of the session's id
  *
@@ -33,7 +35,8 @@ enum wal__store_object_kind {
     WAL__OBJECT_PART,
     WAL__OBJECT_BASE,
     WAL__OBJECT_SEGMENT,
-    WAL__OBJECT_OWN
+    WAL__OBJECT_OWN,
+    WAL__OBJECT_BUNDLE
 };
 
 /* A name in its fields; those that the kind has not are 0. */
@@ -41,7 +44,8 @@ struct wal__store_object {
     enum wal__store_object_kind kind;
     uint8_t uuid[16];
     uint64_t epoch; /* of an epoch or a part, from 1 */
-    /* Of a part, a base, a segment's base, or a move of a session, from 1. */
+    /* Of a part, a base, a segment's base, a move of a session, or its newest
+     * record, from 1. */
     uint64_t number;
     uint8_t id[16]; /* of a segment, random; of a session */
 };

@@ -76,15 +76,38 @@ static enum wal_status mark(struct wal_session *session,
                : status;
 }
 
+/* Stores the session by itself, and that it has moved. Without that the next
+ * machine pulls the store, so that only a call that was ended is a failure. */
+static enum wal_status offer(struct wal_remote *remote, struct wal_store *store,
+                             struct wal_session *session,
+                             const struct wal__own *own,
+                             struct wal_error *error)
+{
+    struct wal_error unused = WAL_INIT(wal_error);
+    enum wal_status status =
+        wal__bundle_put(remote, store, session, own->session, &unused);
+
+    if (status == WAL_OK) {
+        status = wal__sessions_put(remote, store, &unused);
+    }
+    if (status == WAL_ECALLBACK) {
+        wal__error_copy(error, &unused);
+        return status;
+    }
+    return WAL_OK;
+}
+
 /* The session is marked, and the remote has it to its end. */
-static enum wal_status claim(struct wal_remote *remote,
+static enum wal_status claim(struct wal_remote *remote, struct wal_store *store,
                              struct wal_session *session,
                              const uint8_t mine[16], struct wal__own *own,
                              uint64_t number, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__claim_create(remote, mine, number, own, error);
+    enum wal_status status = offer(remote, store, session, own, error);
 
+    if (status == WAL_OK) {
+        status = wal__claim_create(remote, mine, number, own, error);
+    }
     if (status == WAL_ECLAIMED) {
         (void)!wal__claim_record(session, own, number, true, NULL);
     }
@@ -132,8 +155,9 @@ static enum wal_status hand_off(struct wal_remote *remote,
         return mark(session, own, number, error);
     }
     status = check_stored(remote, store, session, error);
-    return status == WAL_OK ? claim(remote, session, mine, own, number, error)
-                            : status;
+    return status == WAL_OK
+               ? claim(remote, store, session, mine, own, number, error)
+               : status;
 }
 
 enum wal_status wal__handoff(struct wal_remote *remote, struct wal_store *store,

@@ -107,6 +107,9 @@ static enum wal_status follow(struct wal_remote *remote, const uint8_t mine[16],
     status =
         wal__claim_read(remote, uuid, session, &own, &holder->number, error);
     is_newer = own.move > holder->move;
+    if (is_newer || (holder->number > 0 && wal__uuid_is_zero(own.store))) {
+        holder->claim = own;
+    }
     holder->move = is_newer ? own.move : holder->move;
     *is_last = true;
     if (status != WAL_OK || !is_newer || wal__uuid_is_zero(own.store) ||

@@ -59,6 +59,8 @@ struct wal__holder {
     bool is_mine;     /* it goes on in the store that asks */
     uint64_t number;  /* of the last claim below that store, or 0 */
     uint64_t move;    /* the highest one that was seen */
+    struct wal__own claim; /* the last one that was followed; or that by which
+                            * the store handed the session off */
 };
 
 /* Follows the claims from holder->uuid, which may be `mine`, to the store that
@@ -90,6 +92,19 @@ enum wal_status wal__resume(struct wal_remote *remote, struct wal_store *store,
 
 /* --- sessions.c --------------------------------------------------------- */
 
+/* The number in the name of a session's bundle: that of its newest record; 0
+ * when it has none, because it has not moved away, or shares entries with
+ * another one, in which they can be redacted. */
+enum wal_status wal__sessions_bundle(struct wal_store *store,
+                                     const struct wal_session_info *session,
+                                     uint64_t *number,
+                                     struct wal_error *error) WAL_MUST_USE;
+/* Reads that number in the list of the store. WAL_ENOTFOUND: there is no list,
+ * or the number is 0. */
+enum wal_status wal__sessions_find_bundle(struct wal_remote *remote,
+                                          const uint8_t uuid[16],
+                                          const char *session, uint64_t *number,
+                                          struct wal_error *error) WAL_MUST_USE;
 /* See wal_remote_put_sessions and wal_remote_list_sessions. */
 enum wal_status wal__sessions_put(struct wal_remote *remote,
                                   struct wal_store *store,
@@ -98,6 +113,25 @@ enum wal_status wal__sessions_list(struct wal_remote *remote,
                                    const uint8_t *uuid,
                                    wal_remote_session_fn *each, void *ctx,
                                    struct wal_error *error) WAL_MUST_USE;
+
+/* --- bundle.c ----------------------------------------------------------- */
+
+/* Stores a session that appends are refused to as a bundle. WAL_EINVAL,
+ * WAL_ETOOBIG: it can have none. */
+enum wal_status wal__bundle_put(struct wal_remote *remote,
+                                struct wal_store *store,
+                                struct wal_session *session, const char *id,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* Reads the bundle of a session of the store to a file, which is replaced; name
+ * is that of the object, size its bytes. WAL_ENOTFOUND: there is none of the
+ * session as it is. */
+enum wal_status wal__bundle_get(struct wal_remote *remote,
+                                const uint8_t uuid[16], const char *session,
+                                const char *path,
+                                char name[WAL__STORE_OBJECT_SIZE],
+                                uint64_t *size,
+                                struct wal_error *error) WAL_MUST_USE;
 
 /* --- handoff.c ---------------------------------------------------------- */
 

@@ -2,7 +2,8 @@
  * resume.c - brings a session to this store, and claims it (move.h,
  * agentwal/remote.h).
  *
- * The order: find who has the session, pull that store to a replica here, claim
+ * The order: find who has the session, pull that store to a replica here, or
+ * only a bundle of the session where it was handed off, claim
  * the session, merge it, and mark it as being here. What is killed on the way
  * is done again by the next call: a pull goes on, a claim of this store is
  * found, a merge adds what is missing.
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "agentwal/transfer.h"
 #include "engine/base/error.h"
@@ -32,9 +34,11 @@ struct resume {
     struct wal__holder holder;
     struct wal__own own; /* the claim of this store */
     struct wal_store *replica;
-    char path[PATH_SIZE]; /* of the replica */
-    int32_t refusal;      /* status of the merge's report */
-    struct wal_error why; /* of it */
+    char path[PATH_SIZE];   /* of the replica */
+    char bundle[PATH_SIZE]; /* a file; empty: the replica has the session */
+    char object[WAL__STORE_OBJECT_SIZE]; /* that the file was read from */
+    int32_t refusal;                     /* status of the merge's report */
+    struct wal_error why;                /* of it */
 };
 
 /* --- the replica -------------------------------------------------------- */
@@ -64,20 +68,61 @@ static enum wal_status make_path(struct resume *resume)
                : wal__fail(resume->error, WAL_ETOOBIG, "a path is too long");
 }
 
+/* Whether the session was handed off, and perhaps claimed by this store since:
+ * then there may be a bundle of it. */
+static bool may_have_bundle(const struct wal__holder *holder)
+{
+    return holder->move > 0 &&
+           (holder->is_mine || wal__uuid_is_zero(holder->claim.store));
+}
+
+/* Reads the bundle of the session. *is_there: resume->bundle is its file. A
+ * failure of it is none of the call, unless it was ended: the store is pulled.
+ */
+static enum wal_status fetch_bundle(struct resume *resume, bool *is_there)
+{
+    struct wal_error unused = WAL_INIT(wal_error);
+    enum wal_status status;
+    int size;
+
+    *is_there = false;
+    if (!may_have_bundle(&resume->holder)) {
+        return WAL_OK;
+    }
+    size = snprintf(resume->bundle, sizeof(resume->bundle), "%s.bundle",
+                    resume->path);
+    status =
+        size >= (int)sizeof(resume->bundle)
+            ? WAL_ETOOBIG
+            : wal__bundle_get(resume->remote, resume->holder.uuid,
+                              resume->own.session, resume->bundle,
+                              resume->object, &resume->result->bytes, &unused);
+    if (status == WAL_OK) {
+        *is_there = true;
+        memcpy(resume->own.entry, resume->holder.claim.entry,
+               sizeof(resume->own.entry));
+        resume->own.sequence = resume->holder.claim.sequence;
+        return WAL_OK;
+    }
+    resume->bundle[0] = '\0';
+    if (status == WAL_ECALLBACK) {
+        wal__error_copy(resume->error, &unused);
+        return status;
+    }
+    return WAL_OK;
+}
+
 static enum wal_status pull(struct resume *resume)
 {
     const struct wal_open_options read_only = {.struct_size = sizeof(read_only),
                                                .flags = WAL_OPEN_READ_ONLY};
     struct wal_remote_pull_options options = WAL_INIT(wal_remote_pull_options);
     struct wal_remote_pull_result pulled = WAL_INIT(wal_remote_pull_result);
-    enum wal_status status = make_path(resume);
+    enum wal_status status;
 
     memcpy(options.uuid, resume->holder.uuid, sizeof(options.uuid));
-    memcpy(resume->result->uuid, options.uuid, sizeof(options.uuid));
-    if (status == WAL_OK) {
-        status = wal_remote_pull(resume->remote, resume->path, &options,
-                                 &pulled, resume->error);
-    }
+    status = wal_remote_pull(resume->remote, resume->path, &options, &pulled,
+                             resume->error);
     if (status == WAL_OK) {
         resume->result->parts = pulled.parts;
         resume->result->bytes = pulled.bytes;
@@ -106,6 +151,26 @@ static enum wal_status read_tail(struct resume *resume)
     status = wal__claim_set_end(&resume->own, session, resume->replica,
                                 resume->error);
     wal_session_close(session);
+    return status;
+}
+
+/* Brings the session here, by itself or with its store. */
+static enum wal_status fetch(struct resume *resume)
+{
+    bool is_there = false;
+    enum wal_status status = make_path(resume);
+
+    memcpy(resume->result->uuid, resume->holder.uuid,
+           sizeof(resume->result->uuid));
+    if (status == WAL_OK) {
+        status = fetch_bundle(resume, &is_there);
+    }
+    if (status == WAL_OK && !is_there) {
+        status = pull(resume);
+        if (status == WAL_OK) {
+            status = read_tail(resume);
+        }
+    }
     return status;
 }
 
@@ -148,6 +213,28 @@ static int32_t take_report(void *ctx, const struct wal_transfer_report *report)
     return 0;
 }
 
+/* Takes the session from its bundle, of which nothing is taken when it is
+ * damaged. */
+static enum wal_status take_bundle(struct resume *resume,
+                                   const struct wal_transfer_options *options)
+{
+    const struct wal_slice path = {resume->bundle, strlen(resume->bundle)};
+    struct wal__driver *driver = resume->remote->driver;
+    enum wal_status status =
+        wal_bundle_read(resume->store, path, options, NULL, resume->error);
+
+    (void)unlink(resume->bundle);
+    resume->bundle[0] = '\0';
+    if (status == WAL_OK) {
+        (void)!driver->calls->remove(resume->remote->driver, resume->object,
+                                     NULL);
+    } else if (status == WAL_ECORRUPT || status == WAL_EVERSION ||
+               status == WAL_EINVAL || status == WAL_ENOTFOUND) {
+        status = pull(resume);
+    }
+    return status;
+}
+
 static enum wal_status merge(struct resume *resume)
 {
     const char *host = resume->result->host;
@@ -158,13 +245,18 @@ static enum wal_status merge(struct resume *resume)
         .session_count = 1,
         .report = take_report,
         .ctx = resume,
+        .directory = resume->options->directory,
         /* Of a host with the name of this one: digits of the store's id. */
         .branch_name = {host,
                         strcmp(host, resume->own.host) == 0 ? 0 : strlen(host)},
     };
-    enum wal_status status = wal_store_merge(resume->replica, resume->store,
-                                             &options, NULL, resume->error);
+    enum wal_status status =
+        resume->bundle[0] != '\0' ? take_bundle(resume, &options) : WAL_OK;
 
+    if (status == WAL_OK && resume->replica != NULL) {
+        status = wal_store_merge(resume->replica, resume->store, &options, NULL,
+                                 resume->error);
+    }
     if (status == WAL_OK && resume->refusal != WAL_OK) {
         status = (enum wal_status)resume->refusal;
         wal__error_copy(resume->error, &resume->why);
@@ -243,10 +335,7 @@ static enum wal_status run(struct resume *resume)
     enum wal_status status = find_holder(resume);
 
     if (status == WAL_OK) {
-        status = pull(resume);
-    }
-    if (status == WAL_OK) {
-        status = read_tail(resume);
+        status = fetch(resume);
     }
     if (status == WAL_OK) {
         status = claim(resume);
@@ -286,6 +375,9 @@ enum wal_status wal__resume(struct wal_remote *remote, struct wal_store *store,
     if (resume->replica != NULL && wal_close(resume->replica, NULL) != WAL_OK &&
         status == WAL_OK) {
         status = wal__fail(error, WAL_EIO, "the replica cannot be closed");
+    }
+    if (resume->bundle[0] != '\0') {
+        (void)unlink(resume->bundle);
     }
     wal__heap_free(heap, resume);
     return status;

@@ -16,6 +16,45 @@
 
 /* --- writing ------------------------------------------------------------ */
 
+/* Whether a session is a child of this one, in the trash or not. */
+static enum wal_status has_child(struct wal_store *store,
+                                 struct wal_slice session, uint32_t flags,
+                                 bool *result, struct wal_error *error)
+{
+    const struct wal_session_cursor_options options = {
+        .struct_size = sizeof(options), .flags = flags, .parent = session};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *cursor = NULL;
+    enum wal_status status =
+        wal_session_cursor_open(store, &options, &cursor, error);
+
+    if (status == WAL_OK) {
+        status = wal_session_cursor_next(cursor, &info, error);
+        *result = *result || status == WAL_OK;
+    }
+    wal_session_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+enum wal_status wal__sessions_bundle(struct wal_store *store,
+                                     const struct wal_session_info *session,
+                                     uint64_t *number, struct wal_error *error)
+{
+    bool has_none = (session->flags & WAL_SESSION_MOVED) == 0 ||
+                    (session->flags & WAL_SESSION_FORK) != 0;
+    enum wal_status status = WAL_OK;
+
+    if (!has_none) {
+        status = has_child(store, session->id, 0, &has_none, error);
+    }
+    if (status == WAL_OK && !has_none) {
+        status = has_child(store, session->id, WAL_SESSION_CURSOR_TRASH,
+                           &has_none, error);
+    }
+    *number = has_none ? 0 : session->last_sequence;
+    return status;
+}
+
 /* Adds the sessions of the store, those that were active last. */
 static enum wal_status add_sessions(struct wal_store *store,
                                     struct wal__session_list *list,
@@ -23,12 +62,17 @@ static enum wal_status add_sessions(struct wal_store *store,
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *cursor = NULL;
+    uint64_t number = 0;
     enum wal_status status =
         wal_session_cursor_open(store, NULL, &cursor, error);
 
     while (status == WAL_OK) {
         status = wal_session_cursor_next(cursor, &info, error);
         if (status == WAL_OK) {
+            status = wal__sessions_bundle(store, &info, &number, error);
+        }
+        if (status == WAL_OK) {
+            info.last_sequence = number;
             status = wal__session_list_add(list, &info);
             if (status == WAL_ENOMEM) {
                 (void)wal__no_memory(error);
@@ -140,6 +184,43 @@ static enum wal_status read_list(struct wal_remote *remote,
             report, &listing, error);
     }
     wal__buf_deinit(&json);
+    return status;
+}
+
+/* A session that is looked for. */
+struct wanted {
+    const char *session;
+    uint64_t number; /* of its bundle; 0: it has none */
+};
+
+static int32_t compare(void *ctx, const uint8_t uuid[16], const char *host,
+                       const struct wal_session_info *session)
+{
+    struct wanted *wanted = ctx;
+
+    (void)uuid;
+    (void)host;
+    if (session->id.size == strlen(wanted->session) &&
+        memcmp(session->id.data, wanted->session, (size_t)session->id.size) ==
+            0) {
+        wanted->number = session->last_sequence;
+    }
+    return 0;
+}
+
+enum wal_status wal__sessions_find_bundle(struct wal_remote *remote,
+                                          const uint8_t uuid[16],
+                                          const char *session, uint64_t *number,
+                                          struct wal_error *error)
+{
+    struct wanted wanted = {.session = session};
+    enum wal_status status = read_list(remote, uuid, compare, &wanted, error);
+
+    if (status == WAL_OK && wanted.number == 0) {
+        return wal__fail(error, WAL_ENOTFOUND,
+                         "the list has no bundle of the session");
+    }
+    *number = wanted.number;
     return status;
 }
 

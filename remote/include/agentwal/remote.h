@@ -372,7 +372,8 @@ struct wal_remote_compact_result {
     uint64_t removed_parts;    /* that are below an older base */
     uint64_t removed_segments; /* that only older bases name */
     uint64_t removed_bases;
-    uint64_t removed_bytes; /* of parts and segments */
+    uint64_t removed_bytes; /* of parts and segments, and of sessions that
+                             * were handed off */
 };
 
 /*
@@ -471,7 +472,9 @@ struct wal_remote_resume_result {
 };
 
 /*
- * Brings a session of another store to this one, and claims it.
+ * Brings a session of another store to this one, and claims it. One that was
+ * handed off comes by itself: result->parts is 0 then. Otherwise its store is
+ * pulled.
  *
  * What was pulled and merged remains when the call fails, and the next one goes
  * on. The session is copied as wal_store_merge does: its new entries only.

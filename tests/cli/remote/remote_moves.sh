@@ -150,6 +150,19 @@ code 0 on tablet resume --remote "$url" s
 on tablet cat s --tail 1 | grep -q mine || fail "it is not the desk's"
 code 0 message tablet s there
 
+# One that shares nothing with others comes without the store.
+on desk create --id alone >/dev/null
+message desk alone here >/dev/null
+code 0 on desk remote handoff alone
+same 1 "$(find bucket -path '*/bundle/*' -type f | wc -l)" "bundles"
+code 0 on phone resume --remote "$url" --store-id "$(store_id desk)" alone --json
+json 'rows[0]["result"] == "created" and rows[0]["parts"] == 0' stdout
+same '' "$(find bucket -path '*/bundle/*' -type f)" "the bundle"
+[ ! -e "phone/remotes/$(store_id desk)" ] || fail "the store was pulled"
+same '' "$(find desk phone -name '*.bundle')" "files that are left"
+same "$(on desk cat alone --all)" "$(on phone cat alone --all)" "the session"
+code 0 message phone alone there
+
 # A session that was deleted there stays deleted; the claim does no harm.
 on desk delete s >/dev/null 2>&1 || on desk delete s --force >/dev/null
 code 0 on desk remote push

@@ -52,6 +52,11 @@ static void test_remote_layout__name_of_each_kind(void **state)
                                            .id = {0xcd, [15] = 3}},
                 "00000000000000000000000000000001/own/"
                 "cd000000000000000000000000000003/0000000000000002");
+    assert_name((struct wal__store_object){.kind = WAL__OBJECT_BUNDLE,
+                                           .number = 3,
+                                           .id = {0xcd}},
+                "00000000000000000000000000000000/bundle/"
+                "cd000000000000000000000000000000/0000000000000003");
 }
 
 static void test_remote_layout__other_name_is_refused(void **state)

@@ -777,6 +777,273 @@ static void take_back(struct world *world, unsigned i)
     }
 }
 
+/* --- a session that was handed off, by itself ---------------------------- */
+
+static struct memory_object *find_bundle(struct world *world)
+{
+    for (size_t i = 0; i < world->memory.count; i++) {
+        if (strstr(world->memory.objects[i].name, "/bundle/") != NULL) {
+            return &world->memory.objects[i];
+        }
+    }
+    return NULL;
+}
+
+static bool has_replica(struct world *world, unsigned i, unsigned of)
+{
+    char uuid[WAL__UUID_TEXT_SIZE];
+    char path[NAME_MAX_SIZE];
+
+    wal__uuid_format(world->machines[of].uuid, uuid);
+    snprintf(path, sizeof(path), "%s/%s", world->machines[i].replicas, uuid);
+    return access(path, F_OK) == 0;
+}
+
+/* Nothing is left of the files by which a bundle went. */
+static void assert_no_files(void)
+{
+    assert_int_equal(
+        system("test -z \"$(find . -name '*.bundle*' -o -name '.agentwal*')\""),
+        0);
+}
+
+static void put_sessions(struct world *world, unsigned i)
+{
+    assert_int_equal(wal_remote_put_sessions(remote_of(world),
+                                             world->machines[i].store, NULL),
+                     WAL_OK);
+}
+
+static void test_bundle__is_read_instead_of_the_store(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+
+    (void)state;
+    begin_pushed(&world);
+    hand_off(&world, 0);
+    assert_non_null(find_bundle(&world));
+    result = resume(&world, 1, 0);
+    assert_int_equal(result.kind, WAL_TRANSFER_CREATED);
+    assert_int_equal(result.entries, 2);
+    assert_int_equal(result.parts, 0);
+    assert_true(result.bytes > 0);
+    assert_false(has_replica(&world, 1, 0));
+    assert_null(find_bundle(&world));
+    assert_no_files();
+    assert_entries(&world, 1, "s", "a b");
+    append(&world, 1, "s", "c");
+    /* The claim is that of a resume which pulls. */
+    assert_true(has_claim(&world, 0, 2));
+    assert_int_equal(check(&world, 0), 1);
+    result = resume(&world, 1, 0);
+    assert_int_equal(result.kind, WAL_TRANSFER_UNCHANGED);
+    /* And back in the same way. */
+    push(&world, 1);
+    hand_off(&world, 1);
+    result = resume(&world, 0, 1);
+    assert_int_equal(result.parts, 0);
+    assert_int_equal(result.entries, 1);
+    assert_entries(&world, 0, "s", "a b c");
+    append(&world, 0, "s", "d");
+    end(&world);
+}
+
+static void test_bundle__damaged_or_lost_the_store_is_pulled(void **state)
+{
+    (void)state;
+    for (unsigned how = 0; how < 5; how++) {
+        struct world world;
+        struct wal_remote_resume_result result;
+        struct memory_object *bundle;
+
+        begin_pushed(&world);
+        hand_off(&world, 0);
+        bundle = find_bundle(&world);
+        assert_non_null(bundle);
+        if (how == 0) {
+            memory_remove(&world.memory, bundle->name);
+        } else if (how == 4) {
+            bundle->data[3] ^= 1;
+        } else {
+            bundle->size = bundle->size * (how - 1) / 3;
+        }
+        result = resume(&world, 1, 0);
+        assert_int_equal(result.parts > 0, 1);
+        assert_int_equal(result.entries, 2);
+        assert_entries(&world, 1, "s", "a b");
+        assert_true(has_claim(&world, 0, 2));
+        assert_no_files();
+        end(&world);
+    }
+}
+
+/* What was deleted or changed since does not come back with a bundle. */
+static void test_bundle__of_a_session_that_was_deleted_since(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+    struct wal_session *session;
+    struct wal_error error;
+
+    (void)state;
+    begin_pushed(&world);
+    hand_off(&world, 0);
+    session = kit_session(world.machines[0].store, "s");
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    wal_session_close(session);
+    push(&world, 0);
+    put_sessions(&world, 0);
+    assert_int_equal(
+        try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
+        WAL_ENOTFOUND);
+    assert_false(has_claim(&world, 0, 2));
+    end(&world);
+}
+
+static void test_bundle__of_a_session_that_went_on_since(void **state)
+{
+    struct world world;
+    struct wal_remote_resume_result result;
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+    struct wal_session *session;
+
+    (void)state;
+    begin_pushed(&world);
+    hand_off(&world, 0);
+    session = kit_session(world.machines[0].store, "s");
+    assert_int_equal(wal_session_get_move(session, &move, NULL), WAL_OK);
+    move.flags = 0;
+    assert_int_equal(wal_session_set_move(session, &move, NULL), WAL_OK);
+    wal_session_close(session);
+    append(&world, 0, "s", "c");
+    push(&world, 0);
+    put_sessions(&world, 0);
+    result = resume(&world, 1, 0);
+    assert_true(result.parts > 0);
+    assert_entries(&world, 1, "s", "a b c");
+    end(&world);
+}
+
+/* What is shared can be redacted without a record of the session. */
+static void test_bundle__of_shared_entries_there_is_none(void **state)
+{
+    static const char *const names[] = {"source", "s"};
+
+    (void)state;
+    for (unsigned is_fork = 0; is_fork < 2; is_fork++) {
+        struct world world;
+        struct wal_remote_resume_result result;
+        struct wal_session *source;
+        struct wal_session *fork = NULL;
+        const struct wal_session_options named = {
+            .struct_size = sizeof(named),
+            .id = kit_text(names[is_fork]),
+        };
+
+        begin(&world);
+        source = kit_create(world.machines[0].store, names[1 - is_fork]);
+        kit_append_all(source, "a b");
+        assert_int_equal(
+            wal_session_fork(source, WAL_STR(""), &named, &fork, NULL), WAL_OK);
+        wal_session_close(fork);
+        wal_session_close(source);
+        push(&world, 0);
+        hand_off(&world, 0);
+        assert_null(find_bundle(&world));
+        result = resume(&world, 1, 0);
+        assert_true(result.parts > 0);
+        assert_entries(&world, 1, "s", "a b");
+        end(&world);
+    }
+}
+
+/* A fork is made after the handoff, and what it shares is redacted there. */
+static void test_bundle__of_entries_that_were_redacted_since(void **state)
+{
+    (void)state;
+    for (unsigned is_trashed = 0; is_trashed < 2; is_trashed++) {
+        struct world world;
+        struct wal_remote_resume_result result;
+        struct wal_session *session;
+        struct wal_session *fork = NULL;
+
+        begin_pushed(&world);
+        hand_off(&world, 0);
+        assert_non_null(find_bundle(&world));
+        session = kit_session(world.machines[0].store, "s");
+        assert_int_equal(
+            wal_session_fork(session, WAL_STR(""), NULL, &fork, NULL), WAL_OK);
+        wal_session_close(session);
+        assert_int_equal(
+            wal_session_redact(fork, WAL_STR("a"), WAL_STR(""), NULL, NULL),
+            WAL_OK);
+        if (is_trashed != 0) {
+            assert_int_equal(wal_session_trash(fork, NULL), WAL_OK);
+        }
+        wal_session_close(fork);
+        push(&world, 0);
+        put_sessions(&world, 0);
+        result = resume(&world, 1, 0);
+        assert_true(result.parts > 0);
+        end(&world);
+    }
+}
+
+/* Of a handoff and the resume after it every call fails once, before it is
+ * done or after it. */
+static void test_bundle__nth_call_fails(void **state)
+{
+    bool struck = true;
+
+    (void)state;
+    for (uint64_t nth = 1; struck; nth++) {
+        struct world world;
+        struct wal_remote_resume_result result;
+        struct wal_error error;
+
+        begin_pushed(&world);
+        assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+        push(&world, 0);
+        world.memory.fails_after = nth % 2 == 0;
+        world.memory.fail_at = world.memory.calls + (nth + 1) / 2;
+        (void)!try_handoff(&world, 0, &error);
+        (void)!try_resume(&world, 1, world.machines[0].uuid, 0, &result,
+                          &error);
+        struck = world.memory.calls >= world.memory.fail_at;
+        world.memory.fail_at = 0;
+        assert_true(nth < CALLS_MAX);
+        (void)!try_handoff(&world, 0, &error);
+        (void)resume(&world, 1, 0);
+        assert_no_files();
+        assert_entries(&world, 1, "s", "a b");
+        append(&world, 1, "s", "c");
+        (void)check(&world, 0);
+        assert_away(&world, 0, "s", "moved to");
+        end(&world);
+    }
+}
+
+static void test_bundle__is_collected(void **state)
+{
+    struct world world;
+    struct wal_remote_compact_result result =
+        WAL_INIT(wal_remote_compact_result);
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    begin_pushed(&world);
+    hand_off(&world, 0);
+    assert_non_null(find_bundle(&world));
+    assert_int_equal(wal_remote_compact(remote_of(&world),
+                                        world.machines[0].store, NULL, &result,
+                                        &error),
+                     WAL_OK);
+    assert_null(find_bundle(&world));
+    assert_int_equal(resume(&world, 1, 0).entries, 2);
+    end(&world);
+}
+
 static void test_take_back__both_learn_of_it(void **state)
 {
     struct world world;
@@ -981,6 +1248,14 @@ int main(void)
         KIT_TEST(test_handoff__nth_call_fails),
         KIT_TEST(test_handoff__session_that_is_not_there),
         KIT_TEST(test_handoff__another_machine_was_first),
+        KIT_TEST(test_bundle__is_read_instead_of_the_store),
+        KIT_TEST(test_bundle__damaged_or_lost_the_store_is_pulled),
+        KIT_TEST(test_bundle__of_a_session_that_was_deleted_since),
+        KIT_TEST(test_bundle__of_a_session_that_went_on_since),
+        KIT_TEST(test_bundle__of_shared_entries_there_is_none),
+        KIT_TEST(test_bundle__of_entries_that_were_redacted_since),
+        KIT_TEST(test_bundle__nth_call_fails),
+        KIT_TEST(test_bundle__is_collected),
         KIT_TEST(test_take_back__both_learn_of_it),
         KIT_TEST(test_take_back__after_a_handoff),
         KIT_TEST(test_take_back__of_what_never_moved),

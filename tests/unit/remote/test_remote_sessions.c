@@ -15,7 +15,7 @@ enum {
 
 /* --- the codec ------------------------------------------------------------ */
 
-/* What a list reports: "ID|TITLE|TEXT|CWD|PROJECT|HOURS|FLAGS " of each. */
+/* What a list reports: "ID|TITLE|TEXT|CWD|PROJECT|HOURS|FLAGS|BUNDLE ". */
 struct seen {
     char text[TEXT_SIZE];
     char host[WAL__EPOCH_HOST_SIZE];
@@ -31,10 +31,11 @@ static int32_t see(void *ctx, const char *host,
 
     snprintf(seen->host, sizeof(seen->host), "%s", host);
     snprintf(seen->text + size, sizeof(seen->text) - size,
-             "%.*s|%.*s|%.*s|%.*s|%.*s|%d|%u ", WAL_ARG(session->id),
+             "%.*s|%.*s|%.*s|%.*s|%.*s|%d|%u|%u ", WAL_ARG(session->id),
              WAL_ARG(session->title), WAL_ARG(session->first_text),
              WAL_ARG(session->cwd), WAL_ARG(session->project),
-             (int)(session->updated_ms / HOUR_MS), session->flags);
+             (int)(session->updated_ms / HOUR_MS), session->flags,
+             (unsigned)session->last_sequence);
     seen->count++;
     return seen->result;
 }
@@ -63,6 +64,7 @@ static void test_session_list__round_trip_newest_hour_first(void **state)
     full.cwd = WAL_STR("/w");
     full.project = WAL_STR("p");
     full.flags = WAL_SESSION_MOVED | WAL_SESSION_FORK;
+    full.last_sequence = 9;
     wal__buf_init(&json, &wal__heap_libc);
     wal__session_list_init(&list, &wal__heap_libc);
     assert_int_equal(wal__session_list_add(&list, &old), WAL_OK);
@@ -73,8 +75,8 @@ static void test_session_list__round_trip_newest_hour_first(void **state)
         wal__session_list_decode((struct wal_slice){json.data, json.size}, "l",
                                  &wal__heap_libc, see, &seen, NULL),
         WAL_OK);
-    assert_string_equal(seen.text, "a|||||5|0 b|T \"1\"|hi|/w|p|5|16 "
-                                   "o|||||0|0 ");
+    assert_string_equal(seen.text, "a|||||5|0|0 b|T \"1\"|hi|/w|p|5|16|9 "
+                                   "o|||||0|0|0 ");
     assert_string_equal(seen.host, "host");
     wal__session_list_deinit(&list);
     wal__buf_deinit(&json);
@@ -117,7 +119,7 @@ static void test_session_list__full_at_a_number_and_at_a_size(void **state)
 
 #define SESSION                                                            \
     "{\"id\":\"s\",\"title\":\"\",\"text\":\"\",\"cwd\":\"\",\"project\":" \
-    "\"\",\"updated\":0,\"moved\":false"
+    "\"\",\"updated\":0,\"moved\":false,\"bundle\":0"
 
 static void test_session_list__damaged_one_is_refused(void **state)
 {
@@ -142,19 +144,23 @@ static void test_session_list__damaged_one_is_refused(void **state)
          WAL_ECORRUPT},
         {"{\"version\":1,\"host\":\"h\",\"sessions\":[{\"id\":\"\","
          "\"title\":\"\",\"text\":\"\",\"cwd\":\"\",\"project\":\"\","
-         "\"updated\":0,\"moved\":false}]}",
+         "\"updated\":0,\"moved\":false,\"bundle\":0}]}",
          WAL_ECORRUPT},
         {"{\"version\":1,\"host\":\"h\",\"sessions\":[{\"id\":\"a\\u0000\","
          "\"title\":\"\",\"text\":\"\",\"cwd\":\"\",\"project\":\"\","
-         "\"updated\":0,\"moved\":false}]}",
+         "\"updated\":0,\"moved\":false,\"bundle\":0}]}",
          WAL_ECORRUPT},
         {"{\"version\":1,\"host\":\"h\",\"sessions\":[{\"id\":\"a\","
          "\"title\":\"\",\"text\":\"\",\"cwd\":\"\",\"project\":\"\","
-         "\"updated\":-1,\"moved\":false}]}",
+         "\"updated\":-1,\"moved\":false,\"bundle\":0}]}",
+         WAL_ECORRUPT},
+        {"{\"version\":1,\"host\":\"h\",\"sessions\":[{\"id\":\"a\","
+         "\"title\":\"\",\"text\":\"\",\"cwd\":\"\",\"project\":\"\","
+         "\"updated\":0,\"moved\":true,\"bundle\":-1}]}",
          WAL_ECORRUPT},
         {"{\"version\":1,\"host\":\"h\",\"sessions\":[{\"id\":\"a\","
          "\"title\":1,\"text\":\"\",\"cwd\":\"\",\"project\":\"\","
-         "\"updated\":0,\"moved\":0}]}",
+         "\"updated\":0,\"moved\":false,\"bundle\":0}]}",
          WAL_ECORRUPT},
         {"", WAL_ECORRUPT},
     };

@@ -26,7 +26,7 @@
 
 enum {
     TEXT_MAX = 1 << 20,     /* bytes of a text in the file */
-    NOTED_BYTES = 256 << 20 /* of a page whose size is told */
+    NOTED_BYTES = 256 << 20 /* of a page that is named large */
 };
 
 struct view {

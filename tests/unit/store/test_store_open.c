@@ -166,7 +166,7 @@ static void test_open__directory_with_other_files_is_refused(void **state)
     assert_int_not_equal(stat("store/log", &stat_of), 0);
 }
 
-/* A creation does not write a MANIFEST beside segments, which name the store
+/* A creation does not write a MANIFEST for segments, which name the store
  * of the one that is gone. */
 static void test_open__segments_without_manifest_are_no_leftover(void **state)
 {

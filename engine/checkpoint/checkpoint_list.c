@@ -175,6 +175,7 @@ wal__checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
 
     WAL__ASSERT(checkpoints->next <= checkpoints->items.size / sizeof(*items));
     if (checkpoints->next == checkpoints->items.size / sizeof(*items)) {
+        wal__record_buf_release(&checkpoints->docs->scratch);
         return WAL_END;
     }
     checkpoints->docs->next = items[checkpoints->next].rank;

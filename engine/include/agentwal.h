@@ -44,7 +44,9 @@
  *              to a call is borrowed until the call returns. A slice that a
  *              call returns holds until the next call on the same handle, or
  *              its close; on a store or session, until the next call of the
- *              same function. Text is UTF-8 and not terminated.
+ *              same function. WAL_END ends them too: a cursor at its end keeps
+ *              no file that a compaction replaces. Text is UTF-8 and not
+ *              terminated.
  *   Closing    Handles are closed in any order, each once: a session before
  *              its cursors, a store before its tickets. After wal_close, calls
  *              on the store's other handles return WAL_ECLOSED, except that

@@ -385,6 +385,7 @@ enum wal_status wal__head_cursor_open(struct wal_session *session,
         wal__head_cursor_close(opened);
         return status;
     }
+    wal__record_buf_release(&opened->scratch);
     finish_items(opened);
     *heads = opened;
     return WAL_OK;

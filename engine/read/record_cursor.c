@@ -347,7 +347,11 @@ enum wal_status wal__record_cursor_next(struct wal_record_cursor *cursor,
             cursor->next++;
         }
     }
-    return status == WAL_ENOTFOUND ? WAL_END : status;
+    if (status == WAL_ENOTFOUND) {
+        wal__record_buf_release(&cursor->scratch);
+        return WAL_END;
+    }
+    return status;
 }
 
 /* Finds the record of a session; *position leads to it. State lock for

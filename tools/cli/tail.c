@@ -200,6 +200,11 @@ enum wal_status cli_tail_next(struct cli_tail *tail, struct wal_record *record,
             return status; /* compaction replaces each segment that is read */
         }
     }
+    if (status == WAL_END) {
+        /* Ends the slices of the last record: a process that waits must not
+         * keep the file that they are in. */
+        (void)!wal_record_cursor_next(tail->reader, record, NULL);
+    }
     return status;
 }
 

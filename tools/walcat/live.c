@@ -32,18 +32,20 @@ static enum wal_status open_handle(struct live *live,
     size_t *slot = &live->open[live->open_next];
     struct wal_entry_cursor_options options =
         WAL_INIT(wal_entry_cursor_options);
-    enum wal_status status;
+    enum wal_status status = WAL_OK;
 
-    if (session->handle != NULL) {
+    if (session->cursor != NULL) {
         return WAL_OK;
     }
-    if (*slot > 0) {
-        close_handle(&live->sessions[*slot - 1]);
+    if (session->handle == NULL) {
+        if (*slot > 0) {
+            close_handle(&live->sessions[*slot - 1]);
+        }
+        *slot = (size_t)(session - live->sessions) + 1;
+        live->open_next = (live->open_next + 1) % LIVE_HANDLES;
+        status = wal_session_open(live->store, cli_slice(session->id),
+                                  &session->handle, NULL);
     }
-    *slot = (size_t)(session - live->sessions) + 1;
-    live->open_next = (live->open_next + 1) % LIVE_HANDLES;
-    status = wal_session_open(live->store, cli_slice(session->id),
-                              &session->handle, NULL);
     if (status == WAL_OK) {
         options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE;
         options.last = 1;
@@ -54,6 +56,20 @@ static enum wal_status open_handle(struct live *live,
         close_handle(session);
     }
     return status;
+}
+
+/* Closes the cursors, whose slices would keep files that are replaced while the
+ * process waits. */
+static void close_cursors(struct live *live)
+{
+    for (size_t i = 0; i < LIVE_HANDLES; i++) {
+        if (live->open[i] > 0) {
+            struct live_session *session = &live->sessions[live->open[i] - 1];
+
+            wal_entry_cursor_close(session->cursor);
+            session->cursor = NULL;
+        }
+    }
 }
 
 static bool is_named(const struct live *live, struct wal_slice id)
@@ -275,6 +291,9 @@ enum wal_status live_next(struct live *live, struct live_item *item,
             complete_entry(live, session, &record, item) == WAL_OK) {
             break;
         }
+    }
+    if (status == WAL_END) {
+        close_cursors(live);
     }
     return status;
 }

@@ -62,11 +62,28 @@ def entries_of(rows):
 
 
 def erase():
-    """A follower that shows an entry of an old file at that moment is named."""
+    """Next to writers: a follower that reads an old file for seconds is named."""
     done = subprocess.run([BIN, "gc", "--erase"], env=environment(),
                           capture_output=True, text=True)
     assert done.returncode == 0 or (done.returncode == 1 and
                                     "of old files" in done.stderr), done
+
+
+def erase_next_to(followers):
+    """Followers that wait keep no old file, and go on with the next entry."""
+    time.sleep(0.5)
+    run("delete", "writer-0")
+    done = subprocess.run([BIN, "gc", "--erase"], env=environment(),
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and "of old files" not in done.stderr, done
+    for follower in followers:
+        path = "/proc/%d/maps" % follower.process.pid
+        with open(path, encoding="utf-8") as maps:
+            old = [row for row in maps if row.endswith(".seg (deleted)\n")]
+        assert not old, (follower.path, old)
+    run("append", "last", stdin=line("after it", id="last-2"))
+    for follower in followers:
+        follower.wait_for('"last-2"')
 
 
 def test_writers(folder):
@@ -98,9 +115,11 @@ def test_writers(folder):
         assert writer.wait() == 0
     run("append", "--create", "last", stdin=line("the end", id="last-1"))
     expected = {"writer-%d" % n: ["%d-%d" % (n, i) for i in range(ENTRIES)]
-                for n in range(WRITERS)} | {"last": ["last-1"]}
+                for n in range(WRITERS)} | {"last": ["last-1", "last-2"]}
     for follower in followers:
         follower.wait_for('"last-1"')
+    erase_next_to(followers)
+    for follower in followers:
         rows = follower.end()
         assert entries_of(rows) == expected, follower.path
         # As cat prints an entry.

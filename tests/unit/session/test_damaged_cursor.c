@@ -262,7 +262,7 @@ static void test_damaged_cursor__index_is_made_anew(void **state)
 
 /* --- damage of what another process wrote since ------------------------- */
 
-/* A process that waits for a byte, and then begins three segments. It is started
+/* A process that waits for a byte, and then begins segments. It is started
  * before this one has threads, whose locks it would inherit. */
 static pid_t start_writer(int *go)
 {

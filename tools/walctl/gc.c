@@ -6,7 +6,9 @@
  * Threads: the tool has one thread.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "agentwal/admin.h"
 #include "tools/cli/json.h"
@@ -251,12 +253,31 @@ static void print_trash(const struct gc *gc)
            erases ? "" : " (agentwal gc --erase deletes them)");
 }
 
+/* Whether a file or a directory is in the store of the command line. */
+static bool store_has(const struct cli *cli, const char *name)
+{
+    char path[PATH_MAX];
+    int size = snprintf(path, sizeof(path), "%s/%s", cli->items[1], name);
+
+    return size > 0 && size < (int)sizeof(path) && access(path, F_OK) == 0;
+}
+
 static void note_erase_limits(const struct cli *cli)
 {
     cli_note(cli, "--erase",
              "not reached: content that wal_blob_put stored, exported files "
              "that are no views, backups, snapshots of the file system, and "
              "blocks that the device keeps");
+    if (store_has(cli, "remote.json")) {
+        cli_note(cli, "--erase",
+                 "not reached: the remote of the store, which keeps what was "
+                 "pushed before; push to another one, agentwal remote add "
+                 "--replace URL, and remove what is there");
+    }
+    if (store_has(cli, "remotes")) {
+        cli_note(cli, "--erase",
+                 "not reached: replicas of other stores, in STORE/remotes");
+    }
 }
 
 int walctl_check_views(const struct cli *cli, bool erases, bool rewrites_views)

@@ -442,30 +442,69 @@ enum wal_status wal_doc_delete(struct wal_store *store,
 
 /* --- entries of the library's own ---------------------------------------- */
 
-/* Takes the title of each session that the entry gave it. */
-static enum wal_status forget_titles(struct wal_session *session,
-                                     struct wal_slice entry_id,
-                                     struct wal_error *error)
+enum {
+    REDACT_ATTEMPTS = 1000 /* while others change the title */
+};
+
+/* Finds an entry; session 0: it is not there, or lost. */
+static enum wal_status find_entry(struct wal_session *session,
+                                  struct wal_slice entry_id,
+                                  struct wal__entry_location *found,
+                                  struct wal_error *error)
 {
     const struct wal__span id = {entry_id.data, (size_t)entry_id.size};
     struct wal__core *core = session->core;
-    struct wal__entry_location found;
-    enum wal_status status;
+    enum wal_status status = WAL_OK;
 
-    if (core->noop) {
-        return WAL_OK;
+    *found = (struct wal__entry_location){.session = 0};
+    if (!core->noop) {
+        status = wal__core_write_lock(core, error);
     }
-    status = wal__core_write_lock(core, error);
-    if (status != WAL_OK) {
+    if (core->noop || status != WAL_OK) {
         return status;
     }
-    status = wal__core_find_id(core, session->number, id, &found, NULL);
+    status = wal__core_find_id(core, session->number, id, found, NULL);
     wal__core_unlock(core);
-    return status == WAL_OK
-               ? wal__session_forget_titles(core, found.session, found.stream,
-                                            found.sequence, error)
-           : status == WAL_ENOMEM ? wal__no_memory(error)
-                                  : WAL_OK; /* it is lost */
+    if (status != WAL_OK) {
+        found->session = 0;
+    }
+    return status == WAL_ENOMEM ? wal__no_memory(error) : WAL_OK;
+}
+
+/* Redacts, and takes the session's title with it if the entry gave that.
+ * WAL_ECONFLICT with WAL_EXPECTATION_METADATA: the title is another one now. */
+static enum wal_status redact(struct wal_session *session,
+                              const struct wal__entry_location *found,
+                              struct wal_slice payload,
+                              struct wal_append_result *result,
+                              struct wal_error *error)
+{
+    const struct wal_entry entry = {.struct_size = sizeof(entry),
+                                    .type = WAL_STR(WAL_TYPE_REDACTION),
+                                    .payload = payload};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_change change = {.struct_size = sizeof(change),
+                                        .fields = WAL_CHANGE_TITLE |
+                                                  WAL_CHANGE_EXPECT};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .entries = &entry, .entry_count = 1};
+    bool gives = false;
+
+    if (found->session != 0 &&
+        wal_session_get_info(session, &info, NULL) == WAL_OK &&
+        info.title.size > 0) {
+        const struct wal__span title = {info.title.data,
+                                        (size_t)info.title.size};
+        enum wal_status status = wal__session_gives_title(
+            session->core, found->position, title, &gives, error);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    change.expected_version = info.metadata_version;
+    batch.change = gives ? &change : NULL;
+    return wal_batch_commit(session, &batch, NULL, result, error);
 }
 
 enum wal_status wal_session_redact(struct wal_session *session,
@@ -476,6 +515,7 @@ enum wal_status wal_session_redact(struct wal_session *session,
 {
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
+    struct wal__entry_location found;
     struct wal__buf payload;
 
     if (status != WAL_OK) {
@@ -484,12 +524,27 @@ enum wal_status wal_session_redact(struct wal_session *session,
     wal__buf_init(&payload, session->core->env.heap);
     status = wal__payload_build_redaction(entry_id, reason, &payload, error);
     if (status == WAL_OK) {
-        status = wal_append_one(session, WAL_TYPE_REDACTION,
-                                (struct wal_slice){payload.data, payload.size},
-                                result, error);
+        status = find_entry(session, entry_id, &found, error);
     }
     if (status == WAL_OK) {
-        status = forget_titles(session, entry_id, error);
+        struct wal_error own = WAL_INIT(wal_error);
+        int attempts = 0;
+
+        do {
+            status = redact(session, &found,
+                            (struct wal_slice){payload.data, payload.size},
+                            result, &own);
+        } while (status == WAL_ECONFLICT &&
+                 own.expectation == WAL_EXPECTATION_METADATA &&
+                 ++attempts < REDACT_ATTEMPTS);
+        if (status != WAL_OK) {
+            wal__error_copy(error, &own);
+        }
+    }
+    /* Of forks, and of the owner where the session is a fork. */
+    if (status == WAL_OK && found.session != 0) {
+        status = wal__session_forget_titles(
+            session->core, found.session, found.stream, found.sequence, error);
     }
     wal__buf_deinit(&payload);
     return status;

@@ -211,6 +211,25 @@ static enum wal_status read_payload(struct wal__core *core, uint64_t position,
     return status;
 }
 
+enum wal_status wal__session_gives_title(struct wal__core *core,
+                                         uint64_t position,
+                                         struct wal__span title, bool *gives,
+                                         struct wal_error *error)
+{
+    struct wal__span json = {NULL, 0};
+    struct wal__record_buf scratch;
+    struct wal__buf content;
+    enum wal_status status;
+
+    wal__record_buf_init(&scratch, core->env.heap);
+    wal__buf_init(&content, core->env.heap);
+    status = read_payload(core, position, &scratch, &content, &json);
+    *gives = status == WAL_OK && wal__title_is_given(json, title);
+    wal__buf_deinit(&content);
+    wal__record_buf_deinit(&scratch);
+    return status == WAL_ENOMEM ? wal__no_memory(error) : WAL_OK;
+}
+
 enum wal_status wal__session_forget_titles(struct wal__core *core,
                                            uint32_t owner, uint32_t stream,
                                            uint64_t sequence,

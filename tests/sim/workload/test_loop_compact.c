@@ -5,6 +5,7 @@
  * next compaction goes on, and nothing is left of the one that was cut short.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +21,7 @@
 #include "engine/store/session.h"
 #include "tests/lib/put_unsynced.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/store_bytes.h"
 #include "tests/sim/workload/workload.h"
 
 static const struct sim_fault ways[] = {
@@ -253,6 +255,131 @@ static void check_answers(struct workload *workload, bool is_compacted)
     wal_session_close(session);
 }
 
+/* --- what is erased ------------------------------------------------------- */
+
+/* Of sessions that the ledger does not know: an entry that is redacted after
+ * the first compaction; title and payloads of one that is deleted. */
+static const char *const canaries[] = {
+    "CANARY-of-an-entry-91c03be2", "CANARY-of-a-title-44aa5d1f",
+    "CANARY-of-a-payload-9b3e71c0", "CANARY-of-a-large-one-8c2d13b7"};
+
+enum {
+    CANARIES = sizeof(canaries) / sizeof(canaries[0]),
+    LARGE = 300 * 1024
+};
+
+static void append_canary(struct wal_session *session, const char *id,
+                          const char *canary, size_t size)
+{
+    char *payload = malloc(size + 128);
+    struct wal_entry entry = {.struct_size = sizeof(entry),
+                              .id = ledger_slice(id),
+                              .type = ledger_slice(WAL_TYPE_MESSAGE)};
+    uint64_t state = 1;
+    size_t length;
+
+    assert_non_null(payload);
+    length = (size_t)snprintf(payload, 128, "{\"text\":\"%s", canary);
+    while (length < size) {
+        payload[length++] = (char)('a' + rng_next(&state) % 26);
+    }
+    memcpy(payload + length, "\"}", 3);
+    entry.payload = ledger_slice(payload);
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    free(payload);
+}
+
+static void put_canaries(struct workload *workload, uint32_t round)
+{
+    struct wal_store *store = workload->actors[0].store;
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = ledger_slice("redacted")};
+    struct wal_session *session = NULL;
+
+    if (round == 0) {
+        assert_int_equal(wal_session_create(store, &options, &session, NULL),
+                         WAL_OK);
+        append_canary(session, "c", canaries[0], 0);
+        wal_session_close(session);
+        return;
+    }
+    assert_int_equal(wal_session_open(store, options.id, &session, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_session_redact(session, ledger_slice("c"),
+                                        ledger_slice(""), NULL, NULL),
+                     WAL_OK);
+    wal_session_close(session);
+    options.id = ledger_slice("deleted");
+    options.title = ledger_slice(canaries[1]);
+    assert_int_equal(wal_session_create(store, &options, &session, NULL),
+                     WAL_OK);
+    append_canary(session, "p", canaries[2], 0);
+    append_canary(session, "l", canaries[3], LARGE);
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    wal_session_close(session);
+}
+
+/* A directory whose files are searched. */
+struct search {
+    const struct wal__io *io;
+    const char *directory;
+    uint32_t found; /* of the canaries */
+};
+
+static void search_bytes(void *ctx, const char *file, const uint8_t *bytes,
+                         size_t size)
+{
+    struct search *search = ctx;
+
+    (void)file;
+    for (uint32_t i = 0; i < CANARIES; i++) {
+        search->found +=
+            memmem(bytes, size, canaries[i], strlen(canaries[i])) != NULL;
+    }
+}
+
+static enum wal_status search_file(void *arg, const char *name)
+{
+    struct search *search = arg;
+    const struct wal__io *io = search->io;
+    struct wal__file *file = NULL;
+    struct wal__io_stat stat;
+    char path[256];
+    size_t got = 0;
+    uint8_t *bytes;
+    int err = 0;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", search->directory, name);
+    assert_int_equal(io->path_stat(io->ctx, path, &stat, &err), WAL_OK);
+    assert_int_equal(io->open(io->ctx, path, O_RDONLY, &file, &err), WAL_OK);
+    bytes = malloc(stat.size + 1);
+    assert_non_null(bytes);
+    assert_int_equal(io->pread(io->ctx, file, bytes, stat.size, 0, &got, &err),
+                     WAL_OK);
+    store_bytes_visit(path, bytes, got, search_bytes, search);
+    free(bytes);
+    io->close(io->ctx, file);
+    return WAL_OK;
+}
+
+/* How often a file of the store has a canary. */
+static uint32_t count_canaries(struct workload *workload)
+{
+    static const char *const directories[] = {
+        WORKLOAD_ROOT "/log", WORKLOAD_ROOT "/pack", WORKLOAD_ROOT "/index"};
+    struct workload_actor *actor = workload_start(workload, 0);
+    struct search search = {.io = sim_process_io(actor->process)};
+    int err = 0;
+
+    for (size_t i = 0; i < 3; i++) {
+        search.directory = directories[i];
+        assert_int_equal(search.io->list(search.io->ctx, directories[i],
+                                         search_file, &search, &err),
+                         WAL_OK);
+    }
+    return search.found;
+}
+
 static enum wal_status compact(struct workload *workload, bool is_faulty)
 {
     struct wal_store_compact_options options = {
@@ -303,6 +430,9 @@ static void finish(struct workload *copy, bool with_loss)
     assert_int_equal(workload_open(copy, 0), WAL_OK);
     if (compact(copy, false) != WAL_OK) {
         ledger_fail("the next compaction fails");
+    }
+    if (count_canaries(copy) != 0) {
+        ledger_fail("a file has what was erased");
     }
     (void)workload_check(copy, 0);
     check_contents(copy);
@@ -375,13 +505,16 @@ static void run(const struct workload_options *options, uint32_t every)
     assert_int_equal(workload_open(base, 0), WAL_OK);
     put_contents(base, 0);
     put_answers(base, 0);
+    put_canaries(base, 0);
     assert_int_equal(compact(base, false), WAL_OK);
     workload_run(base, 70);
     assert_int_equal(workload_open(base, 0), WAL_OK);
     put_contents(base, 1);
     check_contents(base);
     put_answers(base, 1);
+    put_canaries(base, 1);
     check_answers(base, false);
+    assert_true(count_canaries(base) >= CANARIES);
     /* All that is there is durable: what a loss takes is known. */
     workload_crash(base, NULL, 0);
     (void)workload_recover(base, LEDGER_NO_LOSS, WORKLOAD_CLOSE);

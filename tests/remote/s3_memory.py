@@ -43,6 +43,7 @@ class Bucket:
         self.lock = threading.Lock()
         self.objects = {}
         self.names = []  # sorted
+        self.created = []  # names, in this order
         self.replaced = []
 
     def put(self, name, body, if_absent):
@@ -53,6 +54,7 @@ class Bucket:
                 self.replaced.append(name)
             else:
                 bisect.insort(self.names, name)
+                self.created.append(name)
             self.objects[name] = body
             return True
 

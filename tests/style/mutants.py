@@ -35,6 +35,9 @@ def known_tests():
     for path in glob.glob(os.path.join(ROOT, "bindings", "node", "test",
                                        "*.test.mjs")):
         found.add("node_" + os.path.basename(path)[:-len(".test.mjs")])
+    for path in glob.glob(os.path.join(ROOT, "bindings", "python", "tests",
+                                       "test_*.py")):
+        found.add("python_" + os.path.basename(path)[len("test_"):-len(".py")])
     return found
 
 

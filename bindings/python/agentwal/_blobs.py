@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Iterator
 
 from . import _wal
-from ._errors import Invalid, NotFound
+from ._errors import Invalid, NotFound, wrong_type
 from ._handle import Unpicklable
 
 if TYPE_CHECKING:
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 # Of one read while a blob is iterated or read whole.
 PIECE_SIZE = 1 << 20
+
+
+def _index(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise wrong_type(name, "an int", value) from None
 
 
 class Blobs(Unpicklable):
@@ -76,7 +83,9 @@ class BlobReader(Unpicklable, io.RawIOBase):
 
     def read_at(self, offset: int, size: int = -1) -> bytes:
         """Reads `size` bytes from `offset` on, fewer only at the end; -1: to the end."""
-        return _wal.blob_read(self._open_handle, offset, self.size - offset if size < 0 else size)
+        start = _index("offset", offset)
+        count = _index("size", size)
+        return _wal.blob_read(self._open_handle, start, self.size - start if count < 0 else count)
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Reads `size` bytes from the position on, fewer only at the end; -1 or None: to the
@@ -109,7 +118,7 @@ class BlobReader(Unpicklable, io.RawIOBase):
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}.get(whence)
         if base is None:
             raise Invalid("whence: %r is not 0, 1 or 2" % (whence,))
-        position = base + operator.index(offset)
+        position = base + _index("offset", offset)
         if position < 0:
             raise Invalid("offset: a position is not negative")
         self._position = position

@@ -7,8 +7,8 @@ from typing import Any, Iterable, Mapping, TypedDict
 
 from . import _wal
 from ._errors import Invalid, wrong_type
-from ._values import (UNSET, EntryId, Unset, entry_id, json_object, optional_entry_id, path_text,
-                      whole_number)
+from ._values import (UNSET, EntryId, Unset, entry_id, items_of, json_object, optional_entry_id,
+                      path_text, whole_number)
 
 
 class SessionChange(TypedDict, total=False):
@@ -77,4 +77,4 @@ def head_row(move: HeadMove) -> HeadRow:
 
 
 def head_rows(moves: Iterable[HeadMove]) -> tuple[HeadRow, ...]:
-    return tuple(map(head_row, moves))
+    return tuple(map(head_row, items_of("heads", "an iterable of HeadMove", moves)))

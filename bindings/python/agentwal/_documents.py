@@ -9,7 +9,7 @@ from . import _json, _wal
 from ._errors import Invalid, wrong_type
 from ._handle import Unpicklable
 from ._info import Document, document
-from ._values import UNSET, flags_of, whole_number
+from ._values import UNSET, flags_of, items_of, whole_number
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def document_row(change: DocumentChange) -> Row:
 
 
 def document_rows(changes: Iterable[DocumentChange]) -> tuple[Row, ...]:
-    return tuple(map(document_row, changes))
+    return tuple(map(document_row,
+                     items_of("documents", "an iterable of DocumentChange", changes)))
 
 
 class Documents(Unpicklable):

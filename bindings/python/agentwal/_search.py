@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import functools
+import operator
 import os
 import threading
 from types import TracebackType
@@ -13,7 +15,7 @@ from ._errors import Invalid, wrong_type
 from ._handle import Unpicklable
 from ._info import time_of
 from ._record import Record
-from ._values import Path, Time, flags_of, milliseconds, one_of, path_text
+from ._values import Path, Time, flags_of, items_of, milliseconds, one_of, path_text
 
 if TYPE_CHECKING:
     from ._store import Progress, Store
@@ -111,9 +113,8 @@ def _sessions(rows: List[dict[str, Any]]) -> List[SearchSession]:
 
 
 def _role_set(roles: Iterable[SearchRole]) -> int:
-    if isinstance(roles, str):
-        raise wrong_type("roles", "an iterable of roles", roles)
-    return flags_of(*((True, one_of("roles", _ROLES, role)) for role in set(roles)))
+    given = items_of("roles", "an iterable of roles", roles)
+    return functools.reduce(operator.or_, (one_of("roles", _ROLES, role) for role in given), 0)
 
 
 def _limit(name: str, value: int) -> int:

@@ -12,7 +12,7 @@ from ._change import ChangeRow, HeadMove, SessionChange, change_row, head_row, h
 from ._documents import DocumentChange, Documents, document_rows
 from ._entries import Entries, cursor_row, entries_of_slice, entry_at, follow
 from ._entry import AppendResult, NewEntry, Row, make_row, options_of, row_of, rows_of
-from ._errors import Invalid, wrong_type
+from ._errors import Invalid, InvalidType, wrong_type
 from ._files import Checkpoints, FileChanges, RewindResult, file_changes, rewind
 from ._handle import Unpicklable
 from ._info import Head, SessionInfo, head, session_info
@@ -313,7 +313,10 @@ class Session(Unpicklable):
                 into: SessionOptions | None = None) -> Compaction:
         """Records that a summary replaces the entries before `first_kept`, durably; with `into`
         in a fork that is created with these options. Nothing is destroyed."""
-        options = None if into is None else session_row(**into)
+        try:
+            options = None if into is None else session_row(**into)
+        except TypeError as error:
+            raise InvalidType("into: %s" % error) from error
         fork, row = _wal.session_compact(self._handle, entry_id("first_kept", first_kept), summary,
                                          options)
         return Compaction(self if fork is None else Session(self.store, fork), AppendResult(*row))

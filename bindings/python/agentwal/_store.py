@@ -22,8 +22,8 @@ from ._results import (BackupResult, CompactResult, ImportResult, TransferResult
                        import_result, transfer_result)
 from ._search import Search
 from ._session import Session
-from ._values import (Path, Paths, Time, flags_of, follow_durability, milliseconds, path_bytes,
-                      path_list, path_text, session_row, timeout_seconds)
+from ._values import (Path, Paths, Time, flags_of, follow_durability, items_of, milliseconds,
+                      path_bytes, path_list, path_text, session_row, timeout_seconds)
 from ._views import ViewFlushResult, ViewInfo, flush_result, view_info, view_row
 
 Progress = Callable[[int, int], object]
@@ -38,7 +38,7 @@ class Store(Unpicklable):
     child of os.fork() opens its own: calls on this one raise Forked there.
     """
 
-    __slots__ = ("__weakref__", "_handle", "_pid", "path")
+    __slots__ = ("__weakref__", "_handle", "_is_closed", "_pid", "path")
 
     path: str
     """As it was given; of a store in memory "":"""
@@ -48,6 +48,7 @@ class Store(Unpicklable):
         if not isinstance(handle, _wal.Handle):
             raise wrong_type("Store", "agentwal.open", handle)
         self._handle = handle
+        self._is_closed = False  # not only begun to close
         self._pid = os.getpid()
         self.path = path
         _open_stores.add(self)
@@ -205,9 +206,13 @@ class Store(Unpicklable):
         Closed also when it raises what could not be made durable. Calls on what came from the
         store raise Closed then; entries that were read remain. May be repeated.
         """
-        while not _wal.store_close(self._handle):
-            pass
-        _open_stores.discard(self)
+        try:
+            while not _wal.store_close(self._handle):
+                pass
+        except Error:
+            self._is_closed = True
+            raise
+        self._is_closed = True
 
     def __enter__(self) -> Store:
         return self
@@ -220,7 +225,7 @@ class Store(Unpicklable):
     def __del__(self, _warn: Callable[..., None] = warnings.warn,
                 _getpid: Callable[[], int] = os.getpid) -> None:
         try:
-            if _getpid() != self._pid or not _wal.is_open(self._handle):
+            if _getpid() != self._pid or self._is_closed:
                 return
         except AttributeError:  # __init__ failed
             return
@@ -348,11 +353,7 @@ def _rate(rate: float | None) -> int:
 
 
 def _ids(sessions: Iterable[str] | None) -> tuple[str, ...] | None:
-    if sessions is None:
-        return None
-    if isinstance(sessions, str):
-        raise wrong_type("sessions", "an iterable of ids", sessions)
-    return tuple(sessions)
+    return None if sessions is None else items_of("sessions", "an iterable of ids", sessions)
 
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()
@@ -362,7 +363,7 @@ def _close_all() -> None:
     """Completes what is queued before the interpreter ends."""
     for store in tuple(_open_stores):
         try:
-            if store.is_open:
+            if not store._is_closed:
                 store.close()
         except Forked:
             pass

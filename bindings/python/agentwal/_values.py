@@ -104,7 +104,7 @@ def milliseconds(name: str, time: Time | None) -> int:
             raise Invalid("%s: %r is no point in time: %s" % (name, time, error)) from error
     if isinstance(time, bool) or not isinstance(time, (int, float)):
         raise wrong_type(name, "a datetime or a number of seconds", time)
-    if not (isinstance(time, int) or math.isfinite(time)):
+    if not (isinstance(time, int) or math.isfinite(time * 1000)):
         raise Invalid("%s: %r is no point in time" % (name, time))
     return int(time * 1000) if isinstance(time, int) else round(time * 1000)
 
@@ -133,6 +133,17 @@ def whole_number(name: str, value: int | None) -> int:
     if not 0 <= value < 2 ** 64:
         raise Invalid("%s: not in 0 to 2**64 - 1" % name)
     return value
+
+
+def items_of(name: str, wanted: str, items: Iterable[Any]) -> tuple[Any, ...]:
+    """What an iterable yields; a str is none."""
+    if isinstance(items, str):
+        raise wrong_type(name, wanted, items)
+    try:
+        given = iter(items)
+    except TypeError:
+        raise wrong_type(name, wanted, items) from None
+    return tuple(given)
 
 
 def entry_id(name: str, entry: Any) -> str:

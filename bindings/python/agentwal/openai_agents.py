@@ -30,6 +30,7 @@ from ._errors import (BadJSON, Closed, Conflict, Corrupt, Error, Exists, Forked,
                       wrong_type)
 from ._handle import Unpicklable
 from ._library import open as open_store
+from ._loop import running_loop
 from ._names import check_name, session_id as id_of_name
 from ._session import Session
 from ._store import Store
@@ -83,7 +84,7 @@ class AgentwalSession(Unpicklable):
                            else check_name("session_id", session_id))
         self._id = (id_of_name(_KIND, self.session_id) if id is None
                     else check_name("id", id, 255))
-        self._durability = durability
+        self._durability: Literal["durable", "written"] = durability
         self._store = store if isinstance(store, Store) else None
         self._path = None if isinstance(store, Store) else store
         self._lock = threading.Lock()
@@ -152,7 +153,7 @@ class AgentwalSession(Unpicklable):
                 if self._path is not None and self._store is not None:
                     self._store.close()
 
-        await asyncio.get_running_loop().run_in_executor(None, close)
+        await running_loop().run_in_executor(None, close)
 
     async def __aenter__(self) -> AgentwalSession:
         return self
@@ -176,7 +177,7 @@ class AgentwalSession(Unpicklable):
 
     async def _run(self, function: Callable[[], T]) -> T:
         self._check_process()
-        return await asyncio.get_running_loop().run_in_executor(None, function)
+        return await running_loop().run_in_executor(None, function)
 
     async def _read(self, none: T, function: Callable[[Session], T]) -> T:
         """The function's result; `none` when there is no session."""

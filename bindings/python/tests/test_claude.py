@@ -275,6 +275,8 @@ def test_fork__shares_and_is_a_session_of_the_project(store):
         assert loaded[0]["sessionId"] == "part"
         assert loaded[0]["forkedFrom"] == {"sessionId": SESSION, "messageUuid": uuid(1)}
         assert loaded[2]["customTitle"] == "Part"
+        titles = {info.id: info.title for info in store.list()}
+        assert (titles[part], titles[whole]) == ("Part", "T (fork)")
         loaded = await adapter.load({**MAIN, "session_id": whole})
         assert [entry.get("customTitle") for entry in loaded] == [
             None, None, "T", None, None, "T (fork)"]
@@ -456,3 +458,12 @@ def test_fork__of_the_process_is_refused_in_the_child(tmp_path):
             assert await adapter.load(MAIN) == messages(1)
 
     asyncio.run(main())
+
+
+def test_calls__without_an_event_loop_of_asyncio_begin_nothing(store):
+    adapter = AgentwalSessionStore(store)
+    for call in (adapter.append(MAIN, messages(1)), adapter.load(MAIN), adapter.fork(MAIN),
+                 adapter.close()):
+        with pytest.raises(agentwal.Invalid, match="asyncio"):
+            call.send(None)
+    assert store.list() == []

@@ -289,3 +289,29 @@ def test_warnings__none_when_all_is_closed(tmp_path, run_python):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         agentwal.memory().close()
+
+
+def test_close__that_is_interrupted_is_completed_at_the_end(run_python, tmp_path):
+    program = textwrap.dedent("""
+        import builtins, os, signal, sys, threading, time, agentwal
+
+        builtins.store = store = agentwal.open(sys.argv[1])
+        session = store.create(id="s")
+        started = threading.Event()
+
+        def change(now):
+            started.set()
+            time.sleep(1.0)
+            return {"title": "late"}
+
+        threading.Thread(target=lambda: session.update(change)).start()
+        started.wait()
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            store.close()
+        except KeyboardInterrupt:
+            print("interrupted")
+        close = agentwal.Store.close
+        agentwal.Store.close = lambda self: print("completed", close(self))
+    """)
+    assert run_python(program, tmp_path / "store").stdout == "interrupted\ncompleted None\n"

@@ -267,3 +267,17 @@ SUBINTERPRETERS = textwrap.dedent("""
 def test_subinterpreters__each_has_its_own_module(tmp_path, run_python):
     done = run_python(SUBINTERPRETERS, tmp_path / "store", IN_SUBINTERPRETER)
     assert done.stderr == "", done.stderr
+
+
+def test_fork__iterator_of_the_parent_gives_the_child_nothing(store):
+    session = store.create(id="s")
+    session.append_many({"n": n} for n in range(20))
+    entries = iter(session)
+    next(entries)
+
+    def child():
+        with pytest.raises(agentwal.Forked):
+            next(entries)
+
+    in_child(child)
+    assert len(list(entries)) == 19

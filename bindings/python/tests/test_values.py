@@ -275,3 +275,22 @@ def test_references__are_neither_lost_nor_kept(store, session):
                 pass
     after = [sys.getrefcount(value) for value in (text, rows, None)]
     assert all(abs(a - b) < 50 for a, b in zip(after, before)), (before, after)
+
+
+@pytest.mark.parametrize("call", [
+    lambda store, session: session.commit(documents=None),
+    lambda store, session: session.commit(documents="ab"),
+    lambda store, session: session.commit(heads=3),
+    lambda store, session: store.create(created=1e308),
+    lambda store, session: store.create(created=10 ** 400),
+    lambda store, session: store.merge(agentwal.memory(), sessions=3),
+    lambda store, session: session.compact(first_kept="a", summary="s", into={1: 2}),
+    lambda store, session: store.search(memory=True).find("x", roles=None),
+    lambda store, session: store.blobs.open(store.blobs.put(b"abc")).read("x"),
+    lambda store, session: store.blobs.open(store.blobs.put(b"abc")).read_at(None),
+    lambda store, session: store.blobs.open(store.blobs.put(b"abc")).seek("x"),
+])
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_argument__of_a_wrong_type_raises_an_error_of_the_package(store, session, call):
+    with pytest.raises(agentwal.Error):
+        call(store, session)

@@ -72,10 +72,13 @@ function copyRow({ value }, sessionId) {
   return typeof value.sessionId === 'string' ? { ...value, sessionId } : value;
 }
 
-/** The row that names the fork, or none when the session has no title. */
-function titleRows(session, sessionId, title) {
+/** What the fork is named; undefined when the session has no title. */
+function titleOf(session, title) {
   const old = session.info().title;
-  const customTitle = title ?? (old === '' ? undefined : `${old} (fork)`);
+  return title ?? (old === '' ? undefined : `${old} (fork)`);
+}
+
+function titleRows(sessionId, customTitle) {
   return customTitle === undefined ? [] : [{ type: 'custom-title', customTitle, sessionId }];
 }
 
@@ -96,20 +99,22 @@ async function forkSession(owner, key, { upToMessageId, title, sessionId }) {
   const rows = await readRows(session);
   const { kept, named, copied } = partition(rows, await branchIds(session, at),
     upToMessageId === undefined);
-  const own = serialize([...copied.map((row) => copyRow(row, id)),
-    ...titleRows(session, id, title)]);
+  const name = titleOf(session, title);
+  const own = serialize([...copied.map((row) => copyRow(row, id)), ...titleRows(id, name)]);
   const fork = await session.fork({
     at,
     id,
     project: projectText(key.projectKey),
     metadata: { ...metadata, claude: { fork: 'incomplete' } },
   });
-  await complete(owner, fork, forkKey, { kept, named, own, metadata: metadata ?? {} });
+  await complete(owner, fork, forkKey, {
+    kept, named, own, change: { metadata: metadata ?? {}, title: name },
+  });
   return { sessionId: id };
 }
 
 /** Adds what is off the branch, and lets the fork be listed. */
-async function complete(owner, fork, key, { kept, named, own, metadata }) {
+async function complete(owner, fork, key, { kept, named, own, change }) {
   const ids = new Set();
   const has = (id) => ids.has(id) || hasEntry(fork, id);
   const entries = own.map((row) => {
@@ -128,7 +133,7 @@ async function complete(owner, fork, key, { kept, named, own, metadata }) {
     { ...readSummary(fork), data: null }, fields.slice(last),
     () => [...kept.map((row) => row.value), ...fields.slice(0, last)]);
   documents.push({ key: FORK, value: { rows: named } });
-  await fork.commit({ entries: entries.slice(last), documents, change: { metadata } }, options);
+  await fork.commit({ entries: entries.slice(last), documents, change }, options);
 }
 
 function hasEntry(session, id) {

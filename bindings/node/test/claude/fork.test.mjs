@@ -69,6 +69,8 @@ test('a fork at a row has what was before it', () => withStore(async (adapter) =
     assert.deepEqual(await adapter.load(keyOf(fork)), [
       ...rows.slice(0, count).map((entry) => inFork(entry, fork.sessionId)),
       title('Try', fork.sessionId)], upToMessageId);
+    const { title: shown } = (await adapter.session(keyOf(fork))).info();
+    assert.equal(shown, 'Try', 'lists of sessions name the fork');
   }
   assert.equal((await adapter.listSessionSummaries(PROJECT)).length, 5);
   await checkSummaries(adapter);

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Callable, Literal, Mapping, Sequence, Typ
 
 from .._errors import Closed, Damaged, Error, Invalid, NotFound, wrong_type
 from .._handle import Unpicklable
+from .._loop import running_loop
 from .._session import Session
 from .._store import Store
 from .._values import Path
@@ -88,7 +89,8 @@ class AgentwalSessionStore(Unpicklable):
         rows = serialize(entries)
         self._check()
         if rows:
-            await asyncio.wrap_future(self._add(place, rows))
+            loop = running_loop()
+            await asyncio.wrap_future(self._add(place, rows), loop=loop)
 
     async def load(self, key: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         """All entries in log order; None if there is no such transcript, it was deleted, or is in
@@ -197,7 +199,7 @@ class AgentwalSessionStore(Unpicklable):
         if not self._is_closed:
             self._owner.check()
             self._is_closed = True
-        await asyncio.get_running_loop().run_in_executor(None, self._close)
+        await running_loop().run_in_executor(None, self._close)
 
     def _close(self) -> None:
         # The threads end when no append is left.
@@ -218,7 +220,7 @@ class AgentwalSessionStore(Unpicklable):
 
     async def _run(self, function: Callable[[], T]) -> T:
         self._check()
-        return await asyncio.get_running_loop().run_in_executor(None, function)
+        return await running_loop().run_in_executor(None, function)
 
     def _add(self, place: Key, rows: Sequence[Any]) -> concurrent.futures.Future[None]:
         with self._lock:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from .._change import SessionChange
 from .._documents import DocumentChange
 from .._errors import Corrupt, Invalid, NotFound, Redacted
 from .._session import Session
@@ -69,10 +70,13 @@ def _copy_row(row: Row, session_id: str) -> dict[str, Any]:
     return {**value, "sessionId": session_id} if isinstance(value.get("sessionId"), str) else value
 
 
-def _title_rows(session: Session, session_id: str, title: str | None) -> list[dict[str, Any]]:
-    """The row that names the fork, or none when the session has no title."""
+def _title_of(session: Session, title: str | None) -> str | None:
+    """What the fork is named; None when the session has no title."""
     old = session.info().title
-    title = title if title is not None else "%s (fork)" % old if old else None
+    return title if title is not None else "%s (fork)" % old if old else None
+
+
+def _title_rows(session_id: str, title: str | None) -> list[dict[str, Any]]:
     if title is None:
         return []
     return [{"type": "custom-title", "customTitle": title, "sessionId": session_id}]
@@ -94,16 +98,17 @@ def fork_session(owner: Owner, key: Key, up_to: str | None, title: str | None,
     rows = read_rows(session)
     ids = {entry.id for entry in session.entries(up_to=at)}
     kept, named, copied = _partition(rows, ids, up_to is None)
-    own = [_copy_row(row, id) for row in copied] + _title_rows(session, id, title)
+    title = _title_of(session, title)
+    own = [_copy_row(row, id) for row in copied] + _title_rows(id, title)
     fork = session.fork(at, id=id, project=project_text(key.project_key),
                         metadata={**metadata, "claude": {"fork": "incomplete"}})
-    _complete(owner, fork, fork_key, kept, named, own, metadata)
+    _complete(owner, fork, fork_key, kept, named, own, metadata, title)
     return id
 
 
 def _complete(owner: Owner, fork: Session, key: Key, kept: list[Row],
               named: list[list[str | None]], own: list[dict[str, Any]],
-              metadata: dict[str, Any]) -> None:
+              metadata: dict[str, Any], title: str | None) -> None:
     """Adds what is off the branch, and lets the fork be listed."""
     ids: set[str] = set()
 
@@ -123,7 +128,10 @@ def _complete(owner: Owner, fork: Session, key: Key, kept: list[Row],
     documents = make_changes(owner.fold(), key, State(now.info, now.version), fields[last:],
                              lambda: [row.value for row in kept] + fields[:last])
     documents.append(DocumentChange(FORK, {"rows": named}))
-    fork.commit(entries=entries[last:], documents=documents, change={"metadata": metadata},
+    change: SessionChange = {"metadata": metadata}
+    if title is not None:
+        change["title"] = title
+    fork.commit(entries=entries[last:], documents=documents, change=change,
                 durability=owner.durability)
 
 

@@ -30,8 +30,7 @@ struct handle *handle_store(struct handle *handle)
     return handle->store != NULL ? handle->store : handle;
 }
 
-/* Raises why the handle cannot be used; false: it can. */
-static bool refuse(struct module_state *state, const struct handle *handle)
+bool call_refuses(struct module_state *state, const struct handle *handle)
 {
     const struct gate *gate = handle->gate;
     char text[128];
@@ -79,7 +78,7 @@ void *call_begin(struct call *call, PyObject *module, PyObject *object,
     struct module_state *state = module_state(module);
     struct handle *handle = handle_of(state, object, kinds);
 
-    if (handle == NULL || refuse(state, handle)) {
+    if (handle == NULL || call_refuses(state, handle)) {
         return NULL;
     }
     call_begin_free(call, module);

@@ -29,6 +29,9 @@ struct call {
 struct handle *handle_of(struct module_state *state, PyObject *object,
                          enum handle_kind kinds);
 
+/* Raises why the handle cannot be used; false: it can. */
+bool call_refuses(struct module_state *state, const struct handle *handle);
+
 /* Begins a call; returns the pointer of the library, or null with an exception
  * set: then there is no call to end. */
 void *call_begin(struct call *call, PyObject *module, PyObject *object,

@@ -86,8 +86,7 @@ static PyObject *take(PyObject *object, struct iterator *iterator)
 {
     const struct handle *cursor = (struct handle *)iterator->cursor;
 
-    if (cursor->gate->is_closing) {
-        raise_status(state_of(object), WAL_ECLOSED, "the store was closed");
+    if (call_refuses(state_of(object), cursor)) {
         return NULL;
     }
     return entry_new(state_of(object), iterator->blocks[iterator->index++]);

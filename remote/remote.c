@@ -318,7 +318,7 @@ enum wal_status wal_remote_list(struct wal_remote *remote,
 
 /* Fences the writer, and pulls what it stored until then. */
 static enum wal_status take_over(struct wal__pull *pull,
-                                 const uint8_t writer[16],
+                                 const struct wal_remote_pull_options *options,
                                  struct wal_error *error)
 {
     struct wal_remote_mark *mark = &pull->result.mark;
@@ -327,34 +327,111 @@ static enum wal_status take_over(struct wal__pull *pull,
     enum wal_status status = wal__history_read(pull->remote, pull->target.info,
                                                pull->uuid, &history, error);
 
+    if (status == WAL_OK && history.part == 0) {
+        status = wal__fail(error, WAL_ENOTFOUND,
+                           "the remote has nothing of the store yet, so that "
+                           "nothing can be taken over: push it first");
+    }
     if (status == WAL_OK) {
         status = wal__takeover(pull->remote, pull->target.info, pull->uuid,
-                               writer, &history, error);
+                               options->writer, &history, error);
     }
-    if (status == WAL_OK && history.part > 0) {
+    if (status == WAL_OK) {
         mark->epoch = part.epoch = history.part_epoch;
         mark->part = part.number = history.part;
         memcpy(part.uuid, pull->uuid, sizeof(part.uuid));
         status = wal__history_digest(pull->remote, &part, history.part_size,
                                      mark->digest, error);
     }
-    return status == WAL_OK ? wal__pull_run(pull, error) : status;
+    if (status == WAL_OK) {
+        status = wal__pull_run(pull, error);
+    }
+    if (status == WAL_OK && options->keep != NULL) {
+        const int32_t kept = options->keep(options->ctx, mark, 1);
+
+        status = kept == 0 ? WAL_OK
+                           : wal__fail_at(error, WAL_ECALLBACK, kept, NULL, 0,
+                                          "the mark of the writer was not "
+                                          "kept");
+    }
+    return status;
+}
+
+/* Whether a sound store of this id is there, which is no replica. */
+static bool has_store(const char *path, const uint8_t uuid[16])
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_READ_ONLY};
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    struct wal_store *store = NULL;
+    const bool result = wal_open(path, &options, &store, NULL) == WAL_OK &&
+                        wal_store_get_info(store, &info, NULL) == WAL_OK &&
+                        info.is_replica == 0 &&
+                        memcmp(info.uuid, uuid, 16) == 0;
+
+    return (store == NULL || wal_close(store, NULL) == WAL_OK) && result;
+}
+
+static enum wal_status open_target(struct wal__pull *pull, const char *path,
+                                   bool takes_over,
+                                   struct wal_replica **replica,
+                                   struct wal_error *error)
+{
+    enum wal_status status = wal_replica_open(path, replica, error);
+
+    if (status == WAL_EEXISTS && takes_over && has_store(path, pull->uuid)) {
+        pull->is_store = true;
+        status = wal_replica_open_store(path, replica, error);
+    }
+    if (status == WAL_OK) {
+        pull->target = wal__part_target_of(*replica);
+    }
+    return status;
+}
+
+/* A store to which nothing was applied must end where the remote ends. */
+static enum wal_status check_store(struct wal__pull *pull,
+                                   struct wal_error *error)
+{
+    struct wal__position position;
+    struct wal__history history = {.last_epoch = 0};
+    enum wal_status status;
+
+    if (!pull->is_store || pull->result.parts > 0) {
+        return WAL_OK;
+    }
+    status = wal__history_read(pull->remote, pull->target.info, pull->uuid,
+                               &history, error);
+    if (status == WAL_OK) {
+        status = pull->target.position(pull->target.ctx, &position, error);
+    }
+    return status == WAL_OK &&
+                   !wal__position_equal(&position, &history.position)
+               ? wal__fail(error, WAL_EEXISTS,
+                           "a store is there that went on by itself: "
+                           "choose another directory; `agentwal --store DIR "
+                           "merge --keep-both STORE` takes this one into it")
+               : status;
 }
 
 static enum wal_status pull_to(struct wal__pull *pull, const char *path,
                                const struct wal_remote_pull_options *options,
                                struct wal_error *error)
 {
+    const bool takes_over = (options->flags & WAL_REMOTE_PULL_TAKE_OVER) != 0;
     struct wal_replica *replica = NULL;
-    enum wal_status status = wal_replica_open(path, &replica, error);
+    enum wal_status status =
+        open_target(pull, path, takes_over, &replica, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    pull->target = wal__part_target_of(replica);
     status = wal__pull_run(pull, error);
-    if (status == WAL_OK && (options->flags & WAL_REMOTE_PULL_TAKE_OVER) != 0) {
-        status = take_over(pull, options->writer, error);
+    if (status == WAL_OK) {
+        status = check_store(pull, error);
+    }
+    if (status == WAL_OK && takes_over) {
+        status = take_over(pull, options, error);
         if (status == WAL_OK) {
             return wal_replica_promote(replica, error);
         }
@@ -385,9 +462,10 @@ enum wal_status wal_remote_pull(struct wal_remote *remote, const char *path,
     }
     if (status == WAL_OK &&
         ((own.flags & ~(uint32_t)WAL_REMOTE_PULL_TAKE_OVER) != 0 ||
-         (own.flags != 0) == wal__uuid_is_zero(own.writer))) {
+         (own.flags != 0) == wal__uuid_is_zero(own.writer) ||
+         (own.flags == 0 && own.keep != NULL))) {
         status = wal__invalid(error, "a pull that takes over, and no other, "
-                                     "names a writer");
+                                     "names a writer, and keeps its mark");
     }
     if (status == WAL_OK && wal__uuid_is_zero(own.uuid)) {
         status = wal__remote_find_store(remote, own.uuid, error);

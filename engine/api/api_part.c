@@ -236,7 +236,7 @@ enum wal_status wal_part_get_info(struct wal_slice bytes,
 
 /* --- replicas ----------------------------------------------------------- */
 
-enum wal_status wal__replica_open(const char *path,
+enum wal_status wal__replica_open(const char *path, bool takes_store,
                                   const struct wal__heap *heap,
                                   const struct wal__io *io,
                                   struct wal_replica **replica,
@@ -248,6 +248,7 @@ enum wal_status wal__replica_open(const char *path,
     if (opened == NULL) {
         return wal__no_memory(error);
     }
+    opened->replica.takes_store = takes_store;
     status = wal__replica_init(&opened->replica, path, heap, io, error);
     if (status != WAL_OK) {
         wal__replica_deinit(&opened->replica);
@@ -258,15 +259,29 @@ enum wal_status wal__replica_open(const char *path,
     return WAL_OK;
 }
 
-enum wal_status wal_replica_open(const char *path, struct wal_replica **replica,
-                                 struct wal_error *error)
+static enum wal_status open_replica(const char *path, bool takes_store,
+                                    struct wal_replica **replica,
+                                    struct wal_error *error)
 {
     if (path == NULL || replica == NULL) {
         return wal__invalid(error, "the path, or the place for the replica, is "
                                    "null");
     }
-    return wal__replica_open(path, &wal__heap_libc, &wal__io_posix, replica,
-                             error);
+    return wal__replica_open(path, takes_store, &wal__heap_libc, &wal__io_posix,
+                             replica, error);
+}
+
+enum wal_status wal_replica_open(const char *path, struct wal_replica **replica,
+                                 struct wal_error *error)
+{
+    return open_replica(path, false, replica, error);
+}
+
+enum wal_status wal_replica_open_store(const char *path,
+                                       struct wal_replica **replica,
+                                       struct wal_error *error)
+{
+    return open_replica(path, true, replica, error);
 }
 
 enum wal_status wal_replica_get_position(struct wal_replica *replica,

@@ -9,9 +9,9 @@
 #include "engine/base/heap.h"
 #include "engine/os/io.h"
 
-/* As wal_replica_open, with the heap and the system given; both must outlive
- * it. */
-enum wal_status wal__replica_open(const char *path,
+/* As wal_replica_open, or wal_replica_open_store, with the heap and the system
+ * given; both must outlive it. */
+enum wal_status wal__replica_open(const char *path, bool takes_store,
                                   const struct wal__heap *heap,
                                   const struct wal__io *io,
                                   struct wal_replica **replica,

@@ -396,7 +396,8 @@ static enum wal_status find_end(struct wal__log *log,
     wal__replay_set_end(log, &log->facts);
     log->must_rotate = log->facts.verdict != WAL__VERDICT_CLEAN ||
                        log->facts.sealed_end != 0 ||
-                       log->facts.index_offset != 0;
+                       log->facts.index_offset != 0 ||
+                       wal__segment_is_rewritten(&log->tail_segment->header);
     return WAL_OK;
 }
 

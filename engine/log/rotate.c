@@ -180,6 +180,22 @@ static void unlink_newest(struct wal__log *log)
         table->count > 0 ? table->segments[table->count - 1] : NULL;
 }
 
+/* The end of the tail, as the OPEN after it has it. A rewritten tail, which
+ * only a replica that became a store has, ends like the segment that it
+ * replaced. */
+static uint64_t end_tail(struct wal__log *log)
+{
+    const struct wal__segment *tail = log->tail_segment;
+    const struct wal__rewrite *rewrite = &tail->header.rewrite;
+
+    if (!wal__segment_is_rewritten(&tail->header)) {
+        return atomic_load(&tail->end);
+    }
+    log->last_sequence = rewrite->last_sequence;
+    log->chain = rewrite->original_chain;
+    return rewrite->original_end;
+}
+
 /* Appends the segment to the chain, writes OPEN and its COMMIT, syncs, and
  * publishes: recovery relies on nothing else being in a segment before its OPEN
  * is durable. */
@@ -205,7 +221,7 @@ static enum wal_status initialise_segment(struct wal__log *log,
     if (log->tail_segment != NULL) {
         WAL__ASSERT(log->tail_segment->id < segment->id);
         open.previous_id = log->tail_segment->id;
-        open.previous_end = atomic_load(&log->tail_segment->end);
+        open.previous_end = end_tail(log);
     }
     open.last_sequence = log->last_sequence;
     open.chain = log->chain;

@@ -24,8 +24,10 @@ static enum wal_status read_manifest(struct wal__replica *replica,
         return status;
     }
     status = wal__manifest_read(env, &replica->manifest, &ignored, error);
-    if (status == WAL_OK &&
-        (replica->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) == 0) {
+    replica->is_ordinary =
+        status == WAL_OK &&
+        (replica->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) == 0;
+    if (replica->is_ordinary && !replica->takes_store) {
         status = wal__fail_at(error, WAL_EEXISTS, 0, env->root, 0,
                               "a store that is no replica is there: choose "
                               "another directory");
@@ -68,6 +70,16 @@ static enum wal_status lock(struct wal__replica *replica,
     if (status == WAL_ELOCKED) {
         return wal__fail_at(error, status, 0, path, 0,
                             "another process applies parts to the replica");
+    }
+    /* What has the store open would go on to write to it. */
+    if (status == WAL_OK && replica->is_ordinary) {
+        status = io->lock(io->ctx, replica->lock, WAL__LOCK_PARTICIPANT,
+                          WAL__IO_LOCK_EXCLUSIVE, &err);
+    }
+    if (status == WAL_ELOCKED) {
+        return wal__fail_at(error, status, 0, path, 0,
+                            "another process has the store open: end it "
+                            "before the store follows another one");
     }
     return status == WAL_OK ? WAL_OK
                             : wal__fail_open(error, status, err, path,
@@ -160,14 +172,29 @@ void wal__replica_deinit(struct wal__replica *replica)
 
 /* --- the end ------------------------------------------------------------ */
 
-/* Finds the end of a segment; *place is unchanged when it has no group. */
+/* Where the commit marks at the end of a segment begin; 0: it has none. */
+static bool see_group(void *ctx, const struct wal__scan_range *range)
+{
+    uint64_t *marks = ctx;
+
+    if (range->commit == NULL || range->size > 0) {
+        *marks = 0;
+    } else if (*marks == 0) {
+        *marks = range->offset;
+    }
+    return true;
+}
+
+/* Finds the end of a segment; *place is unchanged when it has no group. With
+ * `is_bare` commit marks at its end are left out, and what has only those. */
 static enum wal_status find_end(struct wal__replica *replica,
-                                struct wal__segment *segment,
+                                struct wal__segment *segment, bool is_bare,
                                 struct wal__part_place *place,
                                 struct wal_error *error)
 {
     const struct wal__rewrite *rewrite = &segment->header.rewrite;
-    const struct wal__scan_sink sink = {0};
+    uint64_t marks = 0;
+    const struct wal__scan_sink sink = {.ctx = &marks, .range = see_group};
     struct wal__scan_result *facts = &replica->facts;
     struct wal__segment_reader reader;
     struct wal__scan_source source = {&reader, wal__segment_reader_fetch};
@@ -183,12 +210,16 @@ static enum wal_status find_end(struct wal__replica *replica,
     start.is_replica = true;
     wal__segment_reader_init(&reader, segment);
     wal__scan(&source, &sink, &start, facts);
+    if (is_bare && marks > 0) {
+        start.capacity = marks;
+        wal__scan(&source, &sink, &start, facts);
+    }
     wal__segment_reader_deinit(&reader);
     if (facts->verdict == WAL__VERDICT_READ_ERROR) {
         return wal__fail_at(error, WAL_EIO, reader.sys_errno, segment->path,
                             facts->error_offset, "cannot read the segment");
     }
-    if (facts->groups > 0) {
+    if (facts->groups > (is_bare ? 1U : 0U)) {
         *place = (struct wal__part_place){segment->id, segment->header.salt,
                                           facts->end, facts->last_sequence,
                                           facts->chain};
@@ -196,12 +227,12 @@ static enum wal_status find_end(struct wal__replica *replica,
     return WAL_OK;
 }
 
-/* Finds where a stream ends: in the newest segment that has a group. */
-static enum wal_status find_place(struct wal__replica *replica, uint32_t stream,
-                                  struct wal_error *error)
+enum wal_status wal__replica_find_place(struct wal__replica *replica,
+                                        uint32_t stream, bool is_bare,
+                                        struct wal__part_place *place,
+                                        struct wal_error *error)
 {
     struct wal__log *log = &replica->logs[stream];
-    struct wal__part_place *place = &replica->places[stream];
     struct wal__buf ids = {.heap = replica->env.heap};
     enum wal_status status = wal__log_list_ids(log, &ids, error);
     size_t count = ids.size / sizeof(uint64_t);
@@ -218,7 +249,7 @@ static enum wal_status find_place(struct wal__replica *replica, uint32_t stream,
                                    error);
         if (status == WAL_OK) {
             status = segment->has_open
-                         ? find_end(replica, segment, place, error)
+                         ? find_end(replica, segment, is_bare, place, error)
                          : WAL_OK;
             wal__segment_close(segment);
         } else if (status == WAL_END) {
@@ -290,7 +321,8 @@ enum wal_status wal__replica_locate(struct wal__replica *replica,
     }
     status = wal__manifest_sync_directories(&replica->env, error);
     for (uint32_t i = 0; i < WAL__PART_STREAMS && status == WAL_OK; i++) {
-        status = find_place(replica, i, error);
+        status = wal__replica_find_place(replica, i, false, &replica->places[i],
+                                         error);
         if (status == WAL_OK) {
             status = make_durable(replica, i, error);
         }

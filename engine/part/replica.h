@@ -17,7 +17,9 @@ struct wal__replica {
     struct wal__env env;
     struct wal__sha256_alg sha256_alg;
     struct wal__file *lock;
-    bool is_store; /* it has a MANIFEST */
+    bool takes_store; /* an ordinary store may become the replica */
+    bool is_store;    /* it has a MANIFEST */
+    bool is_ordinary; /* without the bit: no part has been applied since */
     struct wal__manifest manifest;
     struct wal__log logs[WAL__PART_STREAMS]; /* env, directory and ids only */
     /* Unless needs_find: where the copied bytes end, all of them durable. */
@@ -30,8 +32,9 @@ struct wal__replica {
     struct wal__scan_result facts;
 };
 
-/* wal_replica_open on this heap and this system, which outlive it. The replica
- * is zeroed by the caller; deinit is valid after success and failure. */
+/* wal_replica_open on this heap and this system, which outlive it; with
+ * takes_store wal_replica_open_store. The replica is zeroed by the caller but
+ * for that; deinit is valid after success and failure. */
 enum wal_status wal__replica_init(struct wal__replica *replica,
                                   const char *path,
                                   const struct wal__heap *heap,
@@ -52,6 +55,17 @@ enum wal_status wal__replica_promote(struct wal__replica *replica,
                                      struct wal_error *error) WAL_MUST_USE;
 
 /* --- for engine/part ---------------------------------------------------- */
+
+/* replica.c: finds where a stream ends: in the newest segment that has a group.
+ * With `is_bare` what an ordinary store writes when it is opened and closed is
+ * left out: commit marks at the end, and a segment that has only those. */
+enum wal_status wal__replica_find_place(struct wal__replica *replica,
+                                        uint32_t stream, bool is_bare,
+                                        struct wal__part_place *place,
+                                        struct wal_error *error) WAL_MUST_USE;
+/* replica_promote.c: removes what follows the places, durably. */
+enum wal_status wal__replica_settle(struct wal__replica *replica,
+                                    struct wal_error *error) WAL_MUST_USE;
 
 /* replica_segment.c: the whole segment that a part has. */
 enum wal_status wal__replica_apply_segment(

@@ -4,6 +4,7 @@
  * Invariant: bytes below the end of the replica are never changed.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -62,6 +63,42 @@ static enum wal_status make_manifest(struct wal__replica *replica,
     return status;
 }
 
+static enum wal_status check_store(const struct wal__replica *replica,
+                                   const struct wal__part_head *head,
+                                   struct wal_error *error)
+{
+    return replica->is_store &&
+                   memcmp(replica->manifest.uuid, head->manifest.uuid,
+                          sizeof(replica->manifest.uuid)) != 0
+               ? wal__fail_at(error, WAL_EEXISTS, 0, replica->env.root, 0,
+                              "the replica is of another store")
+               : WAL_OK;
+}
+
+/* Positions in a catalogue are those of the log before: segments may be
+ * replaced by others of the same generation. */
+static enum wal_status remove_catalogue(const struct wal__replica *replica,
+                                        struct wal_error *error)
+{
+    const struct wal__io *io = replica->env.io;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+    int size =
+        snprintf(path, sizeof(path), "%s/index/catalogue", replica->env.root);
+
+    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    status = io->unlink(io->ctx, path, &err);
+    path[size - (int)sizeof("catalogue")] = '\0';
+    if (status == WAL_OK) {
+        status = io->sync_directory(io->ctx, path, &err);
+    }
+    return status == WAL_OK || status == WAL_ENOTFOUND
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0,
+                              "cannot remove the catalogue");
+}
+
 /* Makes the directory a store, or adds features that the part may need. */
 static enum wal_status update_manifest(struct wal__replica *replica,
                                        const struct wal__part_head *head,
@@ -69,11 +106,17 @@ static enum wal_status update_manifest(struct wal__replica *replica,
 {
     const struct wal__features *features = &head->manifest.features;
     struct wal__manifest next = replica->manifest;
+    enum wal_status status;
+    int err = 0;
 
-    if (replica->is_store &&
-        memcmp(next.uuid, head->manifest.uuid, sizeof(next.uuid)) != 0) {
-        return wal__fail_at(error, WAL_EEXISTS, 0, replica->env.root, 0,
-                            "the replica is of another store");
+    if (replica->is_ordinary) {
+        status = remove_catalogue(replica, error);
+        if (status == WAL_OK) {
+            status = wal__replica_settle(replica, error);
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
     }
     if (!replica->is_store) {
         next = head->manifest;
@@ -85,12 +128,82 @@ static enum wal_status update_manifest(struct wal__replica *replica,
     if (!replica->is_store) {
         return make_manifest(replica, &next, error);
     }
-    return next.version == replica->manifest.version &&
-                   memcmp(&next.features, &replica->manifest.features,
-                          sizeof(next.features)) == 0
-               ? WAL_OK
-               : wal__manifest_replace(&replica->env, &replica->manifest, &next,
-                                       error);
+    status = next.version == replica->manifest.version &&
+                     memcmp(&next.features, &replica->manifest.features,
+                            sizeof(next.features)) == 0
+                 ? WAL_OK
+                 : wal__manifest_replace(&replica->env, &replica->manifest,
+                                         &next, error);
+    if (replica->is_ordinary && status == WAL_OK) {
+        replica->is_ordinary = false;
+        (void)!replica->env.io->lock(replica->env.io->ctx, replica->lock,
+                                     WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_NONE,
+                                     &err);
+    }
+    return status;
+}
+
+/* --- a store ------------------------------------------------------------ */
+
+/* Whether the part goes on from the place. What ends a segment is where its
+ * next group would be. */
+static bool goes_on(const struct wal__replica *replica,
+                    const struct wal__part_head *head, uint32_t stream,
+                    const struct wal__part_place *at)
+{
+    const struct wal__part_place *after = &head->after[stream];
+
+    return wal__part_place_equal(at, &head->before[stream]) &&
+           (!replica->has_doubt[stream] || at->segment != after->segment ||
+            at->offset == after->offset ||
+            (head->flags & WAL__PART_SEGMENT) != 0);
+}
+
+/*
+ * The first part that an ordinary store lacks must follow exactly what it has,
+ * or would have if it had not been opened and closed since: nothing of a store
+ * that went on by itself is taken for a past of the part. WAL_END: the store is
+ * as far, and nothing was compared.
+ */
+static enum wal_status check_first(struct wal__replica *replica,
+                                   const struct wal__part_head *head,
+                                   struct wal_error *error)
+{
+    struct wal__part_place bare[WAL__PART_STREAMS] = {{0}};
+    bool is_applied = true;
+
+    for (uint32_t i = 0; i < WAL__PART_STREAMS; i++) {
+        const struct wal__part_place *at = &replica->places[i];
+        const struct wal__part_place *after = &head->after[i];
+
+        is_applied =
+            is_applied &&
+            (at->segment > after->segment ||
+             (at->segment == after->segment && at->offset >= after->offset));
+    }
+    if (is_applied) {
+        return WAL_END;
+    }
+    for (uint32_t i = 0; i < WAL__PART_STREAMS; i++) {
+        enum wal_status status;
+
+        bare[i] = replica->places[i];
+        if (goes_on(replica, head, i, &bare[i])) {
+            continue;
+        }
+        status = wal__replica_find_place(replica, i, true, &bare[i], error);
+        if (status == WAL_OK && !goes_on(replica, head, i, &bare[i])) {
+            status = wal__fail_at(error, WAL_EEXISTS, 0, replica->env.root, 0,
+                                  "a store is there that went on by itself, "
+                                  "or does not end where a part begins: "
+                                  "choose another directory");
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    memcpy(replica->places, bare, sizeof(bare));
+    return WAL_OK;
 }
 
 /* --- checks ------------------------------------------------------------- */
@@ -309,10 +422,16 @@ enum wal_status wal__replica_apply(struct wal__replica *replica,
         status = wal__replica_locate(replica, error);
     }
     if (status == WAL_OK) {
+        status = check_store(replica, &head, error);
+    }
+    if (status == WAL_OK && replica->is_ordinary) {
+        status = check_first(replica, &head, error);
+    }
+    if (status == WAL_OK) {
         status = update_manifest(replica, &head, error);
     }
     if (status != WAL_OK) {
-        return status;
+        return status == WAL_END ? WAL_OK : status;
     }
     return (head.flags & WAL__PART_SEGMENT) != 0
                ? wal__replica_apply_segment(replica, &head, part, error)

@@ -69,6 +69,17 @@ static enum wal_status settle(struct wal__replica *replica, uint32_t stream,
                                          : status;
 }
 
+enum wal_status wal__replica_settle(struct wal__replica *replica,
+                                    struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < WAL__PART_STREAMS && status == WAL_OK; i++) {
+        status = settle(replica, i, error);
+    }
+    return status;
+}
+
 enum wal_status wal__replica_promote(struct wal__replica *replica,
                                      struct wal_error *error)
 {
@@ -82,8 +93,8 @@ enum wal_status wal__replica_promote(struct wal__replica *replica,
     }
     replica->needs_find = true;
     status = wal__replica_locate(replica, error);
-    for (uint32_t i = 0; i < WAL__PART_STREAMS && status == WAL_OK; i++) {
-        status = settle(replica, i, error);
+    if (status == WAL_OK) {
+        status = wal__replica_settle(replica, error);
     }
     if (status == WAL_OK) {
         status =

@@ -10,11 +10,12 @@
 #include "remote/base/base.h"
 #include "remote/history/part_page.h"
 
-/* The owner sets the first three fields and zeroes the others. */
+/* The owner sets the first four fields and zeroes the others. */
 struct wal__pull {
     struct wal_remote *remote;
     struct wal__part_target target;
     uint8_t uuid[16];
+    bool is_store; /* the target was written to: it takes the next part only */
     struct wal__store_object next; /* part; its number is 0: not known yet */
     uint64_t last_epoch;           /* the newest one */
     struct wal__part_page page;    /* of the parts from `next` on */

@@ -138,6 +138,8 @@ static enum wal_status is_way(struct wal__pull *pull,
 
     if (part->number == 0) {
         *is_way = true;
+    } else if (pull->is_store) {
+        *is_way = false;
     } else if (!wal__base_has(base, part->epoch, part->number) ||
                (part->epoch == base->epoch &&
                 part->number + FEW_PARTS > base->part)) {

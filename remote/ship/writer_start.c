@@ -8,10 +8,11 @@
 #include "remote/ship/writer.h"
 
 /* What helps a store that has another past than the remote. */
-#define ADVICE                                                                \
-    "; `agentwal remote pull --take-over URL DIR` makes a store of what the " \
-    "remote has, and `agentwal --store DIR merge --keep-both STORE` takes "   \
-    "this one into it"
+#define ADVICE                                                               \
+    "; `agentwal remote pull --take-over URL DIR` goes on with what the "    \
+    "remote has: with the directory of this store if it did not go on by "   \
+    "itself, else with another one, into which `agentwal --store DIR merge " \
+    "--keep-both STORE` takes this one"
 
 static const uint64_t default_part_size = 8 * 1024 * 1024;
 

@@ -21,7 +21,7 @@ import s3_memory  # noqa: E402
 BUILD = os.environ["AGENTWAL_BUILD"]
 AGENTWAL = BUILD + "/bin/agentwal"
 DRIVER_CALL = BUILD + "/tests/remote_driver_call"
-OK, NEGATIVE, USAGE, FAILED = 0, 1, 2, 3
+OK, NEGATIVE, FAILED = 0, 1, 3
 os.environ.update(AWS_ACCESS_KEY_ID="key", AWS_SECRET_ACCESS_KEY="secret",
                   NO_PROXY="*")
 for variable in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL",
@@ -175,7 +175,7 @@ def test_store_that_ignores_the_condition():
     s3_memory.Bucket.put = lambda self, name, body, _if_absent: put(
         self, name, body, False)
     try:
-        done = agentwal(store, "remote", "push", code=USAGE)
+        done = agentwal(store, "remote", "push", code=NEGATIVE)
         assert "the remote ignores If-None-Match" in done.stderr, done
     finally:
         s3_memory.Bucket.put = put

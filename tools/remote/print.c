@@ -26,12 +26,13 @@ static const char *advice(enum wal_status status)
 {
     switch ((int)status) {
     case WAL_EFENCED:
-        return "; agentwal remote push --take-over takes the store back, if "
-               "it has everything that the remote has";
+        return "; to go on here: agentwal remote pull --take-over URL with the "
+               "directory of this store, or agentwal remote push --take-over "
+               "if it has everything that the remote has";
     case WAL_ENOTSTORE:
         return "; create it, or correct the URL";
     case WAL_ENOSPACE:
-        return "; make room there and push again";
+        return "; make room and run it again";
     default:
         return "";
     }
@@ -40,6 +41,10 @@ static const char *advice(enum wal_status status)
 int remote_report(const struct cli *cli, const char *what,
                   enum wal_status status, const struct wal_error *error)
 {
+    /* A remote that is none; what the command line lacks names no object. */
+    if (status == WAL_EINVAL && error->file[0] != '\0') {
+        return cli_error(cli, CLI_NEGATIVE, error->file, "%s", error->text);
+    }
     return cli_error_status(cli, status,
                             error->file[0] != '\0' ? error->file : what, "%s%s",
                             error->text, advice(status));

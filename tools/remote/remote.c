@@ -451,6 +451,16 @@ static int handoff(struct request *request)
 
 /* --- pull --------------------------------------------------------------- */
 
+/* Keeps the mark of a take-over in the directory that becomes the store. */
+static int32_t keep_taken(void *ctx, const struct wal_remote_mark *marks,
+                          uint64_t count)
+{
+    struct request *request = ctx;
+
+    request->path = request->cli->items[4];
+    return keep(request, marks, count);
+}
+
 static int pull(struct request *request)
 {
     const struct cli *cli = request->cli;
@@ -482,21 +492,15 @@ static int pull(struct request *request)
         memcpy(request->config.url, url, strlen(url) + 1);
         memcpy(options.writer, request->config.writer, sizeof(options.writer));
         options.flags = WAL_REMOTE_PULL_TAKE_OVER;
+        options.keep = keep_taken;
+        options.ctx = request;
     }
     status = wal_remote_pull(request->remote, path, &options, &result, &error);
     if (status != WAL_OK) {
         return remote_report(cli, path, status, &error);
     }
-    if (request->takes_over) {
-        request->config.marks[0] = result.mark;
-        request->config.mark_count = result.mark.part > 0 ? 1 : 0;
-        code = remote_config_write(cli, path, &request->config);
-    }
-    if (code == CLI_CONTINUE) {
-        remote_print_pull(cli, path, request->takes_over, &result);
-        code = CLI_OK;
-    }
-    return code;
+    remote_print_pull(cli, path, request->takes_over, &result);
+    return CLI_OK;
 }
 
 /* --- compact ------------------------------------------------------------ */

@@ -176,6 +176,21 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_replica_open(const char *path, struct wal_replica **replica,
                  struct wal_error *error);
 
+/*
+ * As wal_replica_open; an ordinary store may be there too, which another one
+ * went on from: it becomes a replica with the first part that it lacks, which
+ * must follow exactly what it has. What it has is not compared until then: when
+ * nothing was applied, compare the positions. A store that is damaged must not
+ * be given: wal_open with WAL_OPEN_READ_ONLY refuses it.
+ *
+ * Errors: WAL_ELOCKED also while a process has the store open.
+ * wal_replica_apply answers WAL_EEXISTS when the store went on by itself, or
+ * ends in the middle of a part: it has not changed.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_replica_open_store(const char *path, struct wal_replica **replica,
+                       struct wal_error *error);
+
 /* Fills position, an array of WAL_PART_STREAMS, with the places up to which
  * parts were applied. Threads: one at a time. */
 WAL_API WAL_MUST_USE enum wal_status

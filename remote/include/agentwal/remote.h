@@ -280,7 +280,8 @@ WAL_API WAL_MUST_USE enum wal_status wal_remote_list(struct wal_remote *remote,
 
 enum wal_remote_pull_flag {
     /* Fence the writer, pull the rest and make the replica an ordinary store:
-     * options->writer goes on in the new epoch. */
+     * options->writer goes on in the new epoch. At the path there may also be
+     * the store of a former writer that has written nothing since. */
     WAL_REMOTE_PULL_TAKE_OVER = 1u << 0
 };
 
@@ -289,6 +290,10 @@ struct wal_remote_pull_options {
     uint32_t flags;     /* enum wal_remote_pull_flag */
     uint8_t uuid[16];   /* of the store; all zero: the only one that is there */
     uint8_t writer[16]; /* for WAL_REMOTE_PULL_TAKE_OVER */
+    /* With WAL_REMOTE_PULL_TAKE_OVER: keeps the mark with which this writer
+     * begins, if there is one, before the replica becomes a store; or null. */
+    wal_remote_keep_fn *keep;
+    void *ctx; /* of keep */
 };
 
 /* What a pull did. The library fills it. */
@@ -313,8 +318,10 @@ struct wal_remote_pull_result {
  * options and result may be null. Threads: any. Errors: WAL_ENOTFOUND when the
  * remote has no such store; WAL_EINVAL when it has several, and no uuid is
  * given; WAL_ECORRUPT when an object is damaged or missing, named in
- * error->file; WAL_EEXISTS when another store or other files are at path;
- * WAL_EFENCED when another writer took over at the same time; WAL_ELOCKED.
+ * error->file; WAL_EEXISTS when another store or other files are at path, or a
+ * store that went on by itself, or whose end no part has any more; WAL_EFENCED
+ * when another writer took over at the same time; WAL_ELOCKED. A take-over is
+ * WAL_ENOTFOUND too when the remote has no part of the store: nothing changes.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_remote_pull(struct wal_remote *remote, const char *path,

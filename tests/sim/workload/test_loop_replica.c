@@ -34,6 +34,7 @@ struct scene {
     int count;
     int applied;
     int entries; /* of all parts */
+    bool takes_store;
 };
 
 /* --- parts -------------------------------------------------------------- */
@@ -94,9 +95,9 @@ static enum wal_status apply(const struct scene *scene,
                              int *applied)
 {
     struct wal_replica *replica = NULL;
-    enum wal_status status = wal__replica_open(REPLICA, &machine->heap.heap,
-                                               sim_process_io(machine->process),
-                                               &replica, &old_error);
+    enum wal_status status = wal__replica_open(
+        REPLICA, scene->takes_store, &machine->heap.heap,
+        sim_process_io(machine->process), &replica, &old_error);
 
     for (int i = from; i < scene->count && status == WAL_OK; i++) {
         status = wal_replica_apply(replica, scene->parts[i], &old_error);
@@ -201,7 +202,7 @@ static void promote(struct scene *scene, uint64_t nth)
             sim_process_add_fault(machine.process, &fault);
         }
         if (setjmp(machine.death) == 0) {
-            status = wal__replica_open(REPLICA, &machine.heap.heap,
+            status = wal__replica_open(REPLICA, false, &machine.heap.heap,
                                        sim_process_io(machine.process),
                                        &replica, NULL);
             if (status == WAL_OK) {
@@ -348,6 +349,35 @@ static void test_loop_replica__of_segments_that_compaction_wrote(void **state)
     loop(&scene, workload_sample(5));
 }
 
+/* The replica becomes a store, and has written nothing since. */
+static void make_store(const struct scene *scene)
+{
+    struct wal_replica *replica = NULL;
+    struct old_process machine;
+
+    old_process_start(&machine, scene->disk);
+    assert_int_equal(wal__replica_open(REPLICA, false, &machine.heap.heap,
+                                       sim_process_io(machine.process),
+                                       &replica, NULL),
+                     WAL_OK);
+    assert_int_equal(wal_replica_promote(replica, NULL), WAL_OK);
+    old_process_stop(&machine);
+}
+
+static void test_loop_replica__of_a_store(void **state)
+{
+    struct scene scene = begin(8);
+
+    (void)state;
+    read_parts(&scene, 0);
+    complete(&scene);
+    make_store(&scene);
+    scene.takes_store = true;
+    copied_add(scene.disk, &scene.entries, 6);
+    read_parts(&scene, 1000);
+    loop(&scene, workload_sample(3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_loop_replica__of_parts_that_overlap),
         cmocka_unit_test(test_loop_replica__of_segments_that_ended),
         cmocka_unit_test(test_loop_replica__of_segments_that_compaction_wrote),
+        cmocka_unit_test(test_loop_replica__of_a_store),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

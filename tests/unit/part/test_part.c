@@ -613,6 +613,43 @@ static void test_part__what_was_compacted_comes_in_segments(void **state)
 }
 
 /* Compaction replaces segments of which a replica has a part. */
+/* Promoted, it is written to, sound, and is what parts of it go on from. */
+static void test_part__a_store_that_ends_with_a_rewritten_segment(void **state)
+{
+    struct scene scene = begin_compacted();
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    struct wal_slice part;
+    int there;
+
+    (void)state;
+    while ((info.flags & WAL_PART_SEGMENT) == 0 ||
+           scene.at[WAL_PART_LOG].segment == 0) {
+        assert_int_equal(step(&scene, 0, &part), WAL_OK);
+        assert_int_equal(wal_part_check(part, &info, NULL), WAL_OK);
+        apply(&scene, part);
+    }
+    there = count_entries();
+    assert_int_equal(wal_replica_promote(scene.replica, NULL), WAL_OK);
+    scene.replica = NULL;
+    end(&scene);
+    assert_int_equal(system("rm -rf store; mv replica store"), 0);
+    scene.store = kit_store();
+    scene.session = kit_session(scene.store, "s");
+    assert_int_equal(wal_part_reader_open(scene.store, &scene.reader, NULL),
+                     WAL_OK);
+    scene.replica = open_replica();
+    scene.entries = there;
+    for (int i = 0; i < 3; i++) {
+        append(&scene, 20);
+        reopen(&scene);
+        assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    }
+    memset(scene.at, 0, sizeof(scene.at));
+    (void)ship(&scene, 0);
+    assert_int_equal(count_entries(), there + 3);
+    end(&scene);
+}
+
 static void test_part__compaction_overtakes_a_replica(void **state)
 {
     const struct wal_store_compact_options options = {
@@ -656,6 +693,106 @@ static void test_part__a_promoted_replica_is_a_store(void **state)
     wal_session_close(scene.session);
     kit_close(store);
     assert_int_equal(count_entries(), 3);
+}
+
+/* --- a store that becomes a replica again --------------------------------- */
+
+static struct wal_replica *open_store(void)
+{
+    struct wal_replica *replica = NULL;
+
+    assert_int_equal(wal_replica_open_store("replica", &replica, NULL), WAL_OK);
+    return replica;
+}
+
+/* Replica and store have the same, and both are stores. */
+static struct scene begin_two_stores(void)
+{
+    struct scene scene = begin();
+
+    append(&scene, 20);
+    append(&scene, LARGE);
+    (void)ship(&scene, 0);
+    assert_int_equal(wal_replica_promote(scene.replica, NULL), WAL_OK);
+    scene.replica = NULL;
+    return scene;
+}
+
+static bool is_replica(void)
+{
+    struct wal_store *store = kit_open("replica", WAL_OPEN_READ_ONLY);
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+
+    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    kit_close(store);
+    return info.is_replica != 0;
+}
+
+static void test_part__a_store_follows_the_one_that_went_on(void **state)
+{
+    struct scene scene = begin_two_stores();
+
+    (void)state;
+    scene.replica = open_store();
+    append(&scene, 20);
+    append(&scene, MEDIUM);
+    (void)ship(&scene, 0);
+    assert_true(is_replica());
+    assert_int_equal(count_entries(), scene.entries);
+    assert_int_equal(wal_replica_promote(scene.replica, NULL), WAL_OK);
+    scene.replica = NULL;
+    assert_false(is_replica());
+    assert_int_equal(count_entries(), scene.entries);
+    end(&scene);
+}
+
+/* A part that is not longer than the store is not compared; it does not lead to
+ * the same place, and what follows is refused. */
+static void test_part__a_store_that_went_on_itself_is_refused(void **state)
+{
+    struct scene scene = begin_two_stores();
+    struct wal_part_place position[WAL_PART_STREAMS];
+    struct wal_store *store = kit_open("replica", 0);
+    struct wal_session *session = kit_session(store, "s");
+    const struct wal_entry entry =
+        kit_entry("e9", NULL, "{\"x\":\"zzzzzzzzzzzzzzzzzzzz\"}");
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice part;
+
+    (void)state;
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    wal_session_close(session);
+    kit_close(store);
+    scene.replica = open_store();
+    append(&scene, 20);
+    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    assert_int_equal(wal_replica_apply(scene.replica, part, &error), WAL_OK);
+    assert_int_equal(wal_replica_get_position(scene.replica, position, NULL),
+                     WAL_OK);
+    assert_memory_not_equal(position, scene.at, sizeof(position));
+    append(&scene, 20);
+    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    assert_int_equal(wal_replica_apply(scene.replica, part, &error),
+                     WAL_EEXISTS);
+    assert_non_null(strstr(error.text, "by itself"));
+    wal_replica_close(scene.replica);
+    scene.replica = NULL;
+    assert_false(is_replica());
+    end(&scene);
+}
+
+static void test_part__a_store_that_is_open_is_refused(void **state)
+{
+    struct scene scene = begin_two_stores();
+    struct wal_store *store = kit_open("replica", 0);
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    assert_int_equal(wal_replica_open_store("replica", &scene.replica, &error),
+                     WAL_ELOCKED);
+    assert_non_null(strstr(error.text, "has the store open"));
+    kit_close(store);
+    end(&scene);
 }
 
 static void test_part__another_store_is_refused(void **state)
@@ -732,8 +869,12 @@ int main(void)
         KIT_TEST(test_part__a_missing_part_is_refused),
         KIT_TEST(test_part__a_store_that_is_older_is_refused),
         KIT_TEST(test_part__what_was_compacted_comes_in_segments),
+        KIT_TEST(test_part__a_store_that_ends_with_a_rewritten_segment),
         KIT_TEST(test_part__compaction_overtakes_a_replica),
         KIT_TEST(test_part__a_promoted_replica_is_a_store),
+        KIT_TEST(test_part__a_store_follows_the_one_that_went_on),
+        KIT_TEST(test_part__a_store_that_went_on_itself_is_refused),
+        KIT_TEST(test_part__a_store_that_is_open_is_refused),
         KIT_TEST(test_part__another_store_is_refused),
         KIT_TEST(test_part__misuse_is_refused),
     };

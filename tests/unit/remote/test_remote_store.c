@@ -155,6 +155,140 @@ static void test_remote_store__moves_between_machines(void **state)
     wal_remote_close(remote);
 }
 
+/* The marks of a take-over: the directory is no store yet. */
+static int32_t keep_taken(void *ctx, const struct wal_remote_mark *marks,
+                          uint64_t count)
+{
+    struct wal_store *store = kit_open(ctx, WAL_OPEN_READ_ONLY);
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+
+    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_int_equal(info.is_replica, 1);
+    kit_close(store);
+    assert_int_equal(count, 1);
+    kept.marks[0] = marks[0];
+    kept.count = 1;
+    return 0;
+}
+
+static enum wal_status try_take_over(struct wal_remote *remote, char *path,
+                                     uint8_t id,
+                                     struct wal_remote_pull_result *result,
+                                     struct wal_error *error)
+{
+    struct wal_remote_pull_options options = WAL_INIT(wal_remote_pull_options);
+
+    *result = (struct wal_remote_pull_result)WAL_INIT(wal_remote_pull_result);
+    *error = KIT_ERROR;
+    options.flags = WAL_REMOTE_PULL_TAKE_OVER;
+    options.writer[0] = id;
+    options.keep = keep_taken;
+    options.ctx = path;
+    return wal_remote_pull(remote, path, &options, result, error);
+}
+
+/* Each pull brings what the other one has added. */
+static void test_remote_store__by_turns_in_two_directories(void **state)
+{
+    struct wal_remote *remote = open_remote();
+    struct wal_store *store = kit_open("m0", WAL_OPEN_CREATE);
+    struct wal_session *session = kit_create(store, "a");
+    uint8_t id[16] = {1};
+    struct wal_remote_writer *writer = open_writer(remote, store, id);
+    struct wal_error error;
+
+    (void)state;
+    for (unsigned turn = 1; turn <= 12; turn++) {
+        struct wal_remote_pull_result result;
+        char path[16];
+        char entry[16];
+
+        snprintf(entry, sizeof(entry), "e%u", turn);
+        kit_append(session, entry, NULL);
+        (void)push(store, writer);
+        wal_remote_writer_close(writer);
+        wal_session_close(session);
+        kit_close(store);
+        snprintf(path, sizeof(path), "m%u", turn % 2);
+        id[0] = (uint8_t)(turn + 1);
+        assert_ok(try_take_over(remote, path, id[0], &result, &error), &error);
+        assert_int_equal(result.parts, 1);
+        store = kit_open(path, 0);
+        session = kit_session(store, "a");
+        writer = open_writer(remote, store, id);
+    }
+    (void)pull(remote, "copy");
+    assert_copied(store, "copy");
+    wal_remote_writer_close(writer);
+    wal_session_close(session);
+    kit_close(store);
+    wal_remote_close(remote);
+}
+
+/* It is refused, and nobody is fenced. */
+static void test_remote_store__that_went_on_is_not_continued(void **state)
+{
+    struct wal_remote *remote = open_remote();
+    struct wal_store *store = kit_open("m0", WAL_OPEN_CREATE);
+    struct wal_session *session = kit_create(store, "a");
+    const uint8_t id[16] = {1};
+    struct wal_remote_writer *writer = open_writer(remote, store, id);
+    struct wal_remote_pull_result result;
+    struct wal_error error;
+
+    (void)state;
+    kit_append(session, "e1", NULL);
+    (void)push(store, writer);
+    wal_remote_writer_close(writer);
+    assert_ok(try_take_over(remote, "m1", 2, &result, &error), &error);
+    for (int parts = 0; parts < 3; parts++) {
+        const uint8_t other_id[16] = {2};
+        struct wal_store *other = kit_open("m1", 0);
+        struct wal_session *there = kit_session(other, "a");
+        char entry[16];
+
+        snprintf(entry, sizeof(entry), "own%d", parts);
+        kit_append(session, entry, NULL);
+        wal_session_close(session);
+        kit_close(store);
+        assert_int_equal(try_take_over(remote, "m0", 3, &result, &error),
+                         WAL_EEXISTS);
+        assert_non_null(strstr(error.text, "by itself"));
+        store = kit_open("m0", 0);
+        session = kit_session(store, "a");
+        snprintf(entry, sizeof(entry), "theirs%d", parts);
+        kit_append(there, entry, NULL);
+        writer = open_writer(remote, other, other_id);
+        assert_int_equal(push(other, writer).epoch, 2);
+        wal_remote_writer_close(writer);
+        wal_session_close(there);
+        kit_close(other);
+    }
+    wal_session_close(session);
+    kit_close(store);
+    wal_remote_close(remote);
+}
+
+static void test_remote_store__without_a_part_is_not_taken_over(void **state)
+{
+    struct wal_remote *remote = open_remote();
+    struct wal_store *store = kit_open("m0", WAL_OPEN_CREATE);
+    const uint8_t id[16] = {1};
+    struct wal_remote_writer *writer = open_writer(remote, store, id);
+    struct wal_remote_pull_result result;
+    struct wal_error error;
+
+    (void)state;
+    assert_int_equal(try_take_over(remote, "m1", 2, &result, &error),
+                     WAL_ENOTFOUND);
+    assert_non_null(strstr(error.text, "nothing of the store yet"));
+    wal_session_close(kit_create(store, "a"));
+    assert_int_equal(push(store, writer).epoch, 1);
+    wal_remote_writer_close(writer);
+    kit_close(store);
+    wal_remote_close(remote);
+}
+
 static void put_blob(struct wal_store *store, uint64_t seed)
 {
     struct wal_error error = KIT_ERROR;
@@ -560,6 +694,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_remote_store__moves_between_machines),
+        KIT_TEST(test_remote_store__by_turns_in_two_directories),
+        KIT_TEST(test_remote_store__that_went_on_is_not_continued),
+        KIT_TEST(test_remote_store__without_a_part_is_not_taken_over),
         KIT_TEST(test_remote_store__compaction_while_shipping),
         KIT_TEST(test_remote_store__bases_while_shipping),
         KIT_TEST(test_remote_store__follower),

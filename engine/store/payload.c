@@ -45,10 +45,12 @@ static enum wal_status append_text(struct wal__buf *out, const char *text)
     return wal__buf_append(out, text, strlen(text));
 }
 
-static enum wal_status append_member(struct wal__buf *out, const char *name,
-                                     struct wal__span text)
+/* Appends a member of the object that begins at `start`. */
+static enum wal_status append_member(struct wal__buf *out, size_t start,
+                                     const char *name, struct wal__span text)
 {
-    enum wal_status status = append_text(out, out->size == 0 ? "{\"" : ",\"");
+    enum wal_status status =
+        append_text(out, out->size == start ? "{\"" : ",\"");
 
     if (status != WAL_OK) {
         return status;
@@ -65,6 +67,7 @@ static enum wal_status append_members(struct wal__buf *out,
                                       const struct excerpt_members *kind,
                                       struct wal__span object)
 {
+    const size_t start = out->size;
     enum wal_status status = WAL_OK;
     uint8_t bytes[WAL__TEXT_MAX];
     struct wal__span text;
@@ -74,12 +77,13 @@ static enum wal_status append_members(struct wal__buf *out,
             wal__text_member(object, kind->names[i], bytes, kind->sizes[i],
                              &text)) {
             WAL__ASSERT(text.size <= kind->sizes[i]);
-            status = append_member(out, kind->names[i], text);
+            status = append_member(out, start, kind->names[i], text);
         }
     }
     return status;
 }
 
+/* Appends to an excerpt, which begins at the buffer's start. */
 static enum wal_status append_first_text(struct wal__buf *out,
                                          struct wal__span payload)
 {
@@ -91,8 +95,8 @@ static enum wal_status append_first_text(struct wal__buf *out,
     if (!wal__first_text(payload, bytes, &text.size)) {
         return WAL_OK;
     }
-    status = append_member(out, "role", user);
-    return status == WAL_OK ? append_member(out, "content", text) : status;
+    status = append_member(out, 0, "role", user);
+    return status == WAL_OK ? append_member(out, 0, "content", text) : status;
 }
 
 /* The object with a redaction's fields: the member `payload` of an imported

@@ -58,6 +58,23 @@ void wal__copy_entry(const struct wal__frame *frame,
     }
 }
 
+enum wal_status wal__copy_redaction(const struct wal__redact_record *record,
+                                    struct wal__buf *json)
+{
+    enum wal_status status = wal__buf_append(json, "{\"targetEntryId\":", 17);
+
+    if (status == WAL_OK) {
+        status = wal__text_quote(json, record->target_id);
+    }
+    if (status == WAL_OK && record->reason.size > 0) {
+        status = wal__buf_append(json, ",\"reason\":", 10);
+        if (status == WAL_OK) {
+            status = wal__text_quote(json, record->reason);
+        }
+    }
+    return status == WAL_OK ? wal__buf_append(json, "}", 1) : status;
+}
+
 void wal__copy_session(const struct wal__session_record *record,
                        struct wal_session_options *options)
 {

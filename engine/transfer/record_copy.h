@@ -25,6 +25,11 @@ void wal__copy_entry(const struct wal__frame *frame,
                      const struct wal__entry_record *record, bool is_hidden,
                      struct wal_entry *entry);
 
+/* Appends the payload of a redaction: of the entry that a REDACT record names,
+ * which may be redacted itself, or erased. */
+enum wal_status wal__copy_redaction(const struct wal__redact_record *record,
+                                    struct wal__buf *json) WAL_MUST_USE;
+
 /* The options to create a session with, or to change it to; they borrow from
  * the record. */
 void wal__copy_session(const struct wal__session_record *record,

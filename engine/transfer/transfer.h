@@ -129,6 +129,7 @@ struct wal__transfer_event {
 struct wal__transfer_redaction {
     uint64_t target;   /* sequence of the entry */
     uint64_t position; /* of the REDACT record */
+    uint64_t id_hash;  /* of the id of the redaction */
     uint32_t rank;     /* of the session */
     uint32_t reserved;
 };
@@ -183,7 +184,8 @@ struct wal__transfer {
     uint32_t session_capacity;
     struct wal__hashmap session_map; /* number -> rank */
     struct wal__buf events;          /* struct wal__transfer_event */
-    struct wal__buf redactions; /* struct wal__transfer_redaction, by target */
+    /* struct wal__transfer_redaction, by target, the first one first. */
+    struct wal__buf redactions;
     /* uint32_t: ranks of sessions whose records were repeated, and which stay
      * marked until what was left out is redacted. */
     struct wal__buf waiting;
@@ -259,8 +261,6 @@ static inline uint64_t wal__transfer_hash(uint32_t number)
 }
 struct wal__transfer_session *
 wal__transfer_find(const struct wal__transfer *transfer, uint32_t number);
-/* Orders redactions by their target. */
-int wal__transfer_compare_redactions(const void *a, const void *b);
 /* Replaces *records by those of a session. */
 enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
                                       struct wal__transfer_records *records,
@@ -268,6 +268,10 @@ enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
 /* Whether an entry of `from` is redacted there. After the plan. */
 bool wal__transfer_is_hidden(const struct wal__transfer *transfer,
                              uint64_t sequence);
+/* Reads a REDACT record of `from`; *record points into to_scratch or a map. */
+enum wal_status
+wal__transfer_read_redact(struct wal__transfer *transfer, uint64_t position,
+                          struct wal__redact_record *record) WAL_MUST_USE;
 /* Whether a document is not taken along: an unfinished rewind, and where the
  * session has moved to. */
 bool wal__transfer_is_local(uint64_t key_hash);

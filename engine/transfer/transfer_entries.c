@@ -56,6 +56,36 @@ enum wal_status wal__transfer_commit(struct wal_session *session,
 
 /* --- the batch ------------------------------------------------------------ */
 
+/* Appends what a hidden redaction hides: readers follow its REDACT record. */
+static enum wal_status add_target(struct wal__transfer *transfer,
+                                  const struct wal__frame *frame,
+                                  const struct wal__entry_record *entry)
+{
+    const struct wal__transfer_redaction *items =
+        (const void *)transfer->redactions.data;
+    size_t count = transfer->redactions.size / sizeof(*items);
+    enum wal_status status = WAL_OK;
+
+    for (size_t i = 0; i < count && frame->kind == WAL__KIND_REDACTION; i++) {
+        struct wal__redact_record record;
+
+        if (items[i].id_hash != frame->id_hash) {
+            continue;
+        }
+        status =
+            wal__transfer_read_redact(transfer, items[i].position, &record);
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (record.session == frame->session &&
+            wal__span_equal(record.entry_id, entry->id)) {
+            status = wal__copy_redaction(&record, &transfer->batch.remains);
+            return status == WAL_OK ? WAL_OK : wal__no_memory(&transfer->error);
+        }
+    }
+    return status;
+}
+
 /* Appends what readers follow in the payload of a hidden entry to `remains`,
  * or an empty object. */
 static enum wal_status add_remains(struct wal__transfer *transfer,
@@ -67,6 +97,10 @@ static enum wal_status add_remains(struct wal__transfer *transfer,
     enum wal_status status;
 
     *offset = remains->size;
+    status = add_target(transfer, frame, record);
+    if (status != WAL_OK) {
+        return status;
+    }
     status = wal__payload_append_remains(record->payload, frame->kind, remains);
     if (status == WAL_OK && remains->size == *offset) {
         status = wal__buf_append(remains, "{}", 2);

@@ -217,7 +217,8 @@ static enum wal_status add_events(struct wal__transfer *transfer,
         const struct wal__transfer_event event = {
             items[i].sequence, items[i].position, session->rank, items[i].type};
         const struct wal__transfer_redaction redaction = {
-            items[i].parent, items[i].position, session->rank, 0};
+            items[i].parent, items[i].position, items[i].id_hash, session->rank,
+            0};
         bool is_creation = !is_created && items[i].type == creation;
 
         if (is_creation || is_repeated(&items[i])) {
@@ -345,6 +346,17 @@ static int compare_events(const void *a, const void *b)
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
+static int compare_redactions(const void *a, const void *b)
+{
+    const struct wal__transfer_redaction *x = a;
+    const struct wal__transfer_redaction *y = b;
+
+    if (x->target != y->target) {
+        return x->target < y->target ? -1 : 1;
+    }
+    return x->position < y->position ? -1 : x->position > y->position;
+}
+
 static void sort(struct wal__buf *items, size_t size,
                  int (*compare)(const void *, const void *))
 {
@@ -368,5 +380,5 @@ void wal__transfer_plan(struct wal__transfer *transfer)
     }
     sort(&transfer->events, sizeof(struct wal__transfer_event), compare_events);
     sort(&transfer->redactions, sizeof(struct wal__transfer_redaction),
-         wal__transfer_compare_redactions);
+         compare_redactions);
 }

@@ -108,7 +108,7 @@ enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
 
 /* --- redactions ----------------------------------------------------------- */
 
-int wal__transfer_compare_redactions(const void *a, const void *b)
+static int compare_targets(const void *a, const void *b)
 {
     const struct wal__transfer_redaction *x = a;
     const struct wal__transfer_redaction *y = b;
@@ -126,7 +126,26 @@ bool wal__transfer_is_hidden(const struct wal__transfer *transfer,
            bsearch(&key, items->data,
                    items->size / sizeof(struct wal__transfer_redaction),
                    sizeof(struct wal__transfer_redaction),
-                   wal__transfer_compare_redactions) != NULL;
+                   compare_targets) != NULL;
+}
+
+enum wal_status wal__transfer_read_redact(struct wal__transfer *transfer,
+                                          uint64_t position,
+                                          struct wal__redact_record *record)
+{
+    struct wal__frame frame;
+    struct wal__span payload;
+    enum wal_status status =
+        wal__log_read(&transfer->from->log, position, &transfer->to_scratch,
+                      &frame, &payload, &transfer->error);
+
+    if (status == WAL_OK &&
+        (frame.type != WAL__FRAME_REDACT ||
+         wal__redact_record_decode(payload, record) != WAL__FMT_OK)) {
+        status = wal__fail(&transfer->error, WAL_ECORRUPT,
+                           "a redaction is not well-formed");
+    }
+    return status;
 }
 
 bool wal__transfer_is_local(uint64_t key_hash)

@@ -435,19 +435,7 @@ static enum wal_status redact(struct wal__transfer *transfer,
     entry.parent_id = target;
     entry.type = WAL_STR(WAL_TYPE_REDACTION);
     wal__buf_init(&json, transfer->heap);
-    status = wal__buf_append(&json, "{\"targetEntryId\":", 17);
-    if (status == WAL_OK) {
-        status = wal__text_quote(&json, record->target_id);
-    }
-    if (status == WAL_OK && record->reason.size > 0) {
-        status = wal__buf_append(&json, ",\"reason\":", 10);
-        if (status == WAL_OK) {
-            status = wal__text_quote(&json, record->reason);
-        }
-    }
-    if (status == WAL_OK) {
-        status = wal__buf_append(&json, "}", 1);
-    }
+    status = wal__copy_redaction(record, &json);
     entry.payload = (struct wal_slice){json.data, json.size};
     if (status == WAL_OK) {
         status = wal__transfer_commit(session->handle, &batch, NULL,
@@ -471,22 +459,14 @@ void wal__transfer_redact(struct wal__transfer *transfer,
 
     for (size_t i = 0; i < count; i++) {
         struct wal__redact_record record;
-        struct wal__frame frame;
-        struct wal__span payload;
         enum wal_status status;
 
         if (items[i].rank != session->rank || session->handle == NULL ||
             session->is_removed || !wal__transfer_goes_on(transfer, session)) {
             continue;
         }
-        status = wal__log_read(&transfer->from->log, items[i].position,
-                               &transfer->to_scratch, &frame, &payload,
-                               &transfer->error);
-        if (status == WAL_OK &&
-            wal__redact_record_decode(payload, &record) != WAL__FMT_OK) {
-            status = wal__fail(&transfer->error, WAL_ECORRUPT,
-                               "a redaction is not well-formed");
-        }
+        status =
+            wal__transfer_read_redact(transfer, items[i].position, &record);
         if (status == WAL_OK) {
             status = redact(transfer, session, &record);
         }

@@ -994,6 +994,105 @@ static void test_merge__redaction_in_a_fork_hides_without_it(void **state)
     close_stores(&stores);
 }
 
+/* Redacts an entry; *id: of the redaction. */
+static void redact_as(struct wal_session *session, const char *target,
+                      const char *reason, char id[WAL_ID_SIZE])
+{
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+
+    assert_int_equal(wal_session_redact(session, kit_text(target),
+                                        kit_text(reason), &result, NULL),
+                     WAL_OK);
+    memcpy(id, result.last_id, WAL_ID_SIZE);
+}
+
+/* What a reader that asks for redacted entries gets of one. */
+static void assert_redacted_by(struct wal_store *store, const char *id,
+                               const char *entry_id, const char *by,
+                               const char *reason)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_REDACTED};
+    struct wal_session *session = kit_session(store, id);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_entry_cursor *cursor;
+    char expected[2 * WAL_ID_SIZE];
+
+    snprintf(expected, sizeof(expected),
+             "{\"redactedBy\":\"%s\",\"reason\":\"%s\"}", by, reason);
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
+                     WAL_OK);
+    assert_int_equal(
+        wal_entry_cursor_get(cursor, kit_text(entry_id), &entry, NULL), WAL_OK);
+    assert_slice(entry.payload, expected);
+    wal_entry_cursor_close(cursor);
+    wal_session_close(session);
+}
+
+static void test_merge__redacted_redaction_hides_as_itself(void **state)
+{
+    const struct wal_store_compact_options erase = {
+        .struct_size = sizeof(erase), .flags = WAL_STORE_COMPACT_ERASE};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct stores stores;
+        struct wal_session *s;
+        char first[WAL_ID_SIZE];
+        char second[WAL_ID_SIZE];
+
+        assert_int_equal(system("rm -rf from to"), 0);
+        stores = open_stores();
+        s = kit_create(stores.from, "s");
+        kit_append_all(s, "a b");
+        redact_as(s, "a", "first", first);
+        redact_as(s, first, "second", second);
+        redact_as(s, "a", "third", second);
+        if (i == 1) {
+            assert_int_equal(wal_store_compact(stores.from, &erase, NULL, NULL),
+                             WAL_OK);
+        }
+        (void)merge(&stores, NULL, "created s;");
+        assert_redacted_by(stores.from, "s", "a", first, "first");
+        assert_redacted_by(stores.to, "s", "a", first, "first");
+        assert_idempotent(&stores, NULL, "unchanged s;");
+        kit_append_all(s, "c");
+        (void)merge(&stores, NULL, "continued s;");
+        wal_session_close(s);
+        close_stores(&stores);
+    }
+}
+
+/* What a compaction leaves is kept for each of one batch. */
+static void
+test_merge__redacted_compactions_keep_their_first_entry(void **state)
+{
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+    const char *const kept[] = {"b", "c"};
+    char made[2][WAL_ID_SIZE];
+
+    (void)state;
+    kit_append_all(s, "a b c");
+    for (size_t i = 0; i < 2; i++) {
+        const struct wal_compact_options options = {
+            .struct_size = sizeof(options),
+            .first_kept = kit_text(kept[i]),
+            .summary = WAL_STR("so far")};
+        struct wal_append_result result = WAL_INIT(wal_append_result);
+
+        assert_int_equal(wal_session_compact(s, &options, NULL, &result, NULL),
+                         WAL_OK);
+        memcpy(made[i], result.last_id, WAL_ID_SIZE);
+    }
+    redact(s, made[0]);
+    redact(s, made[1]);
+    (void)merge(&stores, NULL, "created s;");
+    assert_same_stores(stores.from, stores.to);
+    wal_session_close(s);
+    close_stores(&stores);
+}
+
 /* The entry a of the session is redacted, unless the session is marked as
  * incomplete or not there. */
 static void assert_not_bare(struct wal_store *store, const char *id)
@@ -1213,6 +1312,8 @@ int main(void)
         KIT_TEST(test_merge__redacted_content_is_left_out),
         KIT_TEST(test_merge__later_redaction_hides_what_was_merged),
         KIT_TEST(test_merge__redaction_in_a_fork_hides_without_it),
+        KIT_TEST(test_merge__redacted_redaction_hides_as_itself),
+        KIT_TEST(test_merge__redacted_compactions_keep_their_first_entry),
         KIT_TEST(test_merge__stopped_before_a_redaction_leaves_a_mark),
         KIT_TEST(test_merge__erased_entry_is_hidden),
         KIT_TEST(test_merge__payload_out_of_line_is_copied),

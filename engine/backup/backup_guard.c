@@ -4,7 +4,9 @@
  * What is written to the copy then is not in the chain until it is removed.
  *
  * Where the newest segment itself must be replaced by one that compaction
- * wrote, the guard has its groups, and follows the segment before it.
+ * wrote, the guard has its groups, and follows the segment before it. Where the
+ * newest one is rewritten already, as a backup that was interrupted may leave
+ * it, the guard follows the original, as every other one would.
  */
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +38,8 @@ static uint64_t guard_id(const struct backup_stream *stream)
                                          : last + id_distance;
 }
 
-/* Fills the header: that of a segment of the same version. */
+/* Fills the header: that of a segment of the same version, which is not
+ * rewritten. */
 static enum wal_status fill_header(struct backup *backup,
                                    struct backup_stream *stream,
                                    struct wal__segment_header *header,
@@ -55,12 +58,16 @@ static enum wal_status fill_header(struct backup *backup,
             wal__segment_close(opened);
         }
     }
+    if (wal__segment_is_rewritten(header)) {
+        header->features.incompat &= ~(uint32_t)WAL__INCOMPAT_REWRITTEN;
+        header->group_align = backup->core->log.group_align;
+        memset(&header->rewrite, 0, sizeof(header->rewrite));
+    }
     header->id = stream->state.guard_id;
     header->salt = wal__guard_salt(stream->dest.uuid, header->id);
     if (!stream->needs_groups) {
         header->capacity = WAL__SEGMENT_MIN;
     }
-    WAL__ASSERT(status != WAL_OK || !wal__segment_is_rewritten(header));
     return status;
 }
 
@@ -98,6 +105,25 @@ static enum wal_status add_groups(struct backup_stream *stream,
     return status;
 }
 
+/* Adds an OPEN that follows the newest segment. */
+static enum wal_status add_open(const struct backup_stream *stream,
+                                struct wal__regroup *copy,
+                                const struct wal__commit_record *commit)
+{
+    const struct wal__segment *newest = stream->newest;
+    const struct wal__rewrite *rewrite = &newest->header.rewrite;
+    struct wal__scan_result facts = stream->facts;
+    uint64_t end = stream->cut;
+
+    if (wal__segment_is_rewritten(&newest->header)) {
+        facts.last_sequence = rewrite->last_sequence;
+        facts.chain = rewrite->original_chain;
+        end = rewrite->original_end;
+    }
+    copy->chain = facts.chain;
+    return wal__regroup_add_open(copy, newest->id, end, &facts, commit);
+}
+
 /* Encodes the guard. */
 static enum wal_status build(struct backup *backup,
                              struct backup_stream *stream,
@@ -119,9 +145,7 @@ static enum wal_status build(struct backup *backup,
     } else {
         commit.epoch = newest->open.epoch;
         commit.pack_durable = stream->facts.pack_durable;
-        copy->chain = stream->facts.chain;
-        status = wal__regroup_add_open(copy, newest->id, stream->cut,
-                                       &stream->facts, &commit);
+        status = add_open(stream, copy, &commit);
     }
     if (status == WAL_OK &&
         wal__regroup_end(copy) + WAL__TRAILER_SIZE > copy->header.capacity) {

@@ -127,7 +127,8 @@ static void plan_guard(struct backup_stream *stream,
     }
     if (newest != NULL && source->id == newest->id) {
         if (source->salt != newest->header.salt) {
-            stream->needs_groups = true;
+            /* What follows a rewritten one follows the other, too. */
+            stream->needs_groups = !wal__segment_is_rewritten(&newest->header);
         } else {
             source->seals = source->is_sealed;
         }

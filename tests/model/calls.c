@@ -333,6 +333,7 @@ void model_repeat(struct model *model)
             struct model_call *call = &one->calls[i];
 
             order = call->sequence != 0 ? call->sequence : order;
+            one->run.written = order != 0 ? order : one->run.written;
             call->order = order;
             if (atomic_load(&call->is_answered)) {
                 calls[count++] = call;

@@ -26,6 +26,21 @@ void model_back_up(struct model *model, struct differential *run)
                               reference_last_sequence(run->ref));
 }
 
+/* Of several redactions of an entry another one may count in the copy. */
+static void take_redaction(const struct differential *run,
+                           const struct wal_entry *engine,
+                           struct reference_entry *wanted)
+{
+    struct wal_slice by;
+
+    if ((engine->flags & WAL_ENTRY_REDACTED) != 0 &&
+        (wanted->entry.flags & WAL_ENTRY_REDACTED) != 0 &&
+        reference_member(engine->payload, "redactedBy", &by)) {
+        reference_take_redaction(run->ref, by, wanted);
+        reference_free(by);
+    }
+}
+
 /* Compares the branch of a stream of a session in the second store; sequence
  * numbers are its own, and entries of other branches may be in another order.
  */
@@ -48,6 +63,7 @@ static void compare_stream(struct differential *run, uint32_t number,
     for (uint32_t i = 0; i < count; i++) {
         (void)differential_compare_status(
             run, wal_entry_cursor_next(cursor, &entry, &run->error), WAL_OK);
+        take_redaction(run, &entry, &entries[i]);
         entries[i].entry.sequence = entry.sequence;
         differential_check_entry(run, &entry, &entries[i]);
     }

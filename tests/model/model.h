@@ -98,7 +98,7 @@ struct model_worker {
     uint32_t count;
     /* It is killed at the call of the system with this number. 0: none. */
     atomic_llong kill_at;
-    uint64_t compactions; /* that it knows of */
+    uint64_t before; /* its task: the newest record */
 };
 
 /* Counted over all rounds. */
@@ -129,8 +129,9 @@ struct model {
     struct reference *ref;
     uint32_t made; /* ids given so far */
     struct wal_store_compact_options compaction;
-    uint64_t compactions; /* that began */
-    bool was_killed_compacting;
+    uint64_t compactions;      /* that began */
+    bool may_have_dropped;     /* deltas: a compaction that was killed, or that
+                            * other calls went on next to */
     bool is_unsettled;         /* whether a call is there that was under way */
     atomic_bool is_concurrent; /* calls go on at the same time */
     bool has_failed;

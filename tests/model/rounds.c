@@ -212,6 +212,12 @@ static void choose_compaction(struct model *model)
     model->rng_state = chooser.rng_state;
 }
 
+static void note_drops(struct model *model)
+{
+    model->may_have_dropped |=
+        (model->compaction.flags & WAL_STORE_COMPACT_KEEP_DELTAS) == 0;
+}
+
 /* Writers call at once, during a compaction or a read; one may be killed. */
 static void call_at_once(struct model *model)
 {
@@ -228,6 +234,7 @@ static void call_at_once(struct model *model)
         choose_compaction(model);
         model->compaction.flags &= ~(uint32_t)WAL_STORE_COMPACT_EMPTY_TRASH;
         model->compactions++;
+        note_drops(model);
     }
     if (killed < MODEL_WRITERS) {
         arm(model, killed,
@@ -246,9 +253,7 @@ static void call_at_once(struct model *model)
         model_send(model, worker, task, 0);
     }
     for (uint32_t worker = 0; worker < MODEL_WORKERS; worker++) {
-        if (!model_await(model, worker)) {
-            model->was_killed_compacting |= worker == compacting;
-        }
+        (void)model_await(model, worker);
     }
     atomic_store(&model->is_concurrent, false);
     model->tally.concurrent++;
@@ -289,9 +294,9 @@ static void compact_and_kill(struct model *model)
     choose_compaction(model);
     model->compaction.flags &= ~(uint32_t)WAL_STORE_COMPACT_EMPTY_TRASH;
     model->compactions++;
+    note_drops(model);
     arm(model, worker, COMPACT_CALLS);
     if (!model_do(model, worker, MODEL_COMPACT_SHARED, 0)) {
-        model->was_killed_compacting = true;
         replace(model, worker);
     }
     if (!model->has_failed) {

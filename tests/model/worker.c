@@ -130,19 +130,20 @@ static void begin(const char *operation)
     run->made = common->made;
     reference_set_schema(common->ref, run->schema_version);
     differential_begin(run, operation);
-    if (self->compactions != common->compactions) {
-        differential_close_deleted(run);
-        self->compactions = common->compactions;
-    }
-    /* A compaction that was killed may have dropped deltas. */
-    run->is_outdated = common->was_killed_compacting;
+    run->compactions = common->compactions;
+    self->before = reference_last_sequence(common->ref);
 }
 
 static void end(void)
 {
     model_disarm();
     if (!atomic_load(&common->is_concurrent)) {
+        uint64_t last = reference_last_sequence(common->ref);
+
         common->made = self->run.made;
+        if (last != self->before) {
+            self->run.written = last;
+        }
         differential_end(&self->run);
     }
 }
@@ -161,6 +162,7 @@ static void open_store(void)
     run->ref = common->ref;
     run->root = self->root;
     run->fails = fails;
+    run->is_shared = true;
     run->is_copy = self->root == common->copy;
     run->is_unsettled = common->is_unsettled;
     run->io = &io;
@@ -206,7 +208,8 @@ static void compact(bool is_concurrent)
     status = wal_store_compact(run->store, &common->compaction, &result,
                                &run->error);
     model_disarm();
-    if (status != WAL_OK || result.refused != 0) {
+    if (status != WAL_OK || (result.refused != 0 &&
+                             !differential_may_refuse(&common->compaction))) {
         differential_fail(run, "compacting answers %d, %" PRIu64 " refused",
                           status, result.refused);
     }
@@ -351,7 +354,8 @@ static void do_task(enum model_task task, uint32_t argument)
     case MODEL_LEARN:
         run->operation = "count the records";
         learn();
-        differential_learn_dropped(run);
+        differential_learn_dropped(run, common->may_have_dropped);
+        common->may_have_dropped = false;
         break;
     case MODEL_BACKUP:
         run->operation = "back up";

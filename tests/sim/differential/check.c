@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "format/bytes/assert.h"
 #include "tests/sim/differential/differential.h"
 
 enum {
@@ -284,69 +285,170 @@ static uint32_t durable_count(const struct differential *run,
     return count;
 }
 
-static bool is_droppable(const struct reference *ref, uint64_t sequence)
-{
-    struct wal_slice id;
-    uint64_t next = sequence - 1;
+/* ---------------------------------------------------- dropped deltas --- */
 
-    return reference_next_droppable(ref, &next, &id) && next == sequence;
+bool differential_was_gone(const struct differential *run, uint64_t sequence)
+{
+    return !run->is_shared ||
+           (run->gone[sequence / 8] & (1u << sequence % 8)) != 0;
 }
 
-/* Learns from what the session has which of the entries are gone, of those that
- * may be. */
-static void learn_gone(struct differential *run, struct wal_session *session,
-                       const struct wal_entry_cursor_options *options,
-                       const struct reference_entry *entries, uint32_t count)
+/* This process has no delta that it found gone (SPEC.md 5.1). */
+static void set_gone(struct differential *run, uint64_t sequence)
 {
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *iter = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(session, options, &iter, &run->error);
-
-    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
-        uint64_t sequence = entries[i].entry.sequence;
-
-        while (status == WAL_OK && entry.sequence < sequence) {
-            status = wal_entry_cursor_next(iter, &entry, &run->error);
-        }
-        if ((status == WAL_END || entry.sequence > sequence) &&
-            is_droppable(run->ref, sequence)) {
-            reference_drop(run->ref, sequence);
-            run->counts->dropped_deltas++;
-        }
-        status = status == WAL_END ? WAL_OK : status;
+    if (!run->is_shared) {
+        return;
     }
+    WAL__ASSERT(sequence < DIFFERENTIAL_RECORDS);
+    run->gone[sequence / 8] |= (uint8_t)(1u << sequence % 8);
+}
+
+void differential_learn_gone(struct differential *run, uint64_t sequence)
+{
+    bool is_doubtful;
+    bool is_dropped = reference_is_dropped(run->ref, sequence, &is_doubtful);
+
+    if (is_doubtful) {
+        reference_drop(run->ref, sequence);
+        run->counts->dropped_deltas++;
+    }
+    if (is_dropped || is_doubtful) {
+        set_gone(run, sequence);
+    }
+    reference_show(run->ref, sequence, false);
+}
+
+/* The entries of a complete read, with those that were dropped. */
+static uint32_t read_dropped(struct differential *run, uint32_t number,
+                             const struct wal_entry_cursor_options *options,
+                             struct reference_entry **entries)
+{
+    uint64_t last = reference_last_sequence(run->ref);
+    uint32_t count = 0;
+
+    for (uint64_t sequence = 1; sequence <= last; sequence++) {
+        reference_show(run->ref, sequence, true);
+    }
+    (void)differential_compare_status(
+        run, WAL_OK,
+        reference_read(run->ref, number, options, entries, &count));
+    for (uint64_t sequence = 1; sequence <= last; sequence++) {
+        reference_show(run->ref, sequence, false);
+    }
+    return count;
+}
+
+/* Lets complete reads of the reference have the dropped deltas that this
+ * process has still: of the files from before a compaction. Where processes do
+ * not share the store there are none. */
+static void learn_shown(struct differential *run, uint32_t number,
+                        const struct wal_entry_cursor_options *asked)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = asked->flags & ~(uint32_t)WAL_ENTRY_CURSOR_DURABLE,
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .stream = asked->stream};
+    struct wal_session *session = differential_handle(run, number);
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct reference_entry *entries = NULL;
+    struct wal_entry_cursor *iter = NULL;
+    uint32_t count = read_dropped(run, number, &options, &entries);
+    enum wal_status status =
+        wal_entry_cursor_open(session, &options, &iter, &run->error);
+
+    (void)differential_compare_status(run, status, WAL_OK);
+    status = wal_entry_cursor_next(iter, &entry, &run->error);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t sequence = entries[i].entry.sequence;
+        bool is_doubtful;
+
+        if (status != WAL_OK || entry.sequence != sequence) {
+            differential_learn_gone(run, sequence);
+            continue;
+        }
+        if (reference_is_dropped(run->ref, sequence, &is_doubtful)) {
+            if (differential_was_gone(run, sequence)) {
+                differential_fail(
+                    run, "a delta that was gone is back: %" PRIu64, sequence);
+            }
+            reference_show(run->ref, sequence, true);
+        }
+        status = wal_entry_cursor_next(iter, &entry, &run->error);
+    }
+    (void)differential_compare_status(run, status, WAL_END);
     wal_entry_cursor_close(iter);
+    common_free(entries);
+}
+
+static void hide_shown(struct differential *run)
+{
+    uint64_t last = reference_last_sequence(run->ref);
+
+    for (uint64_t sequence = 1; sequence <= last; sequence++) {
+        reference_show(run->ref, sequence, false);
+    }
+}
+
+/* Whether a reader may have deltas that were dropped, or lack some that were
+ * not known to be. */
+static bool is_uncertain(const struct wal_entry_cursor_options *options)
+{
+    return options->mode == WAL_ENTRY_CURSOR_ALL &&
+           (options->flags & WAL_ENTRY_CURSOR_DELTAS) != 0;
+}
+
+/* Opens a reader, and asks the reference for what it is to give. The process
+ * may find the files of a compaction between two calls: not twice. */
+static bool open_read(struct differential *run, uint32_t number,
+                      const struct wal_entry_cursor_options *options,
+                      struct wal_entry_cursor **iter,
+                      struct reference_entry **entries, uint32_t *count)
+{
+    struct wal_session *session = differential_handle(run, number);
+    bool is_same = false;
+
+    for (uint32_t i = 0; i < 3 && !is_same; i++) {
+        enum wal_status status;
+
+        wal_entry_cursor_close(*iter);
+        common_free(*entries);
+        *iter = NULL;
+        *entries = NULL;
+        status = wal_entry_cursor_open(session, options, iter, &run->error);
+        if (!differential_compare_status(
+                run, status,
+                reference_read(run->ref, number, options, entries, count))) {
+            return false;
+        }
+        is_same = !is_uncertain(options) ||
+                  wal_entry_cursor_remaining(*iter) == *count;
+        if (!is_same) {
+            learn_shown(run, number, options);
+        }
+    }
+    return true;
 }
 
 void differential_check_read(struct differential *run, uint32_t number,
                              const struct wal_entry_cursor_options *options)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_session *session = differential_handle(run, number);
     struct reference_entry *entries = NULL;
     struct wal_entry_cursor *iter = NULL;
     uint64_t remaining;
     uint32_t count = 0;
-    enum wal_status status;
 
-    if (session == NULL) {
+    if (differential_handle(run, number) == NULL) {
         return;
     }
-    status = wal_entry_cursor_open(session, options, &iter, &run->error);
-    if (!differential_compare_status(
-            run, status,
-            reference_read(run->ref, number, options, &entries, &count))) {
+    if (is_uncertain(options) && !reference_is_deleted(run->ref, number)) {
+        learn_shown(run, number, options);
+    }
+    if (!open_read(run, number, options, &iter, &entries, &count)) {
         return;
     }
     remaining = wal_entry_cursor_remaining(iter);
-    if (run->is_outdated && remaining < count) {
-        learn_gone(run, session, options, entries, count);
-        common_free(entries);
-        (void)differential_compare_status(
-            run, WAL_OK,
-            reference_read(run->ref, number, options, &entries, &count));
-    }
     if ((options->flags & WAL_ENTRY_CURSOR_DURABLE) != 0 &&
         remaining <= count && remaining >= durable_count(run, entries, count)) {
         count = (uint32_t)remaining;
@@ -361,6 +463,9 @@ void differential_check_read(struct differential *run, uint32_t number,
         run, wal_entry_cursor_next(iter, &entry, &run->error), WAL_END);
     wal_entry_cursor_close(iter);
     common_free(entries);
+    if (is_uncertain(options)) {
+        hide_shown(run);
+    }
 }
 
 void differential_check_get(struct differential *run, uint32_t number,

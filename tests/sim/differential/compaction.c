@@ -45,6 +45,7 @@ static enum wal_status compact(struct differential *run,
     enum wal_status status;
 
     *result = (struct wal_store_compact_result){.struct_size = sizeof(*result)};
+    run->compactions += !run->is_shared;
     status = wal_store_compact(run->store, options, result, &run->error);
     if (status == WAL_OK &&
         (options->flags & WAL_STORE_COMPACT_EMPTY_TRASH) != 0) {
@@ -54,37 +55,38 @@ static enum wal_status compact(struct differential *run,
     return status;
 }
 
-/* A session that sees the entry and can be read; NULL: none. */
+/* The session's handle, when it can be read; NULL: it is in the trash. */
 static struct wal_session *find_reader(struct differential *run,
-                                       uint64_t sequence)
+                                       uint32_t number)
 {
-    uint32_t count = reference_session_count(run->ref);
-    struct wal_session *session = NULL;
-
-    for (uint32_t number = 1; number <= count && session == NULL; number++) {
-        if (reference_can_see(run->ref, number, sequence) &&
-            (!reference_is_trashed(run->ref, number) ||
-             run->handles[number] != NULL)) {
-            session = differential_handle(run, number);
-        }
+    if (reference_is_deleted(run->ref, number) ||
+        (reference_is_trashed(run->ref, number) &&
+         run->handles[number] == NULL)) {
+        return NULL;
     }
-    return session;
+    return differential_handle(run, number);
 }
 
-/* Which deltas are gone, of those that may be. */
-void differential_learn_dropped(struct differential *run)
+void differential_learn_dropped(struct differential *run, bool is_doubtful)
 {
     uint64_t sequence = 0;
     struct wal_slice id;
+    uint32_t number = 0;
 
-    while (reference_next_droppable(run->ref, &sequence, &id)) {
+    while (reference_next_droppable(run->ref, &sequence, &id, &number)) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
-        struct wal_session *session = find_reader(run, sequence);
+        struct wal_session *session = find_reader(run, number);
+        enum wal_status status = session == NULL
+                                     ? WAL_END
+                                     : wal_entry_get(session, id, &entry, NULL);
 
-        if (session != NULL &&
-            wal_entry_get(session, id, &entry, NULL) == WAL_ENOTFOUND) {
+        /* Its id may be that of a later one. */
+        if (status == WAL_ENOTFOUND ||
+            (status == WAL_OK && entry.sequence != sequence)) {
             reference_drop(run->ref, sequence);
             run->counts->dropped_deltas++;
+        } else if (status == WAL_END || is_doubtful) {
+            reference_doubt(run->ref, sequence);
         }
     }
 }
@@ -111,6 +113,7 @@ static struct differential *open_other(struct differential *run)
     other->rng_state = run->rng_state;
     other->counts = run->counts;
     other->disk = run->disk;
+    other->is_shared = true;
     other->ref = run->ref;
     other->schema_version = run->schema_version;
     other->group_align = run->group_align;
@@ -139,7 +142,7 @@ static void close_other(struct differential *run, struct differential *other)
 }
 
 /* A reader of a session that was deleted gives what compaction left, or says
- * so; whatever it gives, it is closed. */
+ * that it was deleted (SPEC.md 5.5). */
 void differential_close_deleted(struct differential *run)
 {
     struct differential_readers *held = &run->readers;
@@ -147,17 +150,19 @@ void differential_close_deleted(struct differential *run)
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     enum wal_status status = WAL_OK;
 
-    if (held->cursor != NULL && reference_is_deleted(run->ref, held->number)) {
+    if (held->cursor != NULL && held->opened_at != run->compactions &&
+        reference_is_deleted(run->ref, held->number)) {
         while (status == WAL_OK) {
             status = wal_entry_cursor_next(held->cursor, &entry, &run->error);
         }
         if (status != WAL_END && status != WAL_ENOTFOUND) {
             differential_fail(run, "a reader of a deleted session: %d", status);
         }
-        differential_close_readers(run, false);
+        differential_close_iter(run);
     }
     status = WAL_OK;
-    if (held->docs != NULL && held->doc_number != REFERENCE_STORE &&
+    if (held->docs != NULL && held->docs_opened_at != run->compactions &&
+        held->doc_number != REFERENCE_STORE &&
         reference_is_deleted(run->ref, held->doc_number)) {
         while (status == WAL_OK) {
             status = wal_doc_cursor_next(held->docs, &doc, &run->error);
@@ -166,21 +171,29 @@ void differential_close_deleted(struct differential *run)
             differential_fail(run, "documents of a deleted session: %d",
                               status);
         }
-        differential_close_readers(run, false);
+        differential_close_docs(run);
     }
 }
 
 static void step_readers(struct differential *run)
 {
-    differential_close_deleted(run);
     differential_step_iter(run);
     differential_step_docs(run);
 }
 
+/* Only erasing up to a limit of bytes may leave segments (struct
+ * wal_store_compact_result). */
+bool differential_may_refuse(const struct wal_store_compact_options *options)
+{
+    return (options->flags & WAL_STORE_COMPACT_ERASE) != 0 &&
+           options->max_bytes != 0;
+}
+
 static void check_result(struct differential *run,
+                         const struct wal_store_compact_options *options,
                          const struct wal_store_compact_result *result)
 {
-    if (result->refused != 0) {
+    if (result->refused != 0 && !differential_may_refuse(options)) {
         differential_fail(run, "a segment is refused: %s",
                           result->refusal.text);
     }
@@ -200,8 +213,8 @@ void differential_compact_once(struct differential *run,
 
     (void)differential_compare_status(run, compact(run, options, &result),
                                       WAL_OK);
-    check_result(run, &result);
-    differential_learn_dropped(run);
+    check_result(run, options, &result);
+    differential_learn_dropped(run, false);
 }
 
 void differential_compact_store(struct differential *run)
@@ -218,11 +231,13 @@ void differential_compact_store(struct differential *run)
     options = differential_compaction(run);
     differential_compact_once(run, &options);
     if (other != NULL) {
+        other->compactions++;
         differential_check_all(other);
         step_readers(other);
         if (differential_one_in(run, 2)) {
             options = differential_compaction(other);
             differential_compact_once(other, &options);
+            run->compactions++;
             differential_check_all(other);
         }
         close_other(run, other);
@@ -271,6 +286,18 @@ static void on_death(void *arg)
     struct differential *run = arg;
 
     longjmp(run->death, 1);
+}
+
+/* A compaction that failed may have dropped any delta that it may drop. */
+static void doubt_all(struct differential *run)
+{
+    uint64_t sequence = 0;
+    struct wal_slice id;
+    uint32_t number;
+
+    while (reference_next_droppable(run->ref, &sequence, &id, &number)) {
+        reference_doubt(run->ref, sequence);
+    }
 }
 
 /* The process dies at one of the calls, or a call fails. */
@@ -344,7 +371,8 @@ void differential_fail_compaction(struct differential *run)
     loses_names = sim_disk_has_lost_names(run->disk);
     if (other != NULL) {
         if (!loses_names) {
-            other->is_outdated = true;
+            other->compactions++;
+            doubt_all(other);
             differential_check_all(other);
         }
         close_other(run, other);
@@ -358,6 +386,6 @@ void differential_fail_compaction(struct differential *run)
     differential_check_number(run, "the last sequence after a compaction",
                               reference_last_sequence(run->ref), last);
     reference_sync(run->ref);
-    differential_learn_dropped(run);
+    differential_learn_dropped(run, false);
     differential_check_all(run);
 }

@@ -20,6 +20,7 @@
 
 enum {
     DIFFERENTIAL_SESSIONS = 1024, /* numbers in one store, at most */
+    DIFFERENTIAL_RECORDS = 65536, /* likewise, where processes share it */
     DIFFERENTIAL_STREAMS = 3,     /* that operations use */
     DIFFERENTIAL_STATUSES = 36,   /* WAL_END to the lowest */
     DIFFERENTIAL_BATCH = 6        /* entries of a batch, at most */
@@ -52,7 +53,11 @@ struct differential_readers {
     struct reference_entry *entries;
     uint32_t count;
     uint32_t at;
+    uint32_t next;      /* after the entry that is expected */
+    uint64_t opened_at; /* compactions that had begun */
+    uint64_t limit;     /* the redactions of the first records count for it */
     struct wal_doc_cursor *docs;
+    uint64_t docs_opened_at;
     uint32_t doc_number; /* of their session, or REFERENCE_STORE */
     struct reference_doc *expected;
     uint32_t doc_count;
@@ -81,11 +86,15 @@ struct differential {
     uint32_t group_align;
     bool is_memory;    /* the store is in memory: it lives once */
     bool is_unsettled; /* a call was under way: the reference lacks it so far */
-    bool is_copy;    /* the store is one: what of it was durable is not known */
+    bool is_copy; /* the store is one: what of it was durable is not known */
+    /* Other processes use the store too: what they redact and drop may take
+     * effect later here. */
+    bool is_shared;
+    uint64_t written;     /* the newest record that this process wrote */
+    uint64_t compactions; /* that began, of any process */
+    /* Deltas that compaction dropped, and that this process found gone. */
+    uint8_t gone[DIFFERENTIAL_RECORDS / 8];
     bool keeps_none; /* of the files in index/, when some are removed */
-    /* This process does not know the new files of a compaction that failed: it
-     * finds them in any call, and deltas are gone from then on. */
-    bool is_outdated;
     struct differential_readers readers;
     jmp_buf death;
     enum wal_status status;
@@ -191,6 +200,10 @@ void differential_check_read(struct differential *run, uint32_t number,
                              const struct wal_entry_cursor_options *options);
 void differential_check_get(struct differential *run, uint32_t number,
                             struct wal_slice id, uint32_t flags);
+/* Whether this process found that a delta is gone that was dropped. */
+bool differential_was_gone(const struct differential *run, uint64_t sequence);
+/* A reader does not have the entry: it was dropped, if it may have been. */
+void differential_learn_gone(struct differential *run, uint64_t sequence);
 /* Lets the reference learn from the engine's list when each session was last
  * active. */
 void differential_learn_times(struct differential *run);
@@ -255,9 +268,12 @@ void differential_check(struct differential *run);
 
 /* differential_hold.c */
 void differential_step_iter(struct differential *run);
-/* Closes those of deleted sessions, of which a compaction left what it left. */
+/* Closes those of deleted sessions that a compaction began after: what it left
+ * of them was read to the end. */
 void differential_close_deleted(struct differential *run);
 void differential_step_docs(struct differential *run);
+void differential_close_iter(struct differential *run);
+void differential_close_docs(struct differential *run);
 /* Closes what is held; of a process that is dead, forgets it. */
 void differential_close_readers(struct differential *run, bool dead);
 
@@ -272,10 +288,14 @@ void differential_compact_once(struct differential *run,
                                const struct wal_store_compact_options *options);
 struct wal_store_compact_options
 differential_compaction(struct differential *run);
+/* Whether a compaction with these options may leave segments. */
+bool differential_may_refuse(const struct wal_store_compact_options *options);
 void differential_compact_store(struct differential *run);
 void differential_fail_compaction(struct differential *run);
 void differential_lose_indexes(struct differential *run);
-void differential_learn_dropped(struct differential *run);
+/* Learns which deltas are gone, of those that may be. `is_doubtful`: this
+ * process may have the files from before the compaction. */
+void differential_learn_dropped(struct differential *run, bool is_doubtful);
 
 /* differential_life.c */
 void differential_sync(struct differential *run);

@@ -262,7 +262,7 @@ void differential_undelete(struct differential *run)
                 run, status,
                 reference_session_undelete(run->ref, info.info.id,
                                            &run->expected))) {
-            differential_learn_dropped(run); /* while it was not read */
+            differential_learn_dropped(run, false); /* while it was not read */
             differential_check_session(run, number);
         }
         return;

@@ -76,7 +76,7 @@ uint64_t ref_newest_child(const struct reference *ref, uint32_t number,
 /* ------------------------------------------------------ dropped deltas --- */
 
 bool reference_next_droppable(const struct reference *ref, uint64_t *sequence,
-                              struct wal_slice *id)
+                              struct wal_slice *id, uint32_t *number)
 {
     for (uint64_t i = *sequence + 1; i <= ref->count; i++) {
         const struct ref_record *record = ref_at(ref, i);
@@ -86,6 +86,7 @@ bool reference_next_droppable(const struct reference *ref, uint64_t *sequence,
             ref_newest_child(ref, record->session, record->stream,
                              record->target) > i) {
             *id = record->entry->id;
+            *number = record->session;
             *sequence = i;
             return true;
         }
@@ -104,6 +105,26 @@ void reference_drop(struct reference *ref, uint64_t sequence)
 {
     WAL__ASSERT(ref_at(ref, sequence)->is_delta);
     ref->records[sequence - 1].is_dropped = true;
+}
+
+void reference_doubt(struct reference *ref, uint64_t sequence)
+{
+    WAL__ASSERT(ref_at(ref, sequence)->is_delta);
+    ref->records[sequence - 1].is_doubtful = true;
+}
+
+bool reference_is_dropped(const struct reference *ref, uint64_t sequence,
+                          bool *is_doubtful)
+{
+    const struct ref_record *record = ref_at(ref, sequence);
+
+    *is_doubtful = record->is_doubtful && !record->is_dropped;
+    return record->is_dropped;
+}
+
+void reference_show(struct reference *ref, uint64_t sequence, bool is_shown)
+{
+    ref->records[sequence - 1].is_shown = is_shown;
 }
 
 bool reference_pick_entry(const struct reference *ref, uint32_t number,
@@ -176,10 +197,11 @@ bool ref_is_ancestor(const struct reference *ref, uint64_t above,
     return sequence == above && above != 0;
 }
 
-const struct ref_record *ref_redaction(const struct reference *ref,
-                                       uint64_t sequence)
+const struct ref_record *ref_redaction_until(const struct reference *ref,
+                                             uint64_t sequence, uint64_t limit)
 {
-    for (uint64_t i = sequence + 1; i <= ref->count; i++) {
+    WAL__ASSERT(limit <= ref->count);
+    for (uint64_t i = sequence + 1; i <= limit; i++) {
         const struct ref_record *record = ref_at(ref, i);
 
         if (record->kind == REF_REDACT && record->target == sequence) {
@@ -187,6 +209,12 @@ const struct ref_record *ref_redaction(const struct reference *ref,
         }
     }
     return NULL;
+}
+
+const struct ref_record *ref_redaction(const struct reference *ref,
+                                       uint64_t sequence)
+{
+    return ref_redaction_until(ref, sequence, ref->count);
 }
 
 /* ---------------------------------------------------------- first text --- */

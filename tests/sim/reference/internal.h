@@ -33,6 +33,8 @@ struct ref_record {
     bool is_user_text; /* REF_ENTRY: a user's message with text */
     bool is_delta;     /* REF_ENTRY: provisional */
     bool is_dropped;   /* REF_ENTRY: a delta that compaction dropped */
+    bool is_doubtful;  /* REF_ENTRY: a delta that compaction may have dropped */
+    bool is_shown;     /* is_dropped: a process has it still */
     bool ends;         /* the last record of its operation */
     uint32_t other;    /* REF_FORK: the session it was forked from */
     /* The sequence number of: REF_ENTRY the parent, REF_FORK the fork point,
@@ -149,7 +151,9 @@ uint64_t ref_depth(const struct reference *ref, uint64_t sequence);
 /* Whether `above` is on the way from `sequence` to its root, or is it. */
 bool ref_is_ancestor(const struct reference *ref, uint64_t above,
                      uint64_t sequence);
-/* The record that redacts an entry, or null. */
+/* The record that redacts an entry, or null; of the first `limit` records. */
+const struct ref_record *ref_redaction_until(const struct reference *ref,
+                                             uint64_t sequence, uint64_t limit);
 const struct ref_record *ref_redaction(const struct reference *ref,
                                        uint64_t sequence);
 /* The beginning of a user's message; 0: it is none, or has no text. */

@@ -27,7 +27,8 @@ static void add_own(const struct reference *ref, uint32_t number,
         const struct ref_record *record = ref_at(ref, i);
 
         if (record->kind == REF_ENTRY && record->session == number &&
-            record->stream == stream && !record->is_dropped &&
+            record->stream == stream &&
+            (!record->is_dropped || record->is_shown) &&
             (end == NULL ||
              (record->is_delta && record->target == *end && i > completed))) {
             path->items[path->count++] = i;
@@ -130,22 +131,26 @@ static void since_compaction(const struct reference *ref, uint32_t number,
 
 /* -------------------------------------------------------------- giving --- */
 
+/* Redactions count among the first `limit` records. */
 static bool is_hidden(const struct reference *ref, uint64_t sequence,
-                      uint32_t flags)
+                      uint32_t flags, uint64_t limit)
 {
     if ((flags & WAL_ENTRY_CURSOR_DELTAS) == 0 &&
         ref_is_type(ref_at(ref, sequence), WAL_TYPE_MESSAGE_DELTA_BATCH)) {
         return true;
     }
     return (flags & WAL_ENTRY_CURSOR_REDACTED) == 0 &&
-           ref_redaction(ref, sequence) != NULL;
+           ref_redaction_until(ref, sequence, limit) != NULL;
 }
 
+/* Redactions count among the first `limit` records; for its parent among the
+ * first `parent_limit`. */
 static void fill_entry(const struct reference *ref, uint64_t sequence,
-                       uint32_t flags, struct reference_entry *out)
+                       uint32_t flags, uint64_t limit, uint64_t parent_limit,
+                       struct reference_entry *out)
 {
     const struct ref_record *record = ref_at(ref, sequence);
-    const struct ref_record *redact = ref_redaction(ref, sequence);
+    const struct ref_record *redact = ref_redaction_until(ref, sequence, limit);
     uint64_t parent = record->target;
 
     memset(out, 0, sizeof(*out));
@@ -153,7 +158,7 @@ static void fill_entry(const struct reference *ref, uint64_t sequence,
     out->entry.flags = record->entry->flags & WAL_ENTRY_LINE;
     out->entry.sequence = sequence;
     out->entry.depth = ref_depth(ref, sequence);
-    while (parent != 0 && is_hidden(ref, parent, flags)) {
+    while (parent != 0 && is_hidden(ref, parent, flags, parent_limit)) {
         parent = ref_at(ref, parent)->target;
     }
     out->entry.flags |= parent == 0 ? WAL_ENTRY_ROOT : 0;
@@ -201,14 +206,15 @@ enum wal_status reference_read(const struct reference *ref, uint32_t number,
     WAL__ASSERT(list != NULL);
     *count = 0;
     for (uint64_t i = 0; i < path.count; i++) {
-        if (is_hidden(ref, path.items[i], options->flags)) {
+        if (is_hidden(ref, path.items[i], options->flags, ref->count)) {
             continue;
         }
         if (skip > 0) {
             skip--;
             continue;
         }
-        fill_entry(ref, path.items[i], options->flags, &list[*count]);
+        fill_entry(ref, path.items[i], options->flags, ref->count, ref->count,
+                   &list[*count]);
         *count += 1;
     }
     common_free(path.items);
@@ -222,13 +228,41 @@ enum wal_status reference_read(const struct reference *ref, uint32_t number,
 }
 
 bool reference_refresh(const struct reference *ref, uint64_t sequence,
-                       uint32_t flags, struct reference_entry *out)
+                       uint32_t flags, uint64_t limit, uint64_t parent_limit,
+                       struct reference_entry *out)
 {
-    if (is_hidden(ref, sequence, flags) || ref_at(ref, sequence)->is_dropped) {
+    if (is_hidden(ref, sequence, flags, limit)) {
         return false;
     }
-    fill_entry(ref, sequence, flags, out);
+    fill_entry(ref, sequence, flags, limit, parent_limit, out);
     return true;
+}
+
+void reference_take_redaction(const struct reference *ref, struct wal_slice id,
+                              struct reference_entry *entry)
+{
+    for (uint64_t i = 1; i <= ref->count; i++) {
+        const struct ref_record *record = ref_at(ref, i);
+
+        if (record->kind == REF_REDACT &&
+            record->target == entry->entry.sequence &&
+            reference_is_equal(ref_entry_id(ref, record->by), id)) {
+            entry->redacted_by = ref_entry_id(ref, record->by);
+            entry->reason = record->reason;
+            return;
+        }
+    }
+}
+
+bool reference_next_redaction(const struct reference *ref, uint64_t *sequence)
+{
+    for (uint64_t i = *sequence + 1; i <= ref->count; i++) {
+        if (ref_at(ref, i)->kind == REF_REDACT) {
+            *sequence = i;
+            return true;
+        }
+    }
+    return false;
 }
 
 enum wal_status reference_get(const struct reference *ref, uint32_t number,
@@ -248,6 +282,6 @@ enum wal_status reference_get(const struct reference *ref, uint32_t number,
         (flags & WAL_ENTRY_CURSOR_REDACTED) == 0) {
         return WAL_EREDACTED;
     }
-    fill_entry(ref, found, flags, out);
+    fill_entry(ref, found, flags, ref->count, ref->count, out);
     return WAL_OK;
 }

@@ -171,15 +171,24 @@ enum wal_status reference_compact(struct reference *ref, uint32_t number,
 
 /* Compaction ---------------------------------------------------------- */
 
-/* The next delta after *sequence that compaction may have dropped; false:
- * none. */
+/* The next delta after *sequence that compaction may have dropped, and its
+ * session; false: none. */
 bool reference_next_droppable(const struct reference *ref, uint64_t *sequence,
-                              struct wal_slice *id);
+                              struct wal_slice *id, uint32_t *number);
+/* It dropped it. */
+void reference_drop(struct reference *ref, uint64_t sequence);
+/* It may have dropped it: no process that has the files which are there now
+ * was asked. */
+void reference_doubt(struct reference *ref, uint64_t sequence);
+/* Whether it dropped the entry, or may have. */
+bool reference_is_dropped(const struct reference *ref, uint64_t sequence,
+                          bool *is_doubtful);
+/* Whether complete reads have an entry that was dropped: those of a process
+ * that has the files from before. */
+void reference_show(struct reference *ref, uint64_t sequence, bool is_shown);
 /* Whether the session is there and sees the entry. */
 bool reference_can_see(const struct reference *ref, uint32_t number,
                        uint64_t sequence);
-/* It dropped it. */
-void reference_drop(struct reference *ref, uint64_t sequence);
 /* The texts of a record: of an entry the payload, of a document the value, of a
  * session its title and metadata. True: a compaction that erases leaves none of
  * them in any file, unless another record has the same. */
@@ -201,10 +210,18 @@ enum wal_status reference_read(const struct reference *ref, uint32_t number,
                                const struct wal_entry_cursor_options *options,
                                struct reference_entry **entries,
                                uint32_t *count);
-/* An entry that was given when a reader was opened, as it is now; false: it is
- * hidden now. */
+/* An entry that was given when a reader was opened, with the redactions among
+ * the first `limit` records, of its parent those among the first
+ * `parent_limit`; false: it is hidden. */
 bool reference_refresh(const struct reference *ref, uint64_t sequence,
-                       uint32_t flags, struct reference_entry *out);
+                       uint32_t flags, uint64_t limit, uint64_t parent_limit,
+                       struct reference_entry *out);
+/* Gives an entry of a copy the redaction with this id, one of several of it:
+ * the first that was taken along counts (docs/bundles.md). */
+void reference_take_redaction(const struct reference *ref, struct wal_slice id,
+                              struct reference_entry *entry);
+/* The next record after *sequence that redacts an entry; false: none. */
+bool reference_next_redaction(const struct reference *ref, uint64_t *sequence);
 enum wal_status reference_get(const struct reference *ref, uint32_t number,
                               struct wal_slice id, uint32_t flags,
                               struct reference_entry *out);

@@ -153,7 +153,7 @@ export interface Progress {
 
 export class Store {
   private constructor();
-  /** Opens a store; creates it when there is none. */
+  /** Opens a store; creates it when there is none, in a directory that exists. */
   static open(path: string | URL, options?: OpenOptions): Promise<Store>;
   static openSync(path: string | URL, options?: OpenOptions): Store;
   /** An empty store of this process in memory, dropped when it is closed. */
@@ -532,8 +532,8 @@ export interface EntryInput {
   parentId?: string | null;
   /** Default 'message'. */
   type?: string;
-  /** Default: now. */
-  timestamp?: string;
+  /** Default: now. A text is kept as it is. */
+  timestamp?: string | Date;
   runId?: string;
   /** 0 conversation (default), 1 transcript; at most 255. */
   stream?: number;
@@ -656,6 +656,7 @@ export interface ExpectSequence {
   expectSequence?: number;
 }
 
+/** At most 32 MiB in all, else WAL_ETOOBIG: append more in parts. */
 export interface Batch extends ExpectSequence {
   entries?: EntryInput | EntryInput[];
   documents?: DocumentChange[];

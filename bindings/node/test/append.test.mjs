@@ -392,3 +392,26 @@ for (const [how, call] of [
       appends.map((_, i) => [1, `e${i}`]));
   });
 }
+
+test('a timestamp is a text or a Date', async (t) => {
+  const session = await memoryStore(t).create();
+  await session.append({ id: 'a', payload: 1, timestamp: new Date(86_400_000) });
+  await session.append({ id: 'b', payload: 2, timestamp: 'then' });
+  assert.deepEqual([...session].map((entry) => entry.timestamp),
+    ['1970-01-02T00:00:00.000Z', 'then']);
+  for (const timestamp of [5, {}, new Date(NaN)]) {
+    const error = await rejection(session.append({ payload: 3, timestamp }));
+    assert.match(error.message, /timestamp/);
+    assert.equal(error.code, 'WAL_EINVAL');
+  }
+});
+
+test('an id of a wrong type is named', async (t) => {
+  const session = await memoryStore(t).create();
+  for (const name of ['id', 'parentId']) {
+    const error = await rejection(session.append({ payload: 1, [name]: 5 }));
+    assert.match(error.message, new RegExp(`^${name} is the id of an entry`));
+  }
+  const error = await rejection(session.append({ payload: 1 }, { expectTail: 5 }));
+  assert.match(error.message, /^expectTail is the id of an entry/);
+});

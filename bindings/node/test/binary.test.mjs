@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,7 @@ const isSanitized = (process.env.LD_PRELOAD ?? '').includes('asan');
 // A copy of the package without a binary.
 function copyPackage(t) {
   const folder = path.join(temporaryFolder(t), 'agentwal');
-  for (const name of ['lib', 'index.mjs', 'package.json']) {
+  for (const name of ['lib', 'index.mjs', 'package.json', 'build.sh']) {
     cpSync(path.join(root, name), path.join(folder, name), { recursive: true });
   }
   return folder;
@@ -41,6 +41,24 @@ test('without a binary the error names the command that builds it', (t) => {
   assert.equal(status, 1);
   assert.match(stderr, new RegExp(`agentwal has no binary for linux-${process.arch}`));
   assert.match(stderr, /build\.sh/);
+});
+
+test('a package that was installed names no script that it does not have', (t) => {
+  const folder = copyPackage(t);
+  rmSync(path.join(folder, 'build.sh'));
+  const { stderr } = run(folder, REQUIRE);
+  assert.match(stderr, /there is no file .*Install agentwal again/);
+  assert.doesNotMatch(stderr, /build\.sh/);
+});
+
+test('a runtime that loads no addons is named as the reason', (t) => {
+  const code = `require(${JSON.stringify(root)})`;
+  const { stderr } = spawnSync(process.execPath, ['--no-addons', '-e', code],
+    { encoding: 'utf8', env: { ...process.env, AGENTWAL_NODE_BINARY: binary } });
+  if (process.versions.bun === undefined) {
+    assert.match(stderr, /agentwal cannot load .*disabled/);
+  }
+  assert.doesNotMatch(stderr, /another processor/);
 });
 
 test('a binary of another kind is refused with a sentence', (t) => {

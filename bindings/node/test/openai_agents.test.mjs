@@ -6,7 +6,7 @@ import { Store, WalError } from '../index.mjs';
 import {
   AgentwalSession, HistoryConflictError,
 } from '../lib/openai-agents/index.mjs';
-import { openStore, rejection, storePath } from './lib/store.mjs';
+import { memoryStore, openStore, rejection, storePath } from './lib/store.mjs';
 
 const message = (content) => ({ role: 'user', content });
 const call = (callId, name = 'f') =>
@@ -419,4 +419,12 @@ test('an item whose special values are not there is damaged', async (t) => {
   }
   assert.equal({}.toString(), '[object Object]');
   assert.deepEqual(await contents(session), ['a']);
+});
+
+test('a refusal of items repeats none of their content', async (t) => {
+  const session = new AgentwalSession(memoryStore(t));
+  const items = [{ role: 'user', content: Symbol('a secret') }];
+  const error = await session.addItems(items).catch((thrown) => thrown);
+  assert.ok(error instanceof TypeError);
+  assert.doesNotMatch(`${error.message} ${error.cause}`, /secret/);
 });

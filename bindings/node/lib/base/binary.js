@@ -9,7 +9,9 @@ const fs = require('node:fs');
 const path = require('node:path');
 
 const ROOT = path.dirname(path.dirname(__dirname));
-const BUILD = `run ${path.join(ROOT, 'build.sh')}`;
+// The package has no build.sh: its binary was not installed, or is another one's.
+const BUILD = fs.existsSync(path.join(ROOT, 'build.sh'))
+  ? `To make one, run ${path.join(ROOT, 'build.sh')}.` : 'Install agentwal again on this system.';
 const MUSL = 'agentwal needs the GNU C library, and this system has another one (musl). ' +
   'Use an image that is based on Debian, or another distribution with glibc 2.34 or newer.';
 
@@ -38,13 +40,16 @@ function load() {
   const file = candidates().find((name) => fs.existsSync(name));
   if (file === undefined) {
     throw new Error(`agentwal has no binary for linux-${process.arch}: there is no file ` +
-      `${candidates().join(' and no file ')}. To make one, ${BUILD}.`);
+      `${candidates().join(' and no file ')}. ${BUILD}`);
   }
   try {
     return require(file);
   } catch (error) {
+    if (error.code === 'ERR_DLOPEN_DISABLED') { // by node --permission or --no-addons
+      throw new Error(`agentwal cannot load ${file}: ${error.message}`, { cause: error });
+    }
     throw new Error(isMusl() ? MUSL : `agentwal cannot load ${file}: ${error.message}. It may be ` +
-      `of another processor or system; to make one for this one, ${BUILD}.`, { cause: error });
+      `of another processor or system. ${BUILD}`, { cause: error });
   }
 }
 

@@ -25,7 +25,7 @@ function checkTransaction(args) {
     ? FIELDS[type] : null;
 
   if (fields === null) {
-    throw new TypeError(`unknown type of transaction: "${String(type)}"`);
+    throw new TypeError('the type of the transaction is unknown');
   }
   if (Object.keys(transaction).sort().join() !== fields.join()) {
     throw new TypeError(`a transaction "${type}" has the fields ${fields.join(', ')}`);

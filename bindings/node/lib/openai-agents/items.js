@@ -86,9 +86,9 @@ function copyItems(items) {
 
   try {
     copies = structuredClone(items);
-  } catch (error) {
-    throw new TypeError(`the items cannot be copied: ${error.message}`,
-      { cause: error });
+  } catch {
+    // What structuredClone says repeats the content of the items.
+    throw new TypeError('the items cannot be copied: they have a value that is not data');
   }
   for (const item of copies) {
     if (item === null || typeof item !== 'object' || Array.isArray(item)) {

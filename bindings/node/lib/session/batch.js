@@ -24,13 +24,24 @@ function pushPayload(flat, entry) {
   return 0;
 }
 
+// A time that the caller gave: a text, which is kept as it is, or a Date.
+function toTimestamp(time) {
+  if (time === undefined || time === null || typeof time === 'string') {
+    return time;
+  }
+  if (Object.prototype.toString.call(time) !== '[object Date]' || Number.isNaN(Number(time))) {
+    throw invalid('the timestamp of an entry is a string or a Date that is a time');
+  }
+  return time.toISOString();
+}
+
 function pushEntry(flat, entry) {
   if (entry === null || typeof entry !== 'object') {
     throw invalid('an entry is not an object');
   }
   const isRoot = entry.parentId === null;
   flat.push(entryId(entry.id, 'id'), isRoot ? undefined : entryId(entry.parentId, 'parentId'),
-    entry.type ?? 'message', entry.timestamp, entry.runId);
+    entry.type ?? 'message', toTimestamp(entry.timestamp), entry.runId);
   let flags = pushPayload(flat, entry);
   flags |= isRoot ? ENTRY.root : 0;
   if (entry.moveHead !== undefined) {

@@ -2,6 +2,7 @@
 
 // Entries as they were read.
 
+const { WalError } = require('../base/errors.js');
 const { ENTRY } = require('../base/flags.js');
 
 const UNREAD = Symbol('unread');
@@ -43,8 +44,9 @@ class Entry {
     if (!this.isLine) {
       return JSON.parse(this.text);
     }
+    const { text } = this;
     try {
-      return JSON.parse(this.text);
+      return JSON.parse(text);
     } catch {
       return undefined;
     }
@@ -54,7 +56,15 @@ class Entry {
     if (this.isOutOfLine) {
       return null;
     }
-    return typeof this.#content === 'string' ? this.#content : this.#content.toString();
+    if (typeof this.#content === 'string') {
+      return this.#content;
+    }
+    try {
+      return this.#content.toString();
+    } catch (error) {
+      throw new WalError(`the payload of entry "${this.id}" has ${this.#content.length} bytes, ` +
+        'more than a string may have: read bytes', { code: 'WAL_ETOOBIG', cause: error });
+    }
   }
 
   get bytes() {

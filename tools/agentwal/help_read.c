@@ -189,10 +189,8 @@ const struct verb_help help_search = {
             {"agentwal search rounding error", "sessions with both words"},
             {"agentwal search --cwd . --since 7d --role user migrat*",
              "what you asked for here this week"},
-            {"agentwal search -- apple -banana",
-             "one word without the other; -- ends the options"},
-            {"agentwal search --around 2 '\"one cent\"'",
-             "a phrase, with the messages around it"},
+            {"agentwal search --around 2 -- '\"one cent\"' -tax",
+             "a phrase without a word; -- ends the options"},
             {NULL, NULL},
         },
 };

@@ -329,7 +329,7 @@ void sched__step(struct sched_process *process, bool before)
     }
 }
 
-/* ------------------------------------------------------------- blows --- */
+/* ------------------------------------------------------------- kills --- */
 
 /* The death of a process that syncs poisons, and so does taking the lock over
  * from one that is stopped. */

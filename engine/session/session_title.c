@@ -224,7 +224,8 @@ enum wal_status wal__session_gives_title(struct wal__core *core,
     wal__record_buf_init(&scratch, core->env.heap);
     wal__buf_init(&content, core->env.heap);
     status = read_payload(core, position, &scratch, &content, &json);
-    *gives = status == WAL_OK && wal__title_is_given(json, title);
+    *gives =
+        status == WAL_OK && json.size > 0 && wal__title_is_given(json, title);
     wal__buf_deinit(&content);
     wal__record_buf_deinit(&scratch);
     return status == WAL_ENOMEM ? wal__no_memory(error) : WAL_OK;

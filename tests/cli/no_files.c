@@ -453,6 +453,7 @@ static void use_parts(struct wal_store *store)
     EXPECT(WAL_ECORRUPT, wal_part_verify(text(""), NULL, &error));
     EXPECT(WAL_ECORRUPT, wal_part_get_info(text(""), NULL, &error));
     EXPECT(WAL_EINVAL, wal_replica_open("", &replica, &error));
+    EXPECT(WAL_EINVAL, wal_replica_open_store("", &replica, &error));
     EXPECT(WAL_EINVAL, wal_replica_get_position(replica, places, &error));
     EXPECT(WAL_EINVAL, wal_replica_apply(replica, text(""), &error));
     EXPECT(WAL_EINVAL, wal_replica_promote(replica, &error));

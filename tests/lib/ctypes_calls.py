@@ -858,7 +858,8 @@ def check_parts(wal, store, folder):
     wal.free("wal_part_reader_close", reader)
     wal.call("wal_replica_promote", replica)
     wal.call("wal_replica_open", path, by_ref(replica), status="WAL_EEXISTS")
-    wal.free("wal_replica_close", None)
+    wal.call("wal_replica_open_store", path, by_ref(replica))
+    wal.free("wal_replica_close", replica)
 
 
 def check_transfer(wal, store, folder):

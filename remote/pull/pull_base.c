@@ -126,7 +126,8 @@ static enum wal_status apply_base(struct wal__pull *pull,
 }
 
 /* Whether the base is the way from the part, which begins within the position:
- * not when few parts are left, or it leads to what the target has. */
+ * not when the target is a store, few parts are left, or it leads to what the
+ * target has. */
 static enum wal_status is_way(struct wal__pull *pull,
                               const struct wal__base_list *base,
                               const struct wal__position *position,
@@ -138,9 +139,8 @@ static enum wal_status is_way(struct wal__pull *pull,
 
     if (part->number == 0) {
         *is_way = true;
-    } else if (pull->is_store) {
-        *is_way = false;
-    } else if (!wal__base_has(base, part->epoch, part->number) ||
+    } else if (pull->is_store ||
+               !wal__base_has(base, part->epoch, part->number) ||
                (part->epoch == base->epoch &&
                 part->number + FEW_PARTS > base->part)) {
         *is_way = false;

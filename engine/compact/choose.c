@@ -363,10 +363,7 @@ static void weigh_session(struct compaction *compaction,
         uint64_t kept;
         uint64_t dead;
 
-        wal__posting_decode(index->postings +
-                                (size_t)(summary->first_posting + k) *
-                                    WAL__POSTING_SIZE,
-                            &posting);
+        wal__index_posting(index, summary->first_posting + k, &posting);
         fate = wal__live_set_fate(&compaction->set, summary->number, &posting,
                                   k == 0 && summary->segment == 0);
         if (fate == WAL__FATE_KEEP && compaction->options->session == NULL) {

@@ -407,10 +407,7 @@ static enum wal_status forget_titles_of(struct wal__core *core,
              k++) {
             struct wal__posting posting;
 
-            wal__posting_decode(index->postings +
-                                    (size_t)(summary.first_posting + k) *
-                                        WAL__POSTING_SIZE,
-                                &posting);
+            wal__index_posting(index, summary.first_posting + k, &posting);
             if (posting.type == WAL__FRAME_REDACT) {
                 status = wal__session_forget_titles(core, summary.number,
                                                     posting.stream,

@@ -117,10 +117,7 @@ static enum wal_status collect_index(struct dead_documents *dead,
              k++) {
             struct wal__posting posting;
 
-            wal__posting_decode(index->postings +
-                                    (size_t)(summary.first_posting + k) *
-                                        WAL__POSTING_SIZE,
-                                &posting);
+            wal__index_posting(index, summary.first_posting + k, &posting);
             if (posting.type == WAL__FRAME_DOC ||
                 posting.type == WAL__FRAME_DOC_DELETE) {
                 status = add(dead, candidate, summary.number, &posting);

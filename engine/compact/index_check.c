@@ -29,9 +29,7 @@ bool wal__index_check_record(struct wal__index_check *check,
         }
         check->rank++;
     }
-    wal__posting_decode(check->index.postings +
-                            (size_t)check->posting * WAL__POSTING_SIZE,
-                        &posting);
+    wal__index_posting(&check->index, check->posting, &posting);
     check->posting++;
     return posting.offset == offset && posting.sequence == frame->sequence &&
            posting.parent == frame->parent &&

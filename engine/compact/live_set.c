@@ -312,10 +312,7 @@ enum wal_status wal__live_set_add(struct wal__live_set *set,
             struct wal__posting posting;
             enum wal_status status;
 
-            wal__posting_decode(index->postings +
-                                    (size_t)(summary.first_posting + k) *
-                                        WAL__POSTING_SIZE,
-                                &posting);
+            wal__index_posting(index, summary.first_posting + k, &posting);
             status = add_posting(set, &summary, &posting);
             if (status != WAL_OK) {
                 return status;

@@ -239,10 +239,7 @@ static enum wal_status copy_part(struct rewrite *rewrite,
         struct wal__posting posting;
         enum wal__fate fate;
 
-        wal__posting_decode(index->postings +
-                                (size_t)(summary->first_posting + i) *
-                                    WAL__POSTING_SIZE,
-                            &posting);
+        wal__index_posting(index, summary->first_posting + i, &posting);
         fate = wal__live_set_fate(rewrite->set, summary->number, &posting,
                                   i == 0 && summary->segment == 0);
         status = fate == WAL__FATE_DROP

@@ -269,10 +269,7 @@ static void add_postings(struct wal__salvage *salvage,
     for (uint32_t i = 0; i < summary->posting_count; i++) {
         struct wal__posting posting;
 
-        wal__posting_decode(index->postings +
-                                ((size_t)summary->first_posting + i) *
-                                    WAL__POSTING_SIZE,
-                            &posting);
+        wal__index_posting(index, summary->first_posting + i, &posting);
         if (!was_scanned(salvage, posting.sequence)) {
             wal__salvage_add_lost(salvage, posting.sequence, posting.parent,
                                   posting.type);

@@ -474,6 +474,14 @@ enum wal__fmt wal__index_decode_any(struct wal__span bytes,
     return WAL__FMT_OK;
 }
 
+void wal__index_posting(const struct wal__index *index, uint32_t rank,
+                        struct wal__posting *posting)
+{
+    WAL__ASSERT(rank < index->header.posting_count);
+    wal__posting_decode(index->postings + (size_t)rank * WAL__POSTING_SIZE,
+                        posting);
+}
+
 enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
                                  struct wal__summary *summary)
 {

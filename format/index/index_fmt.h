@@ -146,6 +146,9 @@ enum wal__fmt wal__index_decode_any(struct wal__span bytes,
  * index. */
 enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
                                  struct wal__summary *summary);
+/* Decodes the posting of a rank, which is inside the index. */
+void wal__index_posting(const struct wal__index *index, uint32_t rank,
+                        struct wal__posting *posting);
 /* Searches by session number; WAL__FMT_ZERO if there is none. */
 enum wal__fmt wal__index_find(const struct wal__index *index, uint32_t number,
                               struct wal__summary *summary);

@@ -120,8 +120,7 @@ static enum wal_status read_segment(struct names *names,
          i++) {
         struct wal__posting posting;
 
-        wal__posting_decode(index->postings + (size_t)i * WAL__POSTING_SIZE,
-                            &posting);
+        wal__index_posting(index, i, &posting);
         status = read_record(names, candidate->input.segment, &posting, error);
     }
     return status;

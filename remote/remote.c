@@ -323,7 +323,8 @@ static enum wal_status take_over(struct wal__pull *pull,
 {
     struct wal_remote_mark *mark = &pull->result.mark;
     struct wal__store_object part = {.kind = WAL__OBJECT_PART};
-    struct wal__history history = {.last_epoch = 0};
+    struct wal__history history = {.part_epoch = pull->next.epoch,
+                                   .part = pull->next.number - 1};
     enum wal_status status = wal__history_read(pull->remote, pull->target.info,
                                                pull->uuid, &history, error);
 

@@ -11,7 +11,7 @@
 #include "remote/driver/credentials.h"
 
 enum {
-    WAL__S3_IDLE_MAX = 16,  /* handles that are kept */
+    WAL__S3_IDLE_MAX = 64,  /* handles that are kept */
     WAL__S3_HEADERS_MAX = 6 /* of a request */
 };
 

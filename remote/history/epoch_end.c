@@ -126,7 +126,7 @@ enum wal_status wal__epoch_end_find(struct wal_remote *remote,
     uint64_t last = 0;
     enum wal_status status;
 
-    first.number = 1;
+    first.number = begin_before(part->number).number + 1;
     wal__part_page_init(&page, remote->heap);
     status = find_at_once(remote, &first, &page, &found, error);
     if (status == WAL_END) {

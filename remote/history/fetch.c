@@ -15,7 +15,7 @@
 #include "remote/history/machine.h"
 
 enum {
-    KEPT = 4 * 1024 * 1024,       /* bytes of a slot that is used again */
+    KEPT = 1024 * 1024,           /* bytes of a slot that is used again */
     FLOW_BYTES = 16 * 1024 * 1024 /* on the way at first */
 };
 

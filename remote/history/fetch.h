@@ -15,7 +15,7 @@
 #include "remote/history/remote.h"
 
 enum {
-    WAL__FETCH_READERS = 16,
+    WAL__FETCH_READERS = 64,
     WAL__FETCH_BYTES = 64 * 1024 * 1024
 };
 

@@ -219,6 +219,7 @@ enum wal_status wal__history_read(struct wal_remote *remote,
     /* The writer of an epoch with a part has fenced those before it. */
     for (part.epoch = read.last_epoch;
          status == WAL_OK && part.epoch > 0 && read.part == 0; part.epoch--) {
+        part.number = part.epoch == history->part_epoch ? history->part : 0;
         status = read_part(remote, info, &part, &read, error);
     }
     if (status == WAL_OK) {

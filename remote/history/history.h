@@ -23,8 +23,10 @@ struct wal__epoch_end {
     bool has_more;   /* there are objects after the end */
 };
 
-/* Finds it; `part` names the store and the epoch. WAL_ECORRUPT: an object
- * before the end was lost, named in error->file. */
+/* Finds it; `part` names the store and the epoch, and a number from which the
+ * search begins: that of an object which was there, or 0. It is found from any,
+ * with a LIST where the end is less than 1,000 after it. WAL_ECORRUPT: an
+ * object before the end was lost, named in error->file. */
 enum wal_status wal__epoch_end_find(struct wal_remote *remote,
                                     const struct wal__store_object *part,
                                     struct wal__epoch_end *end,
@@ -41,7 +43,8 @@ struct wal__history {
     struct wal__position position; /* after it */
 };
 
-/* Reads it, with up to a few requests for each epoch that has no part. */
+/* Reads it, with up to a few requests for each epoch that has no part. What
+ * *history has as the last part before, or 0, is where the search begins. */
 enum wal_status wal__history_read(struct wal_remote *remote,
                                   wal__part_info_fn *info,
                                   const uint8_t uuid[16],

@@ -92,7 +92,8 @@ static enum wal_status create_epoch(struct wal_remote *remote,
 }
 
 /* Fences the epoch in part->epoch, if it is not: in the first place that is
- * free. Its writer may go on meanwhile, until it finds the new epoch. */
+ * free, which is searched from part->number on. Its writer may go on meanwhile,
+ * until it finds the new epoch. */
 static enum wal_status fence(struct wal_remote *remote,
                              struct wal__store_object *part, uint64_t epoch,
                              struct wal_error *error)
@@ -107,7 +108,6 @@ static enum wal_status fence(struct wal_remote *remote,
                                                        : wal__no_memory(error);
     for (int attempt = 0; status == WAL_EEXISTS && attempt < ATTEMPTS;
          attempt++) {
-        part->number = 0;
         status = wal__epoch_end_find(remote, part, &end, error);
         if (status == WAL_OK && !end.is_fenced) {
             part->number = end.number + 1;
@@ -148,6 +148,7 @@ enum wal_status wal__takeover_fence(struct wal_remote *remote,
         status = wal__remote_next(remote, &part, 0, &first, error);
     }
     for (; status == WAL_OK && part.epoch < epoch; part.epoch++) {
+        part.number = part.epoch == history->part_epoch ? history->part : 0;
         status = fence(remote, &part, epoch, error);
     }
     if (status == WAL_OK) {

@@ -306,6 +306,26 @@ def test_writer_that_goes_on_is_taken_over():
                 if not name.endswith("/sessions")]
 
 
+def test_many_small_parts_are_read_at_the_same_time():
+    """So that a pull is faster than a writer of 100 parts a second, where a
+    request takes 200 ms."""
+    together = 24
+    server = s3_memory.Server()
+    store = new_store()
+    agentwal(store, "remote", "add", server.url("bucket"))
+    for i in range(together):
+        append(store, i + 3, 1)
+        agentwal(store, "remote", "push")
+    barrier = threading.Barrier(together)
+
+    def wait(handler, act):
+        barrier.wait(60)
+        act()()
+    server.fault = lambda verb, name: wait if "/part/" in name and verb == "GET" else None
+    agentwal("x", "remote", "pull", server.url("bucket"), store + ".pulled")
+    assert not barrier.broken
+
+
 # The environment --------------------------------------------------------------
 
 def test_certificate_of_a_private_authority():

@@ -954,6 +954,34 @@ static void test_remote_ship__last_of_many_parts(void **state)
     }
 }
 
+/* The end of many parts is searched from where it was before. */
+static void test_remote_ship__takeover_after_many_parts(void **state)
+{
+    struct wal__history history = {.last_epoch = 0};
+    const uint8_t writer[16] = {7};
+
+    (void)state;
+    place.a.per_part = 1;
+    append(&place.a, 1, 3500);
+    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
+                                        1, false, NULL),
+                     WAL_OK);
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_int_equal(wal__history_read(&place.memory.remote,
+                                       place.writer.source.info, small_uuid,
+                                       &history, NULL),
+                     WAL_OK);
+    place.memory.calls = 0;
+    assert_int_equal(wal__takeover(&place.memory.remote,
+                                   place.writer.source.info, small_uuid, writer,
+                                   &history, NULL),
+                     WAL_OK);
+    assert_int_equal(history.part, 3500);
+    /* The epoch twice; 2 listings and a fence; the epoch again, its parts, and
+     * the last part. */
+    assert_int_equal(place.memory.calls, 10);
+}
+
 static void test_remote_ship__lag(void **state)
 {
     struct wal_remote_status status = WAL_INIT(wal_remote_status);
@@ -1051,6 +1079,7 @@ int main(void)
         PLACE_TEST(test_remote_pull__no_store),
         PLACE_TEST(test_remote_pull__one_store_or_several),
         PLACE_TEST(test_remote_ship__last_of_many_parts),
+        PLACE_TEST(test_remote_ship__takeover_after_many_parts),
         PLACE_TEST(test_remote_ship__lag),
         PLACE_TEST(test_remote_ship__remote_that_ignores_conditions),
         PLACE_TEST(test_remote_probe__refuses_what_ignores_conditions),

@@ -361,16 +361,10 @@ static enum wal_status take_over(struct wal__pull *pull,
 /* Whether a sound store of this id is there, which is no replica. */
 static bool has_store(const char *path, const uint8_t uuid[16])
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = WAL_OPEN_READ_ONLY};
     struct wal_store_info info = WAL_INIT(wal_store_info);
-    struct wal_store *store = NULL;
-    const bool result = wal_open(path, &options, &store, NULL) == WAL_OK &&
-                        wal_store_get_info(store, &info, NULL) == WAL_OK &&
-                        info.is_replica == 0 &&
-                        memcmp(info.uuid, uuid, 16) == 0;
 
-    return (store == NULL || wal_close(store, NULL) == WAL_OK) && result;
+    return wal__pull_has_store(path, &info) && info.is_replica == 0 &&
+           memcmp(info.uuid, uuid, 16) == 0;
 }
 
 static enum wal_status open_target(struct wal__pull *pull, const char *path,
@@ -468,8 +462,8 @@ enum wal_status wal_remote_pull(struct wal_remote *remote, const char *path,
         status = wal__invalid(error, "a pull that takes over, and no other, "
                                      "names a writer, and keeps its mark");
     }
-    if (status == WAL_OK && wal__uuid_is_zero(own.uuid)) {
-        status = wal__remote_find_store(remote, own.uuid, error);
+    if (status == WAL_OK) {
+        status = wal__pull_find_store(remote, path, own.uuid, error);
     }
     if (status == WAL_OK) {
         memcpy(pull.uuid, own.uuid, sizeof(own.uuid));

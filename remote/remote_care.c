@@ -132,8 +132,8 @@ enum wal_status wal_remote_follow(struct wal_remote *remote, const char *path,
     if (status == WAL_OK && own.flags != 0) {
         status = wal__invalid(error, "a follower does not take over");
     }
-    if (status == WAL_OK && wal__uuid_is_zero(own.uuid)) {
-        status = wal__remote_find_store(remote, own.uuid, error);
+    if (status == WAL_OK) {
+        status = wal__pull_find_store(remote, path, own.uuid, error);
     }
     if (status == WAL_OK) {
         status = wal_replica_open(path, &replica, error);

@@ -138,6 +138,27 @@ enum wal_status wal__history_has_later(struct wal_remote *remote,
 
 /* --- the end of the parts ----------------------------------------------- */
 
+/* Reads an epoch. WAL_ENOTFOUND. */
+static enum wal_status read_epoch(struct wal_remote *remote,
+                                  const struct wal__store_object *object,
+                                  struct wal__epoch *epoch,
+                                  struct wal_error *error)
+{
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__store_object_format(object, name);
+    wal__buf_init(&bytes, remote->heap);
+    status = wal__remote_get(remote, name, WAL__EPOCH_JSON_MAX, &bytes, error);
+    if (status == WAL_OK) {
+        status = wal__epoch_decode((struct wal_slice){bytes.data, bytes.size},
+                                   name, epoch, error);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
 enum wal_status wal__history_read_epoch(struct wal_remote *remote,
                                         const uint8_t uuid[16],
                                         uint64_t *number,
@@ -146,24 +167,44 @@ enum wal_status wal__history_read_epoch(struct wal_remote *remote,
 {
     struct wal__store_object object = object_of(uuid, WAL__OBJECT_EPOCH);
     char name[WAL__STORE_OBJECT_SIZE];
-    struct wal__buf bytes;
     enum wal_status status =
         wal__remote_last(remote, &object, &object.epoch, error);
 
     *number = object.epoch;
-    if (status != WAL_OK || object.epoch == 0) {
-        return status;
+    if (status == WAL_OK && object.epoch > 0) {
+        status = read_epoch(remote, &object, epoch, error);
     }
-    wal__store_object_format(&object, name);
-    wal__buf_init(&bytes, remote->heap);
-    status = wal__remote_get(remote, name, WAL__EPOCH_JSON_MAX, &bytes, error);
-    if (status == WAL_OK) {
-        status = wal__epoch_decode((struct wal_slice){bytes.data, bytes.size},
-                                   name, epoch, error);
-    } else if (status == WAL_ENOTFOUND) {
+    if (status == WAL_ENOTFOUND) {
+        wal__store_object_format(&object, name);
         status = wal__history_missing(name, error);
     }
-    wal__buf_deinit(&bytes);
+    return status;
+}
+
+/* Reads what history.h says of the last part. WAL_ENOTFOUND. */
+static enum wal_status read_last(struct wal_remote *remote,
+                                 wal__part_info_fn *info,
+                                 const struct wal__store_object *part,
+                                 struct wal__history *history,
+                                 struct wal_error *error)
+{
+    struct wal__part_head head = {.fence = 0};
+    char name[WAL__STORE_OBJECT_SIZE];
+    enum wal_status status =
+        wal__history_head(remote, info, part, &head, error);
+
+    if (status == WAL_OK && head.fence != 0) {
+        wal__store_object_format(part, name);
+        status = wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
+                              "the object is damaged: it is a fence, and has "
+                              "the size of a part");
+    }
+    if (status == WAL_OK) {
+        history->part_epoch = part->epoch;
+        history->part = part->number;
+        history->part_size = head.info.size;
+        history->position = wal__position_of(head.info.after);
+    }
     return status;
 }
 
@@ -174,7 +215,6 @@ static enum wal_status read_part(struct wal_remote *remote,
                                  struct wal__history *history,
                                  struct wal_error *error)
 {
-    struct wal__part_head head = {.fence = 0};
     struct wal__epoch_end end;
     char name[WAL__STORE_OBJECT_SIZE];
     enum wal_status status = wal__epoch_end_find(remote, part, &end, error);
@@ -186,23 +226,46 @@ static enum wal_status read_part(struct wal_remote *remote,
         return status;
     }
     part->number = end.part;
-    wal__store_object_format(part, name);
-    status = wal__history_head(remote, info, part, &head, error);
+    status = read_last(remote, info, part, history, error);
     if (status == WAL_ENOTFOUND) {
-        return wal__history_missing(name, error);
-    }
-    if (status == WAL_OK && head.fence != 0) {
-        status = wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
-                              "the object is damaged: it is a fence, and has "
-                              "the size of a part");
-    }
-    if (status == WAL_OK) {
-        history->part_epoch = part->epoch;
-        history->part = end.part;
-        history->part_size = head.info.size;
-        history->position = wal__position_of(head.info.after);
+        wal__store_object_format(part, name);
+        status = wal__history_missing(name, error);
     }
     return status;
+}
+
+enum wal_status
+wal__history_read_last(struct wal_remote *remote, wal__part_info_fn *info,
+                       const uint8_t uuid[16], uint64_t epoch, uint64_t number,
+                       struct wal__history *history, struct wal_error *error)
+{
+    struct wal__store_object part = object_of(uuid, WAL__OBJECT_PART);
+    struct wal__store_object made = object_of(uuid, WAL__OBJECT_EPOCH);
+    struct wal__history read = {.last_epoch = epoch,
+                                .end = {.number = number, .part = number}};
+    bool is_there = false;
+    enum wal_status status;
+
+    made.epoch = epoch + 1;
+    part.epoch = epoch;
+    part.number = number + 1;
+    status = wal__remote_has(remote, &made, &is_there, error);
+    if (status == WAL_OK && !is_there) {
+        status = wal__remote_has(remote, &part, &is_there, error);
+    }
+    if (status != WAL_OK || is_there) {
+        return status == WAL_OK ? WAL_END : status;
+    }
+    made.epoch = epoch;
+    part.number = number;
+    status = read_epoch(remote, &made, &read.writer, error);
+    if (status == WAL_OK) {
+        status = read_last(remote, info, &part, &read, error);
+    }
+    if (status == WAL_OK) {
+        *history = read;
+    }
+    return status == WAL_ENOTFOUND ? WAL_END : status;
 }
 
 enum wal_status wal__history_read(struct wal_remote *remote,

@@ -51,6 +51,15 @@ enum wal_status wal__history_read(struct wal_remote *remote,
                                   struct wal__history *history,
                                   struct wal_error *error) WAL_MUST_USE;
 
+/* Reads it without a LIST, where nothing is on the way after the part of the
+ * epoch. WAL_END: something was stored after it, or it was not stored. */
+enum wal_status wal__history_read_last(struct wal_remote *remote,
+                                       wal__part_info_fn *info,
+                                       const uint8_t uuid[16], uint64_t epoch,
+                                       uint64_t number,
+                                       struct wal__history *history,
+                                       struct wal_error *error) WAL_MUST_USE;
+
 /* An object in the place of a part, as far as its first bytes say. */
 struct wal__part_head {
     uint64_t fence;            /* the epoch after it; 0: it is a part */

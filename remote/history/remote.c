@@ -65,6 +65,23 @@ enum wal_status wal__remote_create(struct wal_remote *remote, const char *name,
                         "the remote has the object with other content");
 }
 
+enum wal_status wal__remote_has(struct wal_remote *remote,
+                                const struct wal__store_object *object,
+                                bool *is_there, struct wal_error *error)
+{
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__store_object_format(object, name);
+    wal__buf_init(&bytes, remote->heap);
+    status =
+        remote->driver->calls->get(remote->driver, name, 0, 1, &bytes, error);
+    wal__buf_deinit(&bytes);
+    *is_there = status == WAL_OK;
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
 /* --- listings ----------------------------------------------------------- */
 
 /* Numbers of one kind of object, in order. */

@@ -5,6 +5,7 @@
  * Invariant: a claim is recorded before it counts as seen, so that a check that
  * is cut short is repeated.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -149,6 +150,73 @@ static bool is_recorded(const struct wal_session_move *known,
              memcmp(known->store, own->store, sizeof(own->store)) == 0));
 }
 
+/* --- what is known here ------------------------------------------------- */
+
+/* The claim of the session, or NULL. */
+static struct wal__move_seen *find_claim(struct wal__moves *moves,
+                                         const uint8_t id[16])
+{
+    size_t first = 0;
+    size_t last = count_of(moves);
+
+    while (first < last) {
+        const size_t middle = first + (last - first) / 2;
+        const int order = memcmp(item_of(moves, middle)->id, id, 16);
+
+        if (order == 0) {
+            return item_of(moves, middle);
+        }
+        first = order < 0 ? middle + 1 : first;
+        last = order < 0 ? last : middle;
+    }
+    return NULL;
+}
+
+/* A claim that the session has recorded is done. One with the number of a
+ * handoff of this store may be another machine's, and is read. */
+static void look_at(struct wal_store *store, struct wal__moves *moves,
+                    struct wal_slice session)
+{
+    struct wal_session_move known = WAL_INIT(wal_session_move);
+    struct wal__move_seen *item;
+    struct wal_session *handle = NULL;
+    char name[WAL_ID_SIZE];
+    uint8_t id[16];
+
+    (void)snprintf(name, sizeof(name), "%.*s", WAL_ARG(session));
+    item = wal__own_id(name, id) == WAL_OK ? find_claim(moves, id) : NULL;
+    if (item != NULL && !item->is_done &&
+        wal_session_open(store, session, &handle, NULL) == WAL_OK &&
+        wal_session_get_move(handle, &known, NULL) == WAL_OK) {
+        item->is_done =
+            known.number > item->number ||
+            (known.number == item->number && !wal__uuid_is_zero(known.store));
+    }
+    wal_session_close(handle);
+}
+
+/* So that not every claim that was ever made is read again. */
+static enum wal_status look_here(struct wal_store *store,
+                                 struct wal__moves *moves,
+                                 struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *cursor = NULL;
+    enum wal_status status =
+        wal_session_cursor_open(store, NULL, &cursor, error);
+
+    while (status == WAL_OK) {
+        status = wal_session_cursor_next(cursor, &info, error);
+        if (status == WAL_OK) {
+            look_at(store, moves, info.id);
+        }
+    }
+    wal_session_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* --- all claims --------------------------------------------------------- */
+
 static enum wal_status record(const struct checking *checking,
                               const struct wal__move_seen *item,
                               const struct wal__own *own,
@@ -201,6 +269,16 @@ static enum wal_status check(const struct checking *checking,
     return status;
 }
 
+static bool has_more(struct wal__moves *moves)
+{
+    size_t at = 0;
+
+    while (at < count_of(moves) && item_of(moves, at)->is_done) {
+        at++;
+    }
+    return at < count_of(moves);
+}
+
 enum wal_status wal__moves_check(struct wal_remote *remote,
                                  struct wal_store *store,
                                  struct wal__moves *moves,
@@ -217,6 +295,9 @@ enum wal_status wal__moves_check(struct wal_remote *remote,
     if (status == WAL_OK) {
         memcpy(checking.uuid, info.uuid, sizeof(info.uuid));
         status = list_claims(remote, info.uuid, moves, error);
+    }
+    if (status == WAL_OK && has_more(moves)) {
+        status = look_here(store, moves, error);
     }
     for (size_t i = 0; i < count_of(moves) && status == WAL_OK; i++) {
         struct wal__move_seen *item = item_of(moves, i);

@@ -254,13 +254,5 @@ enum wal_status wal__pull_run(struct wal__pull *pull, struct wal_error *error)
 enum wal_status wal__pull_has_more(struct wal__pull *pull, bool *has_more,
                                    struct wal_error *error)
 {
-    struct wal__store_object next = pull->next;
-    uint64_t number = 0;
-    enum wal_status status = wal__remote_next(
-        pull->remote, &next, pull->next.number - 1, &number, error);
-
-    if (status == WAL_OK) {
-        *has_more = number == pull->next.number;
-    }
-    return status;
+    return wal__remote_has(pull->remote, &pull->next, has_more, error);
 }

@@ -33,6 +33,15 @@ void wal__pull_deinit(struct wal__pull *pull);
 enum wal_status wal__pull_has_more(struct wal__pull *pull, bool *has_more,
                                    struct wal_error *error) WAL_MUST_USE;
 
+/* Whether a store or a replica that can be read is there. */
+bool wal__pull_has_store(const char *path, struct wal_store_info *info);
+
+/* Sets an id of zeroes to that of the store or the replica that is there, or
+ * else to that of the only store of the remote. */
+enum wal_status wal__pull_find_store(struct wal_remote *remote,
+                                     const char *path, uint8_t uuid[16],
+                                     struct wal_error *error) WAL_MUST_USE;
+
 /* --- for the files of the pull ------------------------------------------ */
 
 /* Applies a part or a segment. An error of the bytes names the object. */

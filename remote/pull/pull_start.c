@@ -1,6 +1,7 @@
 /*
- * pull_start.c - from which part a replica goes on (pull.h). A part that was
- * applied is applied again without effect, so that it need not be exact.
+ * pull_start.c - which store is pulled, and from which part a replica goes on
+ * (pull.h). A part that was applied is applied again without effect, so that it
+ * need not be exact.
  */
 #include <string.h>
 
@@ -115,4 +116,31 @@ enum wal_status wal__pull_find_start(struct wal__pull *pull,
         *start = object;
     }
     return status;
+}
+
+bool wal__pull_has_store(const char *path, struct wal_store_info *info)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_READ_ONLY};
+    struct wal_store *store = NULL;
+    const bool result = wal_open(path, &options, &store, NULL) == WAL_OK &&
+                        wal_store_get_info(store, info, NULL) == WAL_OK;
+
+    return (store == NULL || wal_close(store, NULL) == WAL_OK) && result;
+}
+
+enum wal_status wal__pull_find_store(struct wal_remote *remote,
+                                     const char *path, uint8_t uuid[16],
+                                     struct wal_error *error)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+
+    if (!wal__uuid_is_zero(uuid)) {
+        return WAL_OK;
+    }
+    if (!wal__pull_has_store(path, &info)) {
+        return wal__remote_find_store(remote, uuid, error);
+    }
+    memcpy(uuid, info.uuid, sizeof(info.uuid));
+    return WAL_OK;
 }

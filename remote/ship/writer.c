@@ -175,10 +175,11 @@ static enum wal_status meet_other(struct wal_remote_writer *writer,
 static enum wal_status look(struct wal_remote_writer *writer, uint64_t part,
                             struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_EPOCH};
+    struct wal__store_object object = {.kind = WAL__OBJECT_EPOCH,
+                                       .epoch = writer->epoch + 1};
     const uint64_t now_ms = writer->remote->now_ms();
     const uint64_t since_ms = now_ms - writer->looked_ms;
-    uint64_t newer = 0;
+    bool is_there = false;
     enum wal_status status;
 
     if (since_ms <= LOOK_MS &&
@@ -186,9 +187,8 @@ static enum wal_status look(struct wal_remote_writer *writer, uint64_t part,
         return WAL_OK;
     }
     memcpy(object.uuid, writer->uuid, sizeof(object.uuid));
-    status =
-        wal__remote_next(writer->remote, &object, writer->epoch, &newer, error);
-    if (status == WAL_OK && newer > 0) {
+    status = wal__remote_has(writer->remote, &object, &is_there, error);
+    if (status == WAL_OK && is_there) {
         return become_fenced(writer, error);
     }
     if (status == WAL_OK) {

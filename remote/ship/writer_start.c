@@ -117,6 +117,25 @@ static enum wal_status enter_epoch(struct wal_remote_writer *writer,
                                      writer->uuid, history, error);
 }
 
+/* Reads what the remote has: by the mark, where nothing was on the way. */
+static enum wal_status read_history(const struct wal_remote_writer *writer,
+                                    struct wal__history *history,
+                                    struct wal_error *error)
+{
+    const struct wal_remote_mark *mark = &writer->marks[0];
+    enum wal_status status = WAL_END;
+
+    if (writer->keep != NULL && writer->mark_count == 1) {
+        status = wal__history_read_last(writer->remote, writer->source.info,
+                                        writer->uuid, mark->epoch, mark->part,
+                                        history, error);
+    }
+    return status == WAL_END
+               ? wal__history_read(writer->remote, writer->source.info,
+                                   writer->uuid, history, error)
+               : status;
+}
+
 /* Verifies that the log has the past of the remote. */
 static enum wal_status verify(struct wal_remote_writer *writer,
                               const struct wal__history *history,
@@ -148,8 +167,7 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
     wal__flow_init(&writer->flow, FLOW_BYTES,
                    writer->parallel * writer->part_size);
     writer->looked_ms = remote->now_ms();
-    status = wal__history_read(remote, writer->source.info, writer->uuid,
-                               &history, error);
+    status = read_history(writer, &history, error);
     if (status != WAL_OK) {
         return status;
     }

@@ -287,8 +287,10 @@ enum wal_remote_pull_flag {
 
 struct wal_remote_pull_options {
     uint32_t struct_size;
-    uint32_t flags;     /* enum wal_remote_pull_flag */
-    uint8_t uuid[16];   /* of the store; all zero: the only one that is there */
+    uint32_t flags; /* enum wal_remote_pull_flag */
+    /* Of the store; all zero: that of the replica which is there, else the only
+     * one that the remote has. */
+    uint8_t uuid[16];
     uint8_t writer[16]; /* for WAL_REMOTE_PULL_TAKE_OVER */
     /* With WAL_REMOTE_PULL_TAKE_OVER: keeps the mark with which this writer
      * begins, if there is one, before the replica becomes a store; or null. */

@@ -1125,6 +1125,10 @@ static void test_check__a_repetition_is_one_request(void **state)
     assert_int_equal(world.memory.calls - before, 1);
     assert_away(&world, 0, "s", "moved to");
     wal_remote_moves_close(moves);
+    /* In another process too: the session says that it was recorded. */
+    before = world.memory.calls;
+    assert_int_equal(check(&world, 0), 0);
+    assert_int_equal(world.memory.calls - before, 1);
     end(&world);
 }
 

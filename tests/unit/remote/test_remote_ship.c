@@ -246,7 +246,7 @@ static void test_remote_ship__lost_part_is_no_gap(void **state)
     assert_damage(lost);
     append(&place.a, 300, 1);
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        1, false, &error),
+                                        2, true, &error),
                      WAL_ECORRUPT);
     assert_string_equal(error.file, lost);
 }
@@ -645,7 +645,7 @@ static void count_epochs(void *ctx, const char *call, const char *name)
 {
     uint64_t *count = ctx;
 
-    *count += strcmp(call, "list") == 0 && strstr(name, "/epoch/") != NULL;
+    *count += strcmp(call, "get") == 0 && strstr(name, "/epoch/") != NULL;
 }
 
 /* A writer that takes over waits for a look of the former one no longer than

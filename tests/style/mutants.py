@@ -20,7 +20,7 @@ import apply  # noqa: E402
 def known_tests():
     """The names that tests/CMakeLists.txt gives to programs and scripts."""
     found = set()
-    for folder in ("unit", "sim", "crash", "golden"):
+    for folder in ("unit", "sim", "crash", "golden", "model"):
         for path in glob.glob(os.path.join(ROOT, "tests", folder, "**",
                                            "test_*.c"), recursive=True):
             found.add(os.path.basename(path)[:-2])

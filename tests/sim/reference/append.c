@@ -203,6 +203,9 @@ enum wal_status ref_redact(struct reference *ref, uint64_t redaction,
     redact->target = target;
     redact->by = redaction;
     redact->reason = reason;
+    if (ref_at(ref, target)->known == 0) {
+        ref->records[target - 1].known = ref->count;
+    }
     return WAL_OK;
 }
 

@@ -200,15 +200,10 @@ bool ref_is_ancestor(const struct reference *ref, uint64_t above,
 const struct ref_record *ref_redaction_until(const struct reference *ref,
                                              uint64_t sequence, uint64_t limit)
 {
-    WAL__ASSERT(limit <= ref->count);
-    for (uint64_t i = sequence + 1; i <= limit; i++) {
-        const struct ref_record *record = ref_at(ref, i);
+    uint64_t redact = ref_at(ref, sequence)->known;
 
-        if (record->kind == REF_REDACT && record->target == sequence) {
-            return record;
-        }
-    }
-    return NULL;
+    WAL__ASSERT(limit <= ref->count);
+    return redact == 0 || redact > limit ? NULL : ref_at(ref, redact);
 }
 
 const struct ref_record *ref_redaction(const struct reference *ref,

@@ -41,6 +41,9 @@ struct ref_record {
      * REF_HEAD the entry it points to, REF_REDACT the target; or 0. */
     uint64_t target;
     uint64_t by; /* REF_REDACT: the sequence number of the redaction */
+    /* The sequence number of: REF_ENTRY the first REF_REDACT of it, REF_SESSION
+     * the record of the session before; or 0. */
+    uint64_t known;
     int64_t earliest_ms;
     int64_t latest_ms;
     union { /* copies of what the caller gave */
@@ -52,9 +55,20 @@ struct ref_record {
     };
 };
 
+/* Sequence numbers of records of a session, or 0: so that the list need not be
+ * searched for what is asked for most. */
+struct ref_places {
+    uint64_t first;   /* REF_SESSION */
+    uint64_t current; /* likewise */
+    uint64_t tombstone;
+};
+
 /* The record with the sequence number n is records[n - 1]. */
 struct reference {
     struct ref_record *records;
+    struct ref_places *places; /* by number, of one more than there are */
+    uint32_t places_count;
+    uint32_t session_count; /* sessions have the numbers from 1 to it */
     uint64_t count;
     uint64_t capacity;
     uint64_t durable; /* the records up to this one are durable */

@@ -213,10 +213,60 @@ static void free_record(struct ref_record *record)
     }
 }
 
+static struct ref_places *make_places(struct reference *ref, uint32_t number)
+{
+    if (number >= ref->places_count) {
+        uint32_t count = number + 64;
+
+        ref->places = common_resize(ref->places, count * sizeof(*ref->places));
+        WAL__ASSERT(ref->places != NULL);
+        memset(ref->places + ref->places_count, 0,
+               (count - ref->places_count) * sizeof(*ref->places));
+        ref->places_count = count;
+    }
+    return &ref->places[number];
+}
+
+/* The last record was added. */
+static void note_places(struct reference *ref, struct ref_record *record)
+{
+    if (record->kind == REF_SESSION) {
+        struct ref_places *of = make_places(ref, record->session);
+
+        record->known = of->current;
+        of->current = ref->count;
+        if (record->known == 0) {
+            of->first = ref->count;
+            ref->session_count = record->session;
+        }
+    } else if (record->kind == REF_TOMBSTONE) {
+        make_places(ref, record->session)->tombstone = ref->count;
+    }
+}
+
+/* The last record is to go. */
+static void forget_places(struct reference *ref,
+                          const struct ref_record *record)
+{
+    if (record->kind == REF_SESSION) {
+        ref->places[record->session].current = record->known;
+        if (record->known == 0) {
+            ref->places[record->session].first = 0;
+            ref->session_count = record->session - 1;
+        }
+    } else if (record->kind == REF_TOMBSTONE) {
+        ref->places[record->session].tombstone = 0;
+    } else if (record->kind == REF_REDACT &&
+               ref_at(ref, record->target)->known == ref->count) {
+        ref->records[record->target - 1].known = 0;
+    }
+}
+
 /* Leaves the first `count` records. */
 static void truncate_records(struct reference *ref, uint64_t count)
 {
     while (ref->count > count) {
+        forget_places(ref, &ref->records[ref->count - 1]);
         ref->count--;
         free_record(&ref->records[ref->count]);
     }
@@ -227,6 +277,7 @@ void reference_destroy(struct reference *ref)
     if (ref != NULL) {
         truncate_records(ref, 0);
         common_free(ref->records);
+        common_free(ref->places);
         common_free(ref->learned);
         common_free(ref);
     }
@@ -249,6 +300,7 @@ struct ref_record *ref_add(struct reference *ref, enum ref_kind kind,
     record->session = session;
     record->earliest_ms = ref->earliest_ms;
     record->latest_ms = ref->latest_ms;
+    note_places(ref, record);
     return record;
 }
 

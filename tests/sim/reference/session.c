@@ -18,36 +18,23 @@ static const struct wal_slice nothing = {NULL, 0};
 
 /* ----------------------------------------------------------- what it is --- */
 
-/* The first or the last record of a kind that a session has. */
-static const struct ref_record *find(const struct reference *ref,
-                                     uint32_t number, enum ref_kind kind,
-                                     bool last)
+static struct ref_places places_of(const struct reference *ref, uint32_t number)
 {
-    const struct ref_record *found = NULL;
+    const struct ref_places none = {0};
 
-    for (uint64_t i = 1; i <= ref->count; i++) {
-        const struct ref_record *record = ref_at(ref, i);
-
-        if (record->kind == kind && record->session == number) {
-            found = record;
-            if (!last) {
-                break;
-            }
-        }
-    }
-    return found;
+    return number < ref->places_count ? ref->places[number] : none;
 }
 
 const struct ref_record *ref_session_current(const struct reference *ref,
                                              uint32_t number)
 {
-    return find(ref, number, REF_SESSION, true);
+    return ref_at(ref, places_of(ref, number).current);
 }
 
 const struct ref_record *ref_session_first(const struct reference *ref,
                                            uint32_t number)
 {
-    return find(ref, number, REF_SESSION, false);
+    return ref_at(ref, places_of(ref, number).first);
 }
 
 const struct ref_record *ref_fork_of(const struct reference *ref,
@@ -61,21 +48,12 @@ const struct ref_record *ref_fork_of(const struct reference *ref,
 
 uint32_t reference_session_count(const struct reference *ref)
 {
-    uint32_t count = 0;
-
-    for (uint64_t i = 1; i <= ref->count; i++) {
-        const struct ref_record *record = ref_at(ref, i);
-
-        if (record->kind == REF_SESSION && record->session > count) {
-            count = record->session;
-        }
-    }
-    return count;
+    return ref->session_count;
 }
 
 bool reference_is_deleted(const struct reference *ref, uint32_t number)
 {
-    return find(ref, number, REF_TOMBSTONE, false) != NULL;
+    return places_of(ref, number).tombstone != 0;
 }
 
 bool reference_is_trashed(const struct reference *ref, uint32_t number)

@@ -30,6 +30,7 @@ struct follower {
     wal_remote_look_fn *each;
     void *ctx;
     uint32_t polls; /* since the last run */
+    uint32_t looks; /* since it began */
     uint64_t parts; /* as of the last news */
     uint64_t news_ms;
 };
@@ -39,6 +40,12 @@ static enum wal_status look(struct follower *follower, struct wal_error *error)
 {
     bool has_more = follower->polls == 0 || follower->polls >= POLLS_TO_RUN;
     enum wal_status status = WAL_OK;
+
+    follower->looks++;
+    if (follower->looks % POLLS_TO_RUN == 0) {
+        follower->pull.looks_at_base = true;
+        has_more = true;
+    }
 
     if (!has_more) {
         status = wal__pull_has_more(&follower->pull, &has_more, error);
@@ -184,8 +191,10 @@ static enum wal_status make_base(struct wal_remote *remote,
             return status;
         }
         status = wal__base_make(remote, source, uuid, &end,
-                                (flags & WAL_REMOTE_COMPACT_ANEW) != 0, &made,
-                                error);
+                                (flags & WAL_REMOTE_COMPACT_ANEW) != 0
+                                    ? WAL__BASE_ANEW
+                                    : WAL__BASE_NEXT,
+                                &made, error);
     }
     result->base = made.number;
     result->segments = made.segments;

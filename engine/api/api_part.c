@@ -317,6 +317,28 @@ enum wal_status wal_replica_apply(struct wal_replica *replica,
                : status;
 }
 
+enum wal_status wal_replica_needs(struct wal_replica *replica,
+                                  struct wal_slice begin, int32_t *needs,
+                                  struct wal_error *error)
+{
+    bool found = false;
+    enum wal_status status;
+
+    if (replica == NULL || needs == NULL) {
+        return wal__invalid(error, null_handle);
+    }
+    status = check_slice(begin, NULL, error);
+    if (status == WAL_OK) {
+        status = wal__replica_needs(
+            &replica->replica,
+            (struct wal__span){begin.data, (size_t)begin.size}, &found, error);
+    }
+    if (status == WAL_OK) {
+        *needs = found;
+    }
+    return status;
+}
+
 enum wal_status wal_replica_promote(struct wal_replica *replica,
                                     struct wal_error *error)
 {

@@ -94,6 +94,11 @@ enum wal_status wal__part_scan(const struct wal__segment_header *header,
                                struct wal__scan_result *facts,
                                struct wal_error *error) WAL_MUST_USE;
 
+/* part_scan.c: reads OPEN at the beginning of a segment's bytes. */
+bool wal__part_read_open(const struct wal__segment_header *header,
+                         struct wal__span bytes,
+                         struct wal__open_record *open) WAL_MUST_USE;
+
 /* Whether two places are the same. */
 static inline bool wal__part_place_equal(const struct wal__part_place *a,
                                          const struct wal__part_place *b)

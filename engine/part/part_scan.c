@@ -26,9 +26,8 @@ static const uint8_t *fetch(void *ctx, uint64_t offset, uint64_t size)
     return memory->data + (offset - memory->offset);
 }
 
-/* Reads OPEN at the beginning of a segment's bytes. */
-static bool read_open(const struct wal__segment_header *header,
-                      struct wal__span bytes, struct wal__open_record *open)
+bool wal__part_read_open(const struct wal__segment_header *header,
+                         struct wal__span bytes, struct wal__open_record *open)
 {
     const uint64_t at = WAL__SEGMENT_HEADER_SIZE;
     struct wal__frame frame;
@@ -58,7 +57,7 @@ static enum wal_status start_segment(const struct wal__segment_header *header,
 {
     struct wal__open_record open;
 
-    if (!read_open(header, bytes, &open)) {
+    if (!wal__part_read_open(header, bytes, &open)) {
         return wal__fail(error, WAL_ECORRUPT,
                          "the first record of segment %016" PRIx64
                          " is damaged",

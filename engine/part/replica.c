@@ -185,12 +185,12 @@ static bool see_group(void *ctx, const struct wal__scan_range *range)
     return true;
 }
 
-/* Finds the end of a segment; *place is unchanged when it has no group. With
- * `is_bare` commit marks at its end are left out, and what has only those. */
-static enum wal_status find_end(struct wal__replica *replica,
-                                struct wal__segment *segment, bool is_bare,
-                                struct wal__part_place *place,
-                                struct wal_error *error)
+/* *place is unchanged when it has no group. */
+enum wal_status wal__replica_find_end(struct wal__replica *replica,
+                                      struct wal__segment *segment,
+                                      bool is_bare,
+                                      struct wal__part_place *place,
+                                      struct wal_error *error)
 {
     const struct wal__rewrite *rewrite = &segment->header.rewrite;
     uint64_t marks = 0;
@@ -249,7 +249,8 @@ enum wal_status wal__replica_find_place(struct wal__replica *replica,
                                    error);
         if (status == WAL_OK) {
             status = segment->has_open
-                         ? find_end(replica, segment, is_bare, place, error)
+                         ? wal__replica_find_end(replica, segment, is_bare,
+                                                 place, error)
                          : WAL_OK;
             wal__segment_close(segment);
         } else if (status == WAL_END) {

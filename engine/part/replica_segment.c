@@ -82,37 +82,37 @@ static enum wal_status write_trailer(struct wal__replica *replica,
     return status;
 }
 
-/* Removes the segments that a rewritten one replaces. */
+/* Removes the segments that a rewritten one replaces, and their indexes. */
 static enum wal_status remove_replaced(const struct wal__replica *replica,
                                        uint32_t stream,
                                        const struct wal__segment_header *header,
                                        struct wal_error *error)
 {
-    const struct wal__io *io = replica->env.io;
-    const char *directory = replica->logs[stream].directory;
-    uint64_t id = wal__segment_is_rewritten(header) ? header->rewrite.first_id
-                                                    : header->id;
+    const struct wal__log *log = &replica->logs[stream];
+    uint64_t first = wal__segment_is_rewritten(header)
+                         ? header->rewrite.first_id
+                         : header->id;
+    struct wal__buf ids = {.heap = replica->env.heap};
+    enum wal_status status = wal__log_list_ids(log, &ids, error);
 
-    for (; id < header->id; id++) {
-        char path[WAL__PATH_MAX];
-        enum wal_status status;
-        int err = 0;
+    for (size_t i = 0; i < ids.size / sizeof(uint64_t) && status == WAL_OK;
+         i++) {
+        uint64_t id;
 
-        wal__segment_path(&replica->env, directory, id, path);
-        status = io->unlink(io->ctx, path, &err);
-        if (status != WAL_OK && status != WAL_ENOTFOUND) {
-            return wal__fail_at(error, status, err, path, 0,
-                                "cannot remove a segment that was replaced");
+        memcpy(&id, ids.data + i * sizeof(id), sizeof(id));
+        if (id >= first && id < header->id) {
+            status = wal__log_remove_replaced(log, id, error);
         }
     }
-    return WAL_OK;
+    wal__buf_deinit(&ids);
+    return status == WAL_OK ? wal__log_sync_directory(log, error) : status;
 }
 
-static enum wal_status install(struct wal__replica *replica,
-                               const struct wal__part_head *head,
-                               struct wal__span bytes,
-                               const struct wal__segment_header *header,
-                               struct wal_error *error)
+enum wal_status wal__replica_install(struct wal__replica *replica,
+                                     const struct wal__part_head *head,
+                                     struct wal__span bytes,
+                                     const struct wal__segment_header *header,
+                                     struct wal_error *error)
 {
     const struct wal__part_range *range = &head->ranges[0];
     struct wal__span trailer = {
@@ -149,15 +149,23 @@ enum wal_status wal__replica_apply_segment(struct wal__replica *replica,
                                         wal__part_head_size(head->range_count),
                                     (size_t)range->size};
     struct wal__segment_header header;
+    bool supersedes = false;
     enum wal_status status =
         wal__replica_read_header(replica, range, after, bytes, &header, error);
 
-    if (status != WAL_OK || is_applied(replica, range->stream, after)) {
+    if (status == WAL_OK && is_applied(replica, range->stream, after)) {
+        status = wal__replica_supersedes(replica, range->stream, &header,
+                                         &supersedes, error);
+        return status == WAL_OK && supersedes
+                   ? wal__replica_replace(replica, head, bytes, &header, error)
+                   : status;
+    }
+    if (status != WAL_OK) {
         return status;
     }
     status = verify(replica, head, bytes, &header, error);
     if (status == WAL_OK) {
-        status = install(replica, head, bytes, &header, error);
+        status = wal__replica_install(replica, head, bytes, &header, error);
     }
     if (status == WAL_OK) {
         replica->needs_find = false;

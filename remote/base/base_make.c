@@ -153,10 +153,11 @@ static enum wal_status create_list(struct work *work, struct wal_error *error)
 }
 
 /* WAL_END: none is made. */
-static enum wal_status make(struct work *work, bool is_anew,
+static enum wal_status make(struct work *work, enum wal__base_kind kind,
                             struct wal_error *error)
 {
     const struct wal__base_end *end = work->end;
+    const bool is_anew = kind != WAL__BASE_NEXT;
     bool has_end;
     bool is_same;
     enum wal_status status = wal__base_read_last(
@@ -174,6 +175,9 @@ static enum wal_status make(struct work *work, bool is_anew,
     work->number++;
     if (is_anew) {
         work->list.segments.size = 0;
+        if (kind == WAL__BASE_ERASED) {
+            work->list.erased = work->number;
+        }
     } else {
         status = keep_segments(work, error);
     }
@@ -190,12 +194,11 @@ static enum wal_status make(struct work *work, bool is_anew,
     return status == WAL_EEXISTS ? WAL_END : status;
 }
 
-enum wal_status wal__base_make(struct wal_remote *remote,
-                               const struct wal__part_source *source,
-                               const uint8_t uuid[16],
-                               const struct wal__base_end *end, bool is_anew,
-                               struct wal__base_result *result,
-                               struct wal_error *error)
+enum wal_status
+wal__base_make(struct wal_remote *remote, const struct wal__part_source *source,
+               const uint8_t uuid[16], const struct wal__base_end *end,
+               enum wal__base_kind kind, struct wal__base_result *result,
+               struct wal_error *error)
 {
     struct work work = {.remote = remote,
                         .source = source,
@@ -209,7 +212,7 @@ enum wal_status wal__base_make(struct wal_remote *remote,
         return WAL_OK;
     }
     wal__base_list_init(&work.list, remote->heap);
-    status = make(&work, is_anew, error);
+    status = make(&work, kind, error);
     wal__base_list_deinit(&work.list);
     if (status == WAL_OK) {
         result->number = work.number;

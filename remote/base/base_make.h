@@ -16,6 +16,13 @@ enum {
     WAL__BASE_SEGMENT_SIZE = 64 * 1024 * 1024 /* of a segment, at most */
 };
 
+/* What a base is made of. */
+enum wal__base_kind {
+    WAL__BASE_NEXT = 0, /* the one before it, and what came after that */
+    WAL__BASE_ANEW,     /* the whole store */
+    WAL__BASE_ERASED    /* likewise, and replicas replace what they have */
+};
+
 /* The end of a base: a part that was acknowledged, and all before it. */
 struct wal__base_end {
     uint64_t epoch;
@@ -31,17 +38,17 @@ struct wal__base_result {
 };
 
 /*
- * Makes a base that leads to the end, if the newest one does not. Reuses its
- * segments, but for small ones at its end; unless is_anew. Makes none when
- * compaction has replaced what is at the end, or another process makes one.
+ * Makes a base that leads to the end, if the newest one does not.
+ * WAL__BASE_NEXT reuses its segments, but for small ones at its end. Makes none
+ * when compaction has replaced what is at the end, or another process makes
+ * one.
  * WAL_ECONFLICT: the store has another past. WAL_EREMOTE: it may be repeated.
  */
-enum wal_status wal__base_make(struct wal_remote *remote,
-                               const struct wal__part_source *source,
-                               const uint8_t uuid[16],
-                               const struct wal__base_end *end, bool is_anew,
-                               struct wal__base_result *result,
-                               struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__base_make(struct wal_remote *remote, const struct wal__part_source *source,
+               const uint8_t uuid[16], const struct wal__base_end *end,
+               enum wal__base_kind kind, struct wal__base_result *result,
+               struct wal_error *error) WAL_MUST_USE;
 
 /* Counts the parts after the newest base, until one is due. */
 enum wal_status wal__base_count_parts(struct wal_remote *remote,

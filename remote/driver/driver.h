@@ -89,6 +89,11 @@ struct wal__driver_calls {
     /* Removes the object; succeeds when there is none. */
     enum wal_status (*remove)(struct wal__driver *driver, const char *name,
                               struct wal_error *error) WAL_MUST_USE;
+    /* Removes what writers that were killed left where the objects are whose
+     * names begin with `prefix`, and that is no object. A put of one of these
+     * at the same time may fail with WAL_EREMOTE. Null: nothing is left. */
+    enum wal_status (*sweep)(struct wal__driver *driver, const char *prefix,
+                             struct wal_error *error) WAL_MUST_USE;
     /*
      * Waits for a notification of the name, at most timeout_ms; WAL_END: there
      * was none. Also returns WAL_OK when one may have been missed, and at once

@@ -338,6 +338,46 @@ static enum wal_status remove_object(struct wal__driver *driver,
     return status;
 }
 
+/* A sweep of temporary files; status: of the first that failed. */
+struct sweep {
+    const struct wal__file_place *place;
+    struct wal_error *error;
+    enum wal_status status;
+};
+
+static bool remove_temporary(void *ctx, const char *name, uint64_t size)
+{
+    struct sweep *sweep = ctx;
+    struct wal__file_at at = {-1, NULL};
+    int result;
+
+    (void)size;
+    sweep->status = wal__file_find(sweep->place, name, &at, sweep->error);
+    if (sweep->status == WAL_OK) {
+        result = unlinkat(at.fd, at.leaf, 0);
+        if (result == 0) {
+            WAL__RETRY_EINTR(result, fsync(at.fd));
+        }
+        if (result != 0 && errno != ENOENT) {
+            sweep->status =
+                wal__file_fail(sweep->place, name,
+                               "cannot remove a temporary file", sweep->error);
+        }
+        wal__file_close(&at);
+    }
+    return sweep->status == WAL_OK;
+}
+
+static enum wal_status sweep(struct wal__driver *driver, const char *prefix,
+                             struct wal_error *error)
+{
+    struct sweep sweep = {&of(driver)->place, error, WAL_OK};
+    enum wal_status status = wal__file_list_temporary(
+        sweep.place, prefix, remove_temporary, &sweep, error);
+
+    return status == WAL_OK ? sweep.status : status;
+}
+
 static void close_driver(struct wal__driver *driver)
 {
     struct driver_file *self = of(driver);
@@ -351,6 +391,7 @@ static const struct wal__driver_calls calls = {.put_if_absent = put_if_absent,
                                                .head = head,
                                                .list = list,
                                                .remove = remove_object,
+                                               .sweep = sweep,
                                                .close = close_driver};
 
 enum wal_status wal__driver_file_open(const struct wal__driver_url *url,

@@ -40,6 +40,7 @@ struct listing {
     const struct wal__file_place *place;
     const char *prefix;
     const char *after;
+    bool is_temporary; /* temporary files are listed, in place of objects */
     char path[WAL__OBJECT_NAME_MAX + 2]; /* of what is visited */
     struct frame frames[DEPTH_MAX];
     uint32_t depth;
@@ -66,11 +67,20 @@ static bool is_wanted_directory(const struct listing *listing)
             has_prefix(listing->after, path));
 }
 
+static bool is_temporary_name(const char *name)
+{
+    return name[0] == '~';
+}
+
 static bool is_wanted_object(const struct listing *listing)
 {
+    const char *slash = strrchr(listing->path, '/');
+    const char *name = slash == NULL ? listing->path : slash + 1;
+
     return has_prefix(listing->path, listing->prefix) &&
            strcmp(listing->path, listing->after) > 0 &&
-           wal__object_name_is_valid(listing->path);
+           (listing->is_temporary ? is_temporary_name(name)
+                                  : wal__object_name_is_valid(listing->path));
 }
 
 /* Opens the directory of the path; -1 with errno. */
@@ -115,13 +125,14 @@ static enum kind kind_of(int fd, const struct dirent *entry)
 
 /* Adds the names of a directory to the frame. -1 with errno, which is 0 when
  * there is no memory. */
-static int read_names(DIR *dir, struct frame *frame)
+static int read_names(DIR *dir, bool is_temporary, struct frame *frame)
 {
     struct dirent *entry;
 
     for (errno = 0; (entry = readdir(dir)) != NULL; errno = 0) {
         size_t size = strlen(entry->d_name);
-        enum kind kind = wal__object_name_is_valid(entry->d_name) &&
+        enum kind kind = (wal__object_name_is_valid(entry->d_name) ||
+                          (is_temporary && is_temporary_name(entry->d_name))) &&
                                  frame->path_size + size <= WAL__OBJECT_NAME_MAX
                              ? kind_of(dirfd(dir), entry)
                              : KIND_OTHER;
@@ -189,7 +200,7 @@ static enum wal_status push(struct listing *listing, int root, size_t path_size,
     if (dir == NULL && (errno == ENOENT || errno == ENOTDIR)) {
         return WAL_OK;
     }
-    if (dir == NULL || read_names(dir, frame) != 0) {
+    if (dir == NULL || read_names(dir, listing->is_temporary, frame) != 0) {
         status = errno == 0
                      ? wal__no_memory(error)
                      : wal__file_fail(listing->place, "",
@@ -248,10 +259,10 @@ static enum wal_status step(struct listing *listing, int root,
                : WAL_OK;
 }
 
-enum wal_status wal__file_list(const struct wal__file_place *place,
-                               const char *prefix, const char *after,
-                               wal__driver_list_fn *each, void *ctx,
-                               struct wal_error *error)
+static enum wal_status run(const struct wal__file_place *place,
+                           const char *prefix, const char *after,
+                           bool is_temporary, wal__driver_list_fn *each,
+                           void *ctx, struct wal_error *error)
 {
     int root = -1;
     bool more = true;
@@ -269,6 +280,7 @@ enum wal_status wal__file_list(const struct wal__file_place *place,
     listing->place = place;
     listing->prefix = prefix;
     listing->after = after;
+    listing->is_temporary = is_temporary;
     status = push(listing, root, 0, error);
     while (status == WAL_OK && more && listing->depth > 0) {
         status = step(listing, root, each, ctx, &more, error);
@@ -279,4 +291,20 @@ enum wal_status wal__file_list(const struct wal__file_place *place,
     wal__heap_free(place->heap, listing);
     (void)close(root);
     return status;
+}
+
+enum wal_status wal__file_list(const struct wal__file_place *place,
+                               const char *prefix, const char *after,
+                               wal__driver_list_fn *each, void *ctx,
+                               struct wal_error *error)
+{
+    return run(place, prefix, after, false, each, ctx, error);
+}
+
+enum wal_status wal__file_list_temporary(const struct wal__file_place *place,
+                                         const char *prefix,
+                                         wal__driver_list_fn *each, void *ctx,
+                                         struct wal_error *error)
+{
+    return run(place, prefix, "", true, each, ctx, error);
 }

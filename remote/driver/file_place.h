@@ -48,4 +48,11 @@ enum wal_status wal__file_list(const struct wal__file_place *place,
                                wal__driver_list_fn *each, void *ctx,
                                struct wal_error *error) WAL_MUST_USE;
 
+/* The same of temporary files, in the directories of the objects whose names
+ * begin with `prefix`. */
+enum wal_status wal__file_list_temporary(const struct wal__file_place *place,
+                                         const char *prefix,
+                                         wal__driver_list_fn *each, void *ctx,
+                                         struct wal_error *error) WAL_MUST_USE;
+
 #endif

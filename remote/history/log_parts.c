@@ -99,10 +99,17 @@ static enum wal_status apply(void *ctx, struct wal_slice part,
     return wal_replica_apply(ctx, part, error);
 }
 
+static enum wal_status needs(void *ctx, struct wal_slice begin, int32_t *result,
+                             struct wal_error *error)
+{
+    return wal_replica_needs(ctx, begin, result, error);
+}
+
 struct wal__part_target wal__part_target_of(struct wal_replica *replica)
 {
     return (struct wal__part_target){.position = position,
                                      .apply = apply,
+                                     .needs = needs,
                                      .info = wal_part_get_info,
                                      .ctx = replica};
 }

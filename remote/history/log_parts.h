@@ -46,6 +46,9 @@ struct wal__part_target {
                                 struct wal_error *error);
     enum wal_status (*apply)(void *ctx, struct wal_slice part,
                              struct wal_error *error);
+    /* wal_replica_needs */
+    enum wal_status (*needs)(void *ctx, struct wal_slice begin, int32_t *needs,
+                             struct wal_error *error);
     wal__part_info_fn *info;
     void *ctx;
 };

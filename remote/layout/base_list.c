@@ -66,6 +66,9 @@ enum wal_status wal__base_list_encode(const struct wal__base_list *list,
     wal__json_out_member_int(&json, "created", list->created_ms);
     wal__json_out_member_int(&json, "epoch", (int64_t)list->epoch);
     wal__json_out_member_int(&json, "part", (int64_t)list->part);
+    if (list->erased != 0) {
+        wal__json_out_member_int(&json, "erased", (int64_t)list->erased);
+    }
     wal__json_out_member_open(&json, "segments", '[');
     for (size_t i = 0; i < wal__base_list_count(list); i++) {
         char name[WAL__STORE_OBJECT_SIZE];
@@ -151,9 +154,11 @@ enum wal_status wal__base_list_decode(struct wal_slice bytes, const char *name,
                                          {.key = "epoch"},
                                          {.key = "part"},
                                          {.key = "segments"}};
+    struct wal__json_member erased = {.key = "erased"};
     struct wal__base_list decoded;
     int64_t epoch = 0;
     int64_t part = 0;
+    int64_t base = 0;
     enum wal_status status;
 
     if (bytes.size > WAL__BASE_JSON_MAX) {
@@ -168,11 +173,14 @@ enum wal_status wal__base_list_decode(struct wal_slice bytes, const char *name,
         !wal__fields_get_integer(&members[0], 0, INT64_MAX,
                                  &decoded.created_ms) ||
         !wal__fields_get_integer(&members[1], 1, max, &epoch) ||
-        !wal__fields_get_integer(&members[2], 1, max, &part)) {
+        !wal__fields_get_integer(&members[2], 1, max, &part) ||
+        (wal__fields_find(json, &erased, 1) &&
+         !wal__fields_get_integer(&erased, 0, max, &base))) {
         return fail(error, name);
     }
     decoded.epoch = (uint64_t)epoch;
     decoded.part = (uint64_t)part;
+    decoded.erased = (uint64_t)base;
     status = parse_segments(members[3].value.span, name, &decoded, error);
     if (status != WAL_OK) {
         wal__base_list_deinit(&decoded);

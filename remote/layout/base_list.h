@@ -4,6 +4,9 @@
  *
  *   {"version":1,"created":MS,"epoch":E,"part":N,"segments":["seg/K/ID",...]}
  *
+ * With "erased":K before the segments it is base K, or made of that, which was
+ * made of a store that had erased something; 0, or absent: of none.
+ *
  * Invariant: as in object_json.h.
  *
  * Threads: any.
@@ -30,6 +33,7 @@ struct wal__base_list {
     int64_t created_ms; /* Unix time, milliseconds */
     uint64_t epoch;     /* of the part */
     uint64_t part;
+    uint64_t erased;          /* the number of a base, or 0 */
     struct wal__buf segments; /* struct wal__base_segment, in order */
 };
 

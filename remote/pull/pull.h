@@ -20,6 +20,12 @@ struct wal__pull {
     uint64_t last_epoch;           /* the newest one */
     struct wal__part_page page;    /* of the parts from `next` on */
     struct wal__store_object lost; /* a segment that was not there */
+    /* The base of what was erased (base_list.h) that the target has, and that
+     * of the newest base when it was read last; and whether the next run reads
+     * it again. */
+    uint64_t erased;
+    uint64_t base_erased;
+    bool looks_at_base;
     struct wal_remote_pull_result result;
 };
 
@@ -65,6 +71,11 @@ enum wal_status wal__pull_look_after(struct wal__pull *pull, bool *is_lost,
 /* pull_base.c: sets the next part, and applies the newest base when that is the
  * way there. */
 enum wal_status wal__pull_start(struct wal__pull *pull,
+                                struct wal_error *error) WAL_MUST_USE;
+
+/* Replaces segments of the target, which has all that the newest base has, by
+ * those of the base that were made of them when something was erased. */
+enum wal_status wal__pull_erase(struct wal__pull *pull,
                                 struct wal_error *error) WAL_MUST_USE;
 
 /* Applies the newest base if it has the next part, which is not there any more,

@@ -116,6 +116,9 @@ static enum wal_status apply_base(struct wal__pull *pull,
             items.size / sizeof(struct wal__fetch_item), error);
     }
     wal__buf_deinit(&items);
+    if (status == WAL_OK && wal__position_is_empty(&position)) {
+        pull->erased = base->erased;
+    }
     if (status == WAL_OK) {
         pull->next.epoch = base->epoch;
         pull->next.number = base->part + 1;
@@ -163,6 +166,7 @@ static enum wal_status choose(struct wal__pull *pull, uint64_t number,
         pull->target.position(pull->target.ctx, &position, error);
 
     memcpy(part.uuid, pull->uuid, sizeof(part.uuid));
+    pull->base_erased = base->erased;
     if (status == WAL_OK && !wal__position_is_empty(&position)) {
         status = wal__pull_find_start(pull, &position, &part, error);
     }
@@ -190,6 +194,108 @@ static enum wal_status replace(struct wal__pull *pull, uint64_t number,
                ? apply_base(pull, base, error)
                : WAL_END;
 }
+
+/* --- what was erased ---------------------------------------------------- */
+
+/* Whether the target has a segment of the base, or some, from which compaction
+ * has made it since; *stream is that of the segment. */
+static enum wal_status look_at_segment(struct wal__pull *pull,
+                                       const struct wal__base_list *base,
+                                       size_t at, int32_t *needs,
+                                       size_t *stream, struct wal_error *error)
+{
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    struct wal_slice begin;
+    struct wal__buf bytes;
+    char name[WAL__STORE_OBJECT_SIZE];
+    enum wal_status status;
+
+    pull->lost = wal__base_object(pull->uuid, base, at);
+    wal__store_object_format(&pull->lost, name);
+    wal__buf_init(&bytes, pull->remote->heap);
+    status = pull->remote->driver->calls->get(
+        pull->remote->driver, name, 0, WAL_PART_BEGIN_SIZE, &bytes, error);
+    begin = (struct wal_slice){bytes.data, bytes.size};
+    if (status == WAL_OK) {
+        status = pull->target.info(begin, &info, error);
+    }
+    if (status == WAL_OK) {
+        const struct wal__position before = wal__position_of(info.before);
+        const struct wal__position after = wal__position_of(info.after);
+
+        *stream =
+            memcmp(&before.places[WAL_PART_LOG], &after.places[WAL_PART_LOG],
+                   sizeof(before.places[0])) != 0
+                ? WAL_PART_LOG
+                : WAL_PART_CONTENT;
+        status = pull->target.needs(pull->target.ctx, begin, needs, error);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
+static enum wal_status apply_segment(struct wal__pull *pull,
+                                     const struct wal__base_list *base,
+                                     size_t at, struct wal_error *error)
+{
+    struct wal__buf bytes;
+    char name[WAL__STORE_OBJECT_SIZE];
+    enum wal_status status;
+
+    pull->lost = wal__base_object(pull->uuid, base, at);
+    wal__store_object_format(&pull->lost, name);
+    wal__buf_init(&bytes, pull->remote->heap);
+    status =
+        wal__remote_get(pull->remote, name, WAL__OBJECT_MAX, &bytes, error);
+    if (status == WAL_OK) {
+        status = wal__pull_apply(
+            pull, (struct wal_slice){bytes.data, bytes.size}, name, error);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
+/* The log before the content: what is erased there is named by nothing then. */
+static enum wal_status erase(struct wal__pull *pull, uint64_t number,
+                             const struct wal__base_list *base,
+                             struct wal_error *error)
+{
+    const size_t count = wal__base_list_count(base);
+    struct wal__buf later; /* ranks of segments of the content */
+    enum wal_status status = WAL_OK;
+
+    if (number == 0 || base->erased == 0 || base->erased == pull->erased) {
+        return WAL_OK;
+    }
+    wal__buf_init(&later, pull->remote->heap);
+    for (size_t i = 0; i < count && status == WAL_OK; i++) {
+        size_t stream = WAL_PART_LOG;
+        int32_t needs = 0;
+
+        status = look_at_segment(pull, base, i, &needs, &stream, error);
+        if (status != WAL_OK || needs == 0) {
+            continue;
+        }
+        if (stream == WAL_PART_LOG) {
+            status = apply_segment(pull, base, i, error);
+        } else if (wal__buf_append(&later, &i, sizeof(i)) != WAL_OK) {
+            status = wal__no_memory(error);
+        }
+    }
+    for (size_t i = 0; i < later.size / sizeof(i) && status == WAL_OK; i++) {
+        size_t at;
+
+        memcpy(&at, later.data + i * sizeof(at), sizeof(at));
+        status = apply_segment(pull, base, at, error);
+    }
+    wal__buf_deinit(&later);
+    if (status == WAL_OK) {
+        pull->erased = base->erased;
+    }
+    return status;
+}
+
+/* --- the newest base ---------------------------------------------------- */
 
 typedef enum wal_status step_fn(struct wal__pull *pull, uint64_t number,
                                 const struct wal__base_list *base,
@@ -232,4 +338,9 @@ enum wal_status wal__pull_start_again(struct wal__pull *pull,
                                       struct wal_error *error)
 {
     return with_base(pull, replace, error);
+}
+
+enum wal_status wal__pull_erase(struct wal__pull *pull, struct wal_error *error)
+{
+    return with_base(pull, erase, error);
 }

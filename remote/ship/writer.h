@@ -25,6 +25,7 @@ struct wal_remote_writer {
     uint64_t part_size;
     uint32_t parallel; /* parts on the way at a time; 0: WAL__PART_WINDOW */
     bool is_inline;    /* without threads */
+    bool begins_epoch; /* starts in a new epoch, whatever was on the way */
     wal_remote_keep_fn *keep; /* NULL: the marks are not kept */
     void *keep_ctx;
     /* What `keep` has: the last part that is stored, if there is any, and those
@@ -47,6 +48,9 @@ struct wal_remote_writer {
 enum wal_status wal__writer_start(struct wal_remote_writer *writer,
                                   bool takes_over,
                                   struct wal_error *error) WAL_MUST_USE;
+/* Begins a new epoch: everything before it is in fenced ones. */
+enum wal_status wal__writer_begin_epoch(struct wal_remote_writer *writer,
+                                        struct wal_error *error) WAL_MUST_USE;
 void wal__writer_deinit(struct wal_remote_writer *writer);
 
 /* How many bytes the next part may have. */

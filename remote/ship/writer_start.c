@@ -106,7 +106,7 @@ static enum wal_status enter_epoch(struct wal_remote_writer *writer,
                                    struct wal__history *history, bool is_own,
                                    struct wal_error *error)
 {
-    if (!is_own || !can_go_on(writer, history)) {
+    if (!is_own || writer->begins_epoch || !can_go_on(writer, history)) {
         return wal__takeover(writer->remote, writer->source.info, writer->uuid,
                              writer->writer, history, error);
     }
@@ -197,6 +197,21 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
         writer->looked_part = history.end.number;
         wal__window_init(&writer->window, remote, history.end.number + 1);
     }
+    return status;
+}
+
+enum wal_status wal__writer_begin_epoch(struct wal_remote_writer *writer,
+                                        struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (writer->is_fenced) {
+        return wal__fail(error, WAL_EFENCED, "another writer has taken over");
+    }
+    wal__window_deinit(&writer->window);
+    writer->begins_epoch = true;
+    status = wal__writer_start(writer, false, error);
+    writer->begins_epoch = false;
     return status;
 }
 

@@ -439,6 +439,7 @@ static void use_parts(struct wal_store *store)
     struct wal_part_reader *reader = NULL;
     struct wal_replica *replica = NULL;
     struct wal_shipper *shipper = NULL;
+    int32_t needs = 0;
 
     EXPECT(WAL_EINVAL, wal_shipper_open(store, &shipper, &error));
     EXPECT(WAL_EINVAL, wal_shipper_report(shipper, 0, WAL_OK, &error));
@@ -456,6 +457,7 @@ static void use_parts(struct wal_store *store)
     EXPECT(WAL_EINVAL, wal_replica_open_store("", &replica, &error));
     EXPECT(WAL_EINVAL, wal_replica_get_position(replica, places, &error));
     EXPECT(WAL_EINVAL, wal_replica_apply(replica, text(""), &error));
+    EXPECT(WAL_EINVAL, wal_replica_needs(replica, text(""), &needs, &error));
     EXPECT(WAL_EINVAL, wal_replica_promote(replica, &error));
     wal_replica_close(replica);
 }

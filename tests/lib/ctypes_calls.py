@@ -852,6 +852,9 @@ def check_parts(wal, store, folder):
     wal.call("wal_part_get_info", part, by_ref(info))
     same(info.size, part.size, "the size of a part")
     wal.call("wal_replica_apply", replica, part)
+    needs = ctypes.c_int32(1)
+    wal.call("wal_replica_needs", replica, part, by_ref(needs))
+    same(needs.value, 0, "whether a replica needs what it has")
     wal.call("wal_replica_get_position", replica, places)
     same([place.offset for place in places], [place.offset for place in info.after],
          "the position of a replica")

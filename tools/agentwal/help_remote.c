@@ -16,7 +16,7 @@ const struct verb_help help_remote = {
              "remote handoff SESSION\n"
              "remote pull [--store-id ID] [--take-over|--follow] URL DIR\n"
              "remote status\n"
-             "remote compact [--now] [--anew]",
+             "remote compact [--now] [--anew] [--erase]",
     .summary = "Keep the store in a bucket too, and bring it to other machines",
     .text =
         "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where "
@@ -47,6 +47,9 @@ const struct verb_help help_remote = {
             {"--now", "compact: make a base though little was pushed"},
             {"--anew", "compact: of the whole store, as it is after gc; makes "
                        "one now"},
+            {"--erase",
+             "compact: as gc --erase, and remove all that the remote "
+             "had before, at once"},
             {"--store-id ID",
              "pull: which store, where the remote has several; sessions: of "
              "this one only"},

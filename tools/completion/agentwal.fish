@@ -305,6 +305,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from remote' -l follow -d 'push:
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l rate -x -d 'push --follow: at most N parts a second, each a PUT (20)'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l now -d 'compact: make a base though little was pushed'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l anew -d 'compact: of the whole store, as it is after gc; makes one now'
+complete -c agentwal -n '__fish_seen_subcommand_from remote' -l erase -d 'compact: as gc --erase, and remove all that the remote had before, at once'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l store-id -x -d 'pull: which store, where the remote has several; sessions: of this one only'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -F
 complete -c agentwal -n '__fish_seen_subcommand_from restore' -F

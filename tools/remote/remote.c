@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agentwal/admin.h"
 #include "tools/remote/config.h"
 #include "tools/remote/follow.h"
 #include "tools/remote/moves.h"
@@ -38,6 +39,7 @@ struct request {
     bool follows;
     bool is_now;
     bool is_anew;
+    bool erases;
     struct remote_config config;
     struct wal_store *store;
     struct wal_remote *remote;
@@ -285,13 +287,31 @@ static int parse_rate(const struct request *request, uint64_t *rate)
                : code;
 }
 
-static int push_locked(struct request *request)
+/* Starts writing as this copy of the store. */
+static int open_writer(struct request *request,
+                       struct wal_remote_writer **writer)
 {
     struct wal_remote_writer_options options =
         WAL_INIT(wal_remote_writer_options);
-    struct wal_remote_writer *writer = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
+
+    options.flags = request->takes_over ? WAL_REMOTE_TAKE_OVER : 0U;
+    memcpy(options.writer, request->config.writer, sizeof(options.writer));
+    options.marks = request->config.marks;
+    options.mark_count = request->config.mark_count;
+    options.keep = keep;
+    options.ctx = request;
+    status = wal_remote_writer_open(request->remote, request->store, &options,
+                                    writer, &error);
+    return status == WAL_OK ? CLI_CONTINUE
+                            : remote_report(request->cli, request->config.url,
+                                            status, &error);
+}
+
+static int push_locked(struct request *request)
+{
+    struct wal_remote_writer *writer = NULL;
     uint64_t rate = 0;
     int code = parse_rate(request, &rate);
 
@@ -304,16 +324,9 @@ static int push_locked(struct request *request)
     if (request->follows) {
         remote_ship_init();
     }
-    options.flags = request->takes_over ? WAL_REMOTE_TAKE_OVER : 0U;
-    memcpy(options.writer, request->config.writer, sizeof(options.writer));
-    options.marks = request->config.marks;
-    options.mark_count = request->config.mark_count;
-    options.keep = keep;
-    options.ctx = request;
-    status = wal_remote_writer_open(request->remote, request->store, &options,
-                                    &writer, &error);
-    if (status != WAL_OK) {
-        return remote_report(request->cli, request->config.url, status, &error);
+    code = open_writer(request, &writer);
+    if (code != CLI_CONTINUE) {
+        return code;
     }
     code = request->follows
                ? remote_ship(request->cli, request->config.url, request->remote,
@@ -505,6 +518,94 @@ static int pull(struct request *request)
 
 /* --- compact ------------------------------------------------------------ */
 
+/* A process that has files which a compaction replaced. */
+static void count_reader(void *ctx, int32_t process, uint64_t bytes)
+{
+    uint64_t *readers = ctx;
+
+    (void)process;
+    (void)bytes;
+    (*readers)++;
+}
+
+/* Erases in the store what is deleted and redacted. */
+static int erase_store(struct request *request)
+{
+    uint64_t readers = 0;
+    struct wal_store_compact_options options =
+        WAL_INIT(wal_store_compact_options);
+    struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+
+    options.flags = WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH;
+    options.reader = count_reader;
+    options.ctx = &readers;
+    status = wal_store_compact(request->store, &options, &result, &error);
+    if (status != WAL_OK) {
+        return cli_report(request->cli, request->path, status, &error);
+    }
+    return result.refused == 0 && readers == 0
+               ? CLI_CONTINUE
+               : cli_error(request->cli, CLI_NEGATIVE, request->path,
+                           "the store itself holds what is to be erased yet; "
+                           "agentwal gc --erase says where; nothing was erased "
+                           "in the remote");
+}
+
+/* Erases in the remote what the store has erased. */
+static int erase_remote(struct request *request)
+{
+    struct wal_remote_compact_result result =
+        WAL_INIT(wal_remote_compact_result);
+    struct wal_remote_writer *writer = NULL;
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = open_writer(request, &writer);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    status = wal_remote_erase(writer, &result, &error);
+    wal_remote_writer_close(writer);
+    if (status != WAL_OK) {
+        code = remote_report(request->cli, request->config.url, status, &error);
+        cli_note(request->cli, request->config.url,
+                 "what was erased may be there yet; repeat it");
+        return code;
+    }
+    remote_print_compact(request->cli, request->config.url, &result);
+    cli_note(
+        request->cli, request->config.url,
+        "not reached: replicas until their next pull, and earlier versions "
+        "that the object store keeps of objects");
+    return CLI_OK;
+}
+
+static int erase(struct request *request)
+{
+    int lock = -1;
+    int code = open_both(request);
+
+    if (code == CLI_CONTINUE) {
+        code = remote_config_lock(request->cli, request->path, true, &lock);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    /* Another process may have pushed meanwhile. */
+    code =
+        remote_config_read(request->cli, request->path, true, &request->config);
+    if (code == CLI_CONTINUE) {
+        code = erase_store(request);
+    }
+    if (code == CLI_CONTINUE) {
+        code = erase_remote(request);
+    }
+    close(lock);
+    return code;
+}
+
 static int compact(struct request *request)
 {
     struct wal_remote_compact_options options =
@@ -513,8 +614,12 @@ static int compact(struct request *request)
         WAL_INIT(wal_remote_compact_result);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = open_both(request);
+    int code;
 
+    if (request->erases) {
+        return erase(request);
+    }
+    code = open_both(request);
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -611,7 +716,8 @@ static int check(const struct request *request, const struct command **command)
         (request->follows && (*command)->run != push &&
          (*command)->run != pull) ||
         (request->rate != NULL && (*command)->run != push) ||
-        ((request->is_now || request->is_anew) && (*command)->run != compact)) {
+        ((request->is_now || request->is_anew || request->erases) &&
+         (*command)->run != compact)) {
         return cli_error(cli, CLI_USAGE, (*command)->name,
                          "has no such option");
     }
@@ -637,6 +743,7 @@ int remote_run(struct cli *cli, int argc, char **argv)
         {.name = "rate", .value = &request.rate},
         {.name = "now", .flag = &request.is_now},
         {.name = "anew", .flag = &request.is_anew},
+        {.name = "erase", .flag = &request.erases},
         {.name = NULL},
     };
     const struct command *command = NULL;

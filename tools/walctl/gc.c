@@ -271,8 +271,8 @@ static void note_erase_limits(const struct cli *cli)
     if (store_has(cli, "remote.json")) {
         cli_note(cli, "--erase",
                  "not reached: the remote of the store, which keeps what was "
-                 "pushed before; push to another one, agentwal remote add "
-                 "--replace URL, and remove what is there");
+                 "pushed before; to erase it there: agentwal remote compact "
+                 "--erase");
     }
     if (store_has(cli, "remotes")) {
         cli_note(cli, "--erase",

@@ -59,7 +59,8 @@ struct wal_part_info {
 };
 
 enum {
-    WAL_PART_HEAD_SIZE = 512 /* bytes that wal_part_get_info needs */
+    WAL_PART_HEAD_SIZE = 512,  /* bytes that wal_part_get_info needs */
+    WAL_PART_BEGIN_SIZE = 8192 /* bytes that wal_replica_needs needs */
 };
 
 /* ----------------------------------------------------------- reading --- */
@@ -200,7 +201,10 @@ wal_replica_get_position(struct wal_replica *replica,
 
 /*
  * Verifies a part and applies it, durably. One that was applied already
- * succeeds and changes nothing.
+ * succeeds and changes nothing; but a segment that compaction has written since
+ * replaces what it was made of (wal_replica_needs), with all that the replica
+ * derived from its log. A process that has the replica open keeps the old files
+ * until it closes it.
  *
  * When the call fails, the process is killed or the power goes, the replica is
  * as before, or as after it. Threads: one at a time. Errors: WAL_ECORRUPT when
@@ -211,6 +215,20 @@ wal_replica_get_position(struct wal_replica *replica,
 WAL_API WAL_MUST_USE enum wal_status
 wal_replica_apply(struct wal_replica *replica, struct wal_slice part,
                   struct wal_error *error);
+
+/*
+ * Whether a whole segment (WAL_PART_SEGMENT) was written by a later compaction
+ * than what the replica has in its place, so that wal_replica_apply replaces
+ * that: what was erased meanwhile is in the replica until then. The segments of
+ * the log are applied first, those of the content after them.
+ *
+ * begin is the first WAL_PART_BEGIN_SIZE bytes of the part, or all of a smaller
+ * one; *needs becomes 0 or 1. Threads: one at a time. Errors: WAL_ECORRUPT,
+ * WAL_EVERSION.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_replica_needs(struct wal_replica *replica, struct wal_slice begin,
+                  int32_t *needs, struct wal_error *error);
 
 /*
  * Makes the replica an ordinary store, durably, and closes it: the next

@@ -402,6 +402,30 @@ wal_remote_compact(struct wal_remote *remote, struct wal_store *store,
                    struct wal_remote_compact_result *result,
                    struct wal_error *error);
 
+/*
+ * Erases in the remote what wal_store_compact with WAL_STORE_COMPACT_ERASE has
+ * erased in the store: call it after that has succeeded, refused nothing and
+ * called no reader. The writer begins an epoch, in which it stores the document
+ * "agentwal.erased" of the store and everything durable; the list of sessions
+ * and a base are made of the store as it is now; and all other parts, bases,
+ * segments and bundles are removed, at once. So only this writer may be there:
+ * a process that compacts the remote from another copy of the store may leave
+ * segments. Pulls that run meanwhile go on with the base. A replica is free of
+ * what was erased with its next pull, a follower within 8 minutes.
+ *
+ * When it succeeds, no object of the store in the remote has what was erased.
+ * Earlier versions that the object store itself keeps of objects remain, and so
+ * may a request of a process that was killed, which arrives after the call.
+ * When it fails, or the process is killed, the remote is whole, and the next
+ * call goes on. result may be null; it is filled on failure too. Threads: one
+ * at a time per writer. Errors: as wal_remote_push and wal_remote_compact;
+ * WAL_EBUSY when a compaction of the store or of the remote came between.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_remote_erase(struct wal_remote_writer *writer,
+                 struct wal_remote_compact_result *result,
+                 struct wal_error *error);
+
 /* Called for each object that is damaged or lost: damage->file names it,
  * damage->text says why; damage->status is WAL_ENOTFOUND when it is lost,
  * WAL_EVERSION when a newer library has made it, else WAL_ECORRUPT. It holds

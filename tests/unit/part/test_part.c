@@ -14,6 +14,9 @@
 #include "agentwal/replica.h"
 #include "engine/base/sha256.h"
 #include "format/segment/part.h"
+#include "tests/lib/kit/reading_kit.h"
+#include "tests/lib/kit/view_kit.h"
+#include "tests/lib/store_bytes.h"
 
 enum {
     LARGE = 300 * 1024, /* a payload that is stored as content */
@@ -673,6 +676,107 @@ static void test_part__compaction_overtakes_a_replica(void **state)
     end(&scene);
 }
 
+/* Applies what follows, whatever its entries are. */
+static void ship_unseen(struct scene *scene)
+{
+    struct wal_slice part;
+
+    while (step(scene, 0, &part) == WAL_OK) {
+        apply(scene, part);
+    }
+}
+
+/* A text in a file, raw or decompressed. */
+struct search {
+    const char *text;
+    int count;
+};
+
+static void search(void *ctx, const char *file, const uint8_t *bytes,
+                   size_t size)
+{
+    struct search *search = ctx;
+
+    (void)file;
+    search->count +=
+        memmem(bytes, size, search->text, strlen(search->text)) != NULL;
+}
+
+static int count_files(const char *directory, const char *text)
+{
+    struct search found = {.text = text};
+
+    store_bytes_visit_directory(directory, search, &found);
+    return found.count;
+}
+
+/* Applies the segments that replace what the replica has; returns how many
+ * there are. */
+static int replace_segments(struct scene *scene)
+{
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    struct wal_error error = KIT_ERROR;
+    struct wal_slice part;
+    int count = 0;
+
+    while (wal_part_reader_next(scene->reader, info.after, 0, &part, &info,
+                                NULL) == WAL_OK) {
+        struct wal_slice begin = part;
+        int32_t needs = 2;
+
+        if (begin.size > WAL_PART_BEGIN_SIZE) {
+            begin.size = WAL_PART_BEGIN_SIZE;
+        }
+        assert_int_equal(
+            wal_replica_needs(scene->replica, begin, &needs, &error), WAL_OK);
+        assert_true(needs == 0 || (info.flags & WAL_PART_SEGMENT) != 0);
+        if (wal_replica_apply(scene->replica, part, &error) != WAL_OK) {
+            fail_msg("%s (%s)", error.text, error.file);
+        }
+        count += needs;
+    }
+    return count;
+}
+
+static void test_part__what_was_erased_is_erased_in_the_replica(void **state)
+{
+    static const char dead[] = "vK83hTz0Qe51";
+    const struct wal_store_compact_options plain = {
+        .struct_size = sizeof(plain), .rate = UINT64_MAX};
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_STORE_COMPACT_ERASE,
+        .rate = UINT64_MAX};
+    const struct wal_entry entry =
+        kit_entry("dead", NULL, "{\"x\":\"vK83hTz0Qe51\"}");
+    struct scene scene = begin();
+
+    (void)state;
+    assert_int_equal(kit_try_append(scene.session, &entry, NULL, NULL), WAL_OK);
+    append(&scene, LARGE);
+    reading_redact(scene.session, "dead", "");
+    assert_int_equal(wal_store_compact(scene.store, &plain, NULL, NULL),
+                     WAL_OK);
+    append(&scene, LARGE);
+    ship_unseen(&scene);
+    assert_int_equal(wal_store_compact(scene.store, &options, NULL, NULL),
+                     WAL_OK);
+    append(&scene, 20);
+    ship_unseen(&scene);
+    assert_int_equal(count_files("store", dead), 0);
+    assert_true(count_files("replica", dead) > 0);
+    view_kit_write("replica/index/catalogue", dead, strlen(dead), false);
+    assert_true(replace_segments(&scene) > 0);
+    assert_int_equal(count_files("replica", dead), 0);
+    assert_int_equal(replace_segments(&scene), 0);
+    append(&scene, 20);
+    ship_unseen(&scene);
+    wal_replica_close(scene.replica);
+    scene.replica = open_replica();
+    assert_int_equal(replace_segments(&scene), 0);
+    end(&scene);
+}
+
 static void test_part__a_promoted_replica_is_a_store(void **state)
 {
     struct scene scene = begin();
@@ -871,6 +975,7 @@ int main(void)
         KIT_TEST(test_part__what_was_compacted_comes_in_segments),
         KIT_TEST(test_part__a_store_that_ends_with_a_rewritten_segment),
         KIT_TEST(test_part__compaction_overtakes_a_replica),
+        KIT_TEST(test_part__what_was_erased_is_erased_in_the_replica),
         KIT_TEST(test_part__a_promoted_replica_is_a_store),
         KIT_TEST(test_part__a_store_follows_the_one_that_went_on),
         KIT_TEST(test_part__a_store_that_went_on_itself_is_refused),

@@ -66,6 +66,26 @@ code 0 agentwal adopt --yes
 grep -q ' 0 new entries, ' "$work/stdout" || fail "a second adopt adds entries"
 no_secret "imports from other roots"
 
+# A hard link to credentials that is named as a session is none; one to a
+# session is.
+linked=$work/linked/.claude
+mkdir "$work/linked"
+cp -al "$HOME/.claude" "$linked"
+for name in 00000000-0000-4000-8000-00000000c0de agent-c0de; do
+    ln "$linked/.credentials.json" "$linked/projects/-srv-app_0/$name.jsonl"
+done
+for root in "$linked" "$linked/projects/-srv-app_0/../.."; do
+    code 0 agentwal --store "$work/linked-store" import --json --summary "$root"
+    same "$count" "$(agentwal --store "$work/linked-store" list --json | wc -l)" \
+        "sessions of an import of hard links"
+done
+HOME=$work/linked AGENTWAL_STORE=$work/linked-store \
+    code 0 agentwal adopt --json </dev/null
+json "rows[0]['sessions'] == $count" "$work/stdout"
+if grep -rqa sk-planted-secret "$work/linked-store"; then
+    fail "a hard link to credentials was imported"
+fi
+
 # Titles.
 agentwal list --json | json 'all(r["firstText"] and "<" not in r["firstText"]
     for r in rows)'

@@ -246,6 +246,13 @@ static bool is_credentials(const FTSENT *entry)
            wal__left_kind_of(entry->fts_name) == WAL__FILE_CREDENTIALS;
 }
 
+/* Whether a file has other names too, which may be those of credentials: its
+ * own name does not say that it is a session. */
+static bool is_hard_link(const struct stat *stat)
+{
+    return stat->st_nlink > 1;
+}
+
 /* Whether a file below a directory is a source. Counts it if it is not. */
 static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
                       bool is_client, bool *must_be_session)
@@ -262,6 +269,7 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
             wal__tree_leave_out(walk->import, entry->fts_name);
             return false;
         }
+        *must_be_session = is_hard_link(entry->fts_statp);
         return true;
     }
     switch (place.kind) {
@@ -336,12 +344,14 @@ enum wal_status wal__tree_is_session(struct wal__import *import, int fd,
     struct wal__file_probe probe = {.end = 0};
     struct stat stat;
 
-    *is_session = wal__client_is_session_name(name);
+    if (fstat(fd, &stat) != 0) {
+        return wal__import_errno(error);
+    }
+    *is_session = wal__client_is_session_name(name) && !is_hard_link(&stat);
     if (*is_session || !has_ending(name, ".jsonl")) {
         return WAL_OK;
     }
-    if (fstat(fd, &stat) != 0 ||
-        wal__file_probe(&import->arena, fd, (uint64_t)stat.st_size,
+    if (wal__file_probe(&import->arena, fd, (uint64_t)stat.st_size,
                         import->forced, &probe) < 0) {
         return wal__import_errno(error);
     }

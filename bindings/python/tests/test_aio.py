@@ -54,6 +54,26 @@ def test_append__64_in_flight_keep_their_order(tmp_path):
     run(main())
 
 
+def test_append__that_waits_and_finds_no_memory_fails_alone(tmp_path):
+    async def main():
+        async with aio.open(tmp_path / "store") as store:
+            session = await store.create(id="s")
+            await session.append({"n": 0})
+            answers = [agentwal.Busy("the queue is full"), MemoryError()]
+
+            def submit():
+                raise answers.pop(0)
+
+            submissions = store._submissions
+            without = submissions.add(submit, 0)
+            later = session.append({"n": 1})
+            with pytest.raises(MemoryError):
+                await without
+            assert (await later).appended == 1
+
+    run(main())
+
+
 def test_append__takes_no_thread(tmp_path):
     async def main():
         async with aio.open(tmp_path / "store") as store:

@@ -265,6 +265,10 @@ def test_ticket__is_waited_for_in_a_signal_handler(session, monkeypatch):
 
 
 @pytest.mark.parametrize("timeout", [math.inf, 10 ** 400])
-def test_wait__without_a_limit(store, session, timeout):
+def test_wait__without_a_limit(store, session, tmp_path, timeout):
     assert session.submit({"n": 1}, id="a").wait(timeout).last_id == "a"
     assert next(iter(session.follow("start", timeout=timeout))).id == "a"
+    assert next(iter(store.follow(0, timeout=timeout))) > 0
+    (tmp_path / "a.jsonl").write_text('{"n":1}\n')
+    with store.follow_import(tmp_path, select="all") as followed:
+        assert followed.next(timeout).appended == 1

@@ -11,7 +11,8 @@ import time
 import pytest
 
 import agentwal
-from agentwal.claude import AgentwalSessionStore
+from agentwal.claude import AgentwalSessionStore, _sessions
+from agentwal.claude._summary import read_summary
 from claude_rows import AGENT, MAIN, PROJECT, SESSION, fold, message, messages, row, uuid
 from test_processes import in_child
 
@@ -86,6 +87,28 @@ def test_list__sessions_of_a_project(store):
         assert sorted(found["session_id"] for found in listed) == sorted([SESSION, "second"])
         assert all(begin <= found["mtime"] <= time.time() * 1000 + 1 for found in listed)
         assert await adapter.list_sessions("-unknown") == []
+
+    run(main, store)
+
+
+def test_list__reads_one_document_of_each_session_of_the_project(store, monkeypatch):
+    places, read = [], []
+    place_of, get = _sessions.place_of, agentwal.Documents.get
+    monkeypatch.setattr(_sessions, "place_of",
+                        lambda info: places.append(info.id) or place_of(info))
+    monkeypatch.setattr(agentwal.Documents, "get",
+                        lambda self, key: read.append(key) or get(self, key))
+
+    async def main(adapter, store):
+        for session in "a", "b":
+            await adapter.append({**MAIN, "session_id": session}, messages(1))
+            await adapter.append({**OTHER, "session_id": "other " + session}, messages(1))
+        store.session("b").append({"by": "another program"})
+        places.clear(), read.clear()
+        listed = await adapter.list_sessions(PROJECT)
+        assert sorted(places) == ["a", "b"] and read == ["claude/fold"] * 2
+        assert {found["session_id"]: found["mtime"] for found in listed} == {
+            id: read_summary(store.session(id)).modified_ms for id in ("a", "b")}
 
     run(main, store)
 

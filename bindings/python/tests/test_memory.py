@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import textwrap
 import tracemalloc
 
 import pytest
@@ -133,3 +134,32 @@ def test_stores__opened_and_closed(tmp_path):
     python, everything = grown(step, rounds=10)
     assert python < 20000 and (SANITIZED or everything < 3 * 2 ** 20)
     assert len(os.listdir("/proc/self/fd")) < 64
+
+
+def test_progress__function_stays_the_callers_without_memory(run_python):
+    """Each allocation of a call fails in turn; the lists of unused lists are emptied before."""
+    program = textwrap.dedent("""
+        import _testcapi, sys, agentwal
+        from agentwal import _wal
+
+        store = agentwal.memory()
+        failed = 0
+
+        def progress(done, total):
+            pass
+
+        kept = [progress] * 100
+        before = sys.getrefcount(progress)
+        for number in range(1, 60):
+            hold = [[] for _ in range(200)]
+            _testcapi.set_nomemory(number, number + 1)
+            try:
+                _wal.store_compact(store._handle, (0, 0, 0, 0), progress)
+            except MemoryError:
+                failed += 1
+            finally:
+                _testcapi.remove_mem_hooks()
+        assert failed > 2 and sys.getrefcount(progress) == before, (
+            failed, sys.getrefcount(progress) - before)
+    """)
+    run_python(program)

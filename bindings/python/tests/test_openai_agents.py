@@ -231,7 +231,7 @@ def test_close__of_a_path_closes_the_store(tmp_path):
         await session.close()
         await session.close()
         for call in (session.get_items, session.pop_item, session.clear_session,
-                     lambda: session.add_items([said("b")])):
+                     lambda: session.add_items([said("b")]), lambda: session.add_items([])):
             with pytest.raises(agentwal.Closed):
                 await call()
         with agentwal.open(tmp_path / "store") as store:

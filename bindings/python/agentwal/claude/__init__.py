@@ -20,8 +20,9 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Literal, Mapping, Sequence, TypeVar
 
-from .._errors import Closed, Damaged, Error, Invalid, NotFound, wrong_type
+from .._errors import Closed, Damaged, Error, Invalid, NotFound, Trashed, wrong_type
 from .._handle import Unpicklable
+from .._info import SessionInfo
 from .._loop import running_loop
 from .._session import Session
 from .._store import Store
@@ -32,7 +33,7 @@ from ._key import Key
 from ._owner import Owner, Stats
 from ._rows import serialize
 from ._sessions import delete_tree, find_session, info_of, list_mains, list_subs
-from ._summary import Fold, State, read_summary
+from ._summary import Fold, read_modified_ms, read_summary
 from ._transcript import read_transcript
 
 if TYPE_CHECKING:
@@ -120,26 +121,27 @@ class AgentwalSessionStore(Unpicklable):
         """The main transcripts of a project, in no order; imported sessions of Claude Code and
         forks are among them. `mtime` is when the newest entry was stored, in milliseconds since
         1970."""
-        found = await self._run(functools.partial(self._summaries, project_key))
-        return [{"session_id": key.session_id, "mtime": state.modified_ms}
-                for key, state in found]
+        found = await self._run(lambda: self._mains(project_key, read_modified_ms))
+        return [{"session_id": key.session_id, "mtime": modified} for key, modified in found]
 
     async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
         """Summaries, with the `mtime` of list_sessions(). Each one covers all entries; a session
         whose summary does not is left out, and the SDK loads it."""
-        found = await self._run(functools.partial(self._summaries, project_key))
+        found = await self._run(
+            lambda: self._mains(project_key, lambda session, _: read_summary(session)))
         return [{"session_id": key.session_id, "mtime": state.modified_ms, "data": state.data}
                 for key, state in found if state.data is not None]
 
-    def _summaries(self, project_key: str) -> list[tuple[Key, State]]:
+    def _mains(self, project_key: str,
+               read: Callable[[Session, SessionInfo], T]) -> list[tuple[Key, T]]:
         if not isinstance(project_key, str):
             raise wrong_type("project_key", "a str", project_key)
         store = self._owner.open()
         found = []
         for key, info in list_mains(store, project_key):
             try:
-                found.append((key, read_summary(store.session(info.id))))
-            except NotFound:
+                found.append((key, read(store.session(info.id), info)))
+            except (NotFound, Trashed):
                 pass
         return found
 

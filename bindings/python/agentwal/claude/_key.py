@@ -204,6 +204,12 @@ def is_project(info: SessionInfo, place: Place, project_key: str) -> bool:
             or (info.project == "" and info.cwd != "" and folder_of(info.cwd) == project_key))
 
 
+def names_other_project(source: str, project_key: str) -> bool:
+    """Whether a look at the source is enough to say that it is not of the project: most sessions of
+    a large store are not, and place_of() takes much longer."""
+    return "/" in source and "%" not in source and project_key + "/" not in source
+
+
 def place_of(info: SessionInfo) -> Place | None:
     """Where Claude Code has a session, or None when it did not write it."""
     if info.source == "":

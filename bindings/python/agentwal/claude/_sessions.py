@@ -10,8 +10,8 @@ from .._names import size
 from .._session import Session
 from .._store import Store
 from .._wal import Entry
-from ._key import (Key, decode_part, has_lone_surrogate, is_digest_part, is_project, place_of,
-                   project_text)
+from ._key import (Key, decode_part, has_lone_surrogate, is_digest_part, is_project,
+                   names_other_project, place_of, project_text)
 from ._rows import Row
 from ._summary import FOLD
 
@@ -125,6 +125,8 @@ def list_mains(store: Store, project_key: str) -> list[tuple[Key, SessionInfo]]:
     """The main sessions of a project, each with its key, once."""
     seen: dict[str, tuple[int, Key, SessionInfo]] = {}
     for info in store.sessions():
+        if names_other_project(info.source, project_key):
+            continue
         key = _key_of(store, info, project_key)
         if key is None or not key.is_main:
             continue

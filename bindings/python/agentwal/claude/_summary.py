@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Sequence
 
 from .._documents import DocumentChange
-from .._info import SessionInfo
+from .._info import Document, SessionInfo
 from .._session import Session
 from ._key import Key
 
@@ -76,10 +76,24 @@ def read_summary(session: Session) -> State:
             continue
         if fold is None:
             return State(info, modified_ms=info.updated_ms)
-        covers = fold.value.get("entries") == info.entries
-        return State(info, fold.version, stored if covers and fold.value.get("by") == _BY else None,
-                     stored, of_node,
-                     fold.modified_ms if covers else max(fold.modified_ms, info.updated_ms))
+        is_own = _covers(fold, info) and fold.value.get("by") == _BY
+        return State(info, fold.version, stored if is_own else None, stored, of_node,
+                     _modified_ms(fold, info))
+
+
+def read_modified_ms(session: Session, info: SessionInfo) -> int:
+    """When the newest entry was stored, as read_summary() has it; info: an earlier look."""
+    return _modified_ms(session.documents.get(FOLD), info)
+
+
+def _modified_ms(fold: Document | None, info: SessionInfo) -> int:
+    if fold is None:
+        return info.updated_ms
+    return fold.modified_ms if _covers(fold, info) else max(fold.modified_ms, info.updated_ms)
+
+
+def _covers(fold: Document, info: SessionInfo) -> bool:
+    return bool(fold.value.get("entries") == info.entries)
 
 
 def make_changes(fold: Fold | None, key: Key, state: State, values: Sequence[Any],

@@ -88,6 +88,7 @@ enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *cursor,
                                      struct wal_entry *entry,
                                      struct wal_error *error)
 {
+    uint64_t looked = 0;
     struct wal__span span;
     struct wal_entry own;
     struct wal_entry *out;
@@ -103,7 +104,9 @@ enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *cursor,
         return status;
     }
     out = wal__struct_target(WAL__STRUCT(wal_entry), entry, &own);
-    status = wal__entry_cursor_get(cursor, span, out, error);
+    do {
+        status = wal__entry_cursor_get(cursor, span, out, error);
+    } while (wal__core_invalidate_derived(cursor->core, status, &looked));
     if (status == WAL_OK) {
         wal__struct_store(WAL__STRUCT(wal_entry), entry, out);
     }

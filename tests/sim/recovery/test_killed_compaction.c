@@ -1,0 +1,310 @@
+/*
+ * test_killed_compaction.c - a process is killed at each name that its
+ * compaction changes, before the others know of it: what those read, and what
+ * they erase, is as if nothing had happened (SPEC.md 3.9,
+ * docs/engine/processes.md).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "agentwal/admin.h"
+#include "agentwal/transfer.h"
+#include "engine/api/api_store.h"
+#include "tests/lib/arena_heap.h"
+#include "tests/lib/kit/parts_kit.h"
+#include "tests/sim/disk/sim.h"
+
+enum {
+    ROUNDS = 3, /* all but the last one end a segment */
+    NAMES_MAX = 64
+};
+
+static jmp_buf death;
+
+static void on_death(void *arg)
+{
+    (void)arg;
+    longjmp(death, 1);
+}
+
+static struct wal_store *open_store(struct sim_process *process,
+                                    const struct wal__heap *heap,
+                                    uint32_t flags)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = flags};
+    struct wal_error error = KIT_ERROR;
+    struct wal_store *store = NULL;
+
+    if (wal__store_open("/store", &options, heap, sim_process_io(process),
+                        &store, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+    return store;
+}
+
+static enum wal_status compact(struct wal_store *store)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .rate = UINT64_MAX};
+
+    return wal_store_compact(store, &options, NULL, NULL);
+}
+
+/* A session with a title that an entry gave, its fork, documents and heads; in
+ * segments of which each has something to be erased. */
+static void fill(struct wal_store *store)
+{
+    struct wal_session *session = kit_create_titled(store, "s", "secret");
+    struct wal_session *forked;
+    struct wal_entry entry =
+        kit_entry("t", NULL, "{\"role\":\"user\",\"content\":\"secret\"}");
+
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    kit_append_all(session, "a b c");
+    forked = kit_fork(session, "b", "f");
+    for (int i = 0; i < ROUNDS; i++) {
+        struct wal_session *deleted = kit_create(store, NULL);
+        char id[2][8];
+
+        (void)snprintf(id[0], sizeof(id[0]), "s%d", i);
+        (void)snprintf(id[1], sizeof(id[1]), "f%d", i);
+        kit_append(session, id[0], NULL);
+        kit_append(forked, id[1], NULL);
+        kit_move_head(session, "h", "a");
+        (void)kit_put(store, session, "k", id[0] + 1);
+        kit_append_all(deleted, "x y z");
+        assert_int_equal(wal_session_delete(deleted, NULL), WAL_OK);
+        wal_session_close(deleted);
+        if (i < ROUNDS - 1) {
+            assert_int_equal(compact(store), WAL_OK);
+        }
+    }
+    wal_session_close(forked);
+    wal_session_close(session);
+}
+
+/* --- what others do ----------------------------------------------------- */
+
+/* A process that has had the store open all the time, and has read nothing yet
+ * but what opening these takes. */
+struct other {
+    struct sim_process *process;
+    struct wal_store *store;
+    struct wal_session *session;
+    struct wal_session *forked;
+    struct wal_entry_cursor *cursor;
+};
+
+static void join(struct other *other, struct sim_disk *disk, uint32_t flags)
+{
+    const struct wal_entry_cursor_options options = {.struct_size =
+                                                         sizeof(options)};
+
+    other->process = sim_process_create(disk);
+    other->store = open_store(other->process, &wal__heap_libc, flags);
+    other->session = kit_session(other->store, "s");
+    other->forked = kit_session(other->store, "f");
+    assert_int_equal(
+        wal_entry_cursor_open(other->forked, &options, &other->cursor, NULL),
+        WAL_OK);
+}
+
+static void leave(struct other *other)
+{
+    wal_entry_cursor_close(other->cursor);
+    wal_session_close(other->forked);
+    wal_session_close(other->session);
+    kit_close(other->store);
+    sim_process_destroy(other->process);
+}
+
+static void get_by_cursor(struct other *other)
+{
+    static const char *const ids[] = {"a", "b", "f0", "f1", "f2"};
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_error error = KIT_ERROR;
+
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        if (wal_entry_cursor_get(other->cursor, kit_text(ids[i]), &entry,
+                                 &error) != WAL_OK) {
+            fail_msg("%s: %s", ids[i], error.text);
+        }
+    }
+}
+
+static void get_by_session(struct other *other)
+{
+    struct wal_entry entry = WAL_INIT(wal_entry);
+
+    assert_int_equal(wal_entry_get(other->forked, kit_text("f0"), &entry, NULL),
+                     WAL_OK);
+}
+
+static void iterate(struct other *other)
+{
+    assert_branch(other->session, "t a b c s0 s1 s2");
+    assert_branch(other->forked, "t a b f0 f1 f2");
+}
+
+static void list_parts(struct other *other)
+{
+    assert_string_equal(kit_docs(NULL, other->session, 0, ""), "k=2");
+    assert_string_equal(kit_heads(other->session), "main=s2 h=a");
+}
+
+/* Redacts the entry that gave the title. */
+static void redact(struct other *other)
+{
+    struct wal_error error = KIT_ERROR;
+
+    if (wal_session_redact(other->session, kit_text("t"), kit_text(""), NULL,
+                           &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+    assert_int_equal(kit_info(other->session).title.size, 0);
+    assert_int_equal(kit_info(other->forked).title.size, 0);
+}
+
+/* Merges all into a store in memory. */
+static void merge(struct other *other)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_CREATE |
+                                                      WAL_OPEN_MEMORY};
+    struct wal_store *target = NULL;
+    struct wal_session *session;
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(wal_open("merged", &options, &target, NULL), WAL_OK);
+    if (wal_store_merge(other->store, target, NULL, NULL, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+    session = kit_session(target, "f");
+    assert_branch(session, "t a b f0 f1 f2");
+    wal_session_close(session);
+    kit_close(target);
+}
+
+/* --- the compaction ----------------------------------------------------- */
+
+/* False: it did not come to that name. */
+static bool kill_at(struct sim_process *process, struct wal_store *store,
+                    enum sim_call call, uint64_t nth)
+{
+    const struct sim_fault fault = {
+        .call = call, .effect = SIM_KILL_AFTER, .after = nth};
+
+    sim_process_add_fault(process, &fault);
+    sim_process_on_death(process, on_death, NULL);
+    if (setjmp(death) != 0) {
+        return true;
+    }
+    assert_int_equal(compact(store), WAL_OK);
+    sim_process_on_death(process, NULL, NULL);
+    sim_process_clear_faults(process);
+    return false;
+}
+
+static bool try_at(uint32_t flags, enum sim_call call, uint64_t nth,
+                   void (*act)(struct other *other))
+{
+    struct sim_disk *disk = sim_disk_create(1);
+    struct sim_process *process = sim_process_create(disk);
+    struct arena_heap arena;
+    struct wal_store *store;
+    struct other other;
+    bool struck;
+
+    arena_heap_init(&arena);
+    store = open_store(process, &arena.heap, WAL_OPEN_CREATE);
+    fill(store);
+    join(&other, disk, flags);
+    struck = kill_at(process, store, call, nth);
+    if (struck) {
+        sim_process_kill(process);
+    }
+    act(&other);
+    leave(&other);
+    if (!struck) {
+        kit_close(store);
+    }
+    arena_heap_deinit(&arena);
+    sim_process_destroy(process);
+    sim_disk_destroy(disk);
+    return struck;
+}
+
+static void try_all(uint32_t flags, void (*act)(struct other *other))
+{
+    static const enum sim_call calls[] = {SIM_RENAME, SIM_UNLINK};
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        for (uint64_t nth = 0; try_at(flags, calls[i], nth, act); nth++) {
+            count++;
+        }
+    }
+    assert_in_range(count, 2, NAMES_MAX);
+}
+
+static void try_reading(void (*act)(struct other *other))
+{
+    try_all(0, act);
+    try_all(WAL_OPEN_PREAD, act);
+    try_all(WAL_OPEN_READ_ONLY, act);
+}
+
+static void test_killed_compaction__cursor_gets_each_entry(void **state)
+{
+    (void)state;
+    try_reading(get_by_cursor);
+}
+
+static void test_killed_compaction__session_gets_each_entry(void **state)
+{
+    (void)state;
+    try_reading(get_by_session);
+}
+
+static void test_killed_compaction__branches_are_whole(void **state)
+{
+    (void)state;
+    try_reading(iterate);
+}
+
+static void test_killed_compaction__heads_and_documents_are_whole(void **state)
+{
+    (void)state;
+    try_reading(list_parts);
+}
+
+static void test_killed_compaction__title_goes_with_the_entry(void **state)
+{
+    (void)state;
+    try_all(0, redact);
+}
+
+static void test_killed_compaction__all_is_merged(void **state)
+{
+    (void)state;
+    try_reading(merge);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_killed_compaction__cursor_gets_each_entry),
+        cmocka_unit_test(test_killed_compaction__session_gets_each_entry),
+        cmocka_unit_test(test_killed_compaction__branches_are_whole),
+        cmocka_unit_test(test_killed_compaction__heads_and_documents_are_whole),
+        cmocka_unit_test(test_killed_compaction__title_goes_with_the_entry),
+        cmocka_unit_test(test_killed_compaction__all_is_merged),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -21,14 +21,18 @@ struct number {
     uint64_t value;
 };
 
+/* What a store does that is not the writer of its remote. */
+#define PUSH_ADVICE                                                           \
+    "; to go on here: agentwal remote pull --take-over URL with the "         \
+    "directory of this store, or agentwal remote push --take-over if it has " \
+    "everything that the remote has"
+
 /* The advice for a status, with what separates it from the sentence. */
 static const char *advice(enum wal_status status)
 {
     switch ((int)status) {
     case WAL_EFENCED:
-        return "; to go on here: agentwal remote pull --take-over URL with the "
-               "directory of this store, or agentwal remote push --take-over "
-               "if it has everything that the remote has";
+        return PUSH_ADVICE;
     case WAL_ENOTSTORE:
         return "; create it, or correct the URL";
     case WAL_ENOSPACE:
@@ -312,7 +316,7 @@ void remote_print_compact(const struct cli *cli, const char *url,
     }
 }
 
-static void print_status_json(const char *url, bool is_writer,
+static void print_status_json(const char *url, bool is_writer, bool has_past,
                               const struct wal_remote_status *status)
 {
     const struct number numbers[] = {
@@ -336,18 +340,32 @@ static void print_status_json(const char *url, bool is_writer,
     }
     cli_json_key(&json, "isWriter");
     cli_json_bool(&json, is_writer);
-    put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
+    put_numbers(&json, numbers, has_past ? 5 : 3);
     close_json(&json);
 }
 
-void remote_print_status(const struct cli *cli, const char *url, bool is_writer,
-                         const struct wal_remote_status *status)
+static void print_lag(bool has_past, const struct wal_remote_status *status)
 {
     char size[SIZE_TEXT];
+
+    size_text(status->lag_bytes, size);
+    if (!has_past) {
+        printf("lag     not known: the store has another past\n");
+    } else if (status->lag_sequences == 0) {
+        printf("lag     none\n");
+    } else {
+        printf("lag     %" PRIu64 " %s, %s\n", status->lag_sequences,
+               cli_plural(status->lag_sequences, "record", "records"), size);
+    }
+}
+
+void remote_print_status(const struct cli *cli, const char *url, bool is_writer,
+                         bool has_past, const struct wal_remote_status *status)
+{
     char time[32];
 
     if (cli->json) {
-        print_status_json(url, is_writer, status);
+        print_status_json(url, is_writer, has_past, status);
         return;
     }
     printf("remote  ");
@@ -364,11 +382,10 @@ void remote_print_status(const struct cli *cli, const char *url, bool is_writer,
                ", up to number %" PRIu64 "\n",
                status->part, status->part_epoch, status->sequence);
     }
-    size_text(status->lag_bytes, size);
-    if (status->lag_sequences == 0) {
-        printf("lag     none\n");
-    } else {
-        printf("lag     %" PRIu64 " %s, %s\n", status->lag_sequences,
-               cli_plural(status->lag_sequences, "record", "records"), size);
+    print_lag(has_past, status);
+    if (status->epoch > 0 && !is_writer) {
+        cli_note(cli, url,
+                 "what is appended here is not pushed: another writer has the "
+                 "store" PUSH_ADVICE);
     }
 }

@@ -30,8 +30,9 @@ void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
                        const struct wal_remote_pull_result *result);
 void remote_print_compact(const struct cli *cli, const char *url,
                           const struct wal_remote_compact_result *result);
-/* is_writer: the epoch is of this copy of the store. */
+/* is_writer: the epoch is of this copy of the store. Without has_past, what the
+ * remote lacks is not known, and is not printed. */
 void remote_print_status(const struct cli *cli, const char *url, bool is_writer,
-                         const struct wal_remote_status *status);
+                         bool has_past, const struct wal_remote_status *status);
 
 #endif

@@ -658,7 +658,7 @@ static int print_status(struct request *request)
                                       sizeof(found.writer)) == 0;
 
         remote_print_status(request->cli, request->config.url, is_writer,
-                            &found);
+                            status == WAL_OK, &found);
     }
     return status == WAL_OK ? CLI_OK
                             : remote_report(request->cli, request->config.url,

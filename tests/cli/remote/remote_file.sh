@@ -114,7 +114,11 @@ code 1 agentwal remote push
 # It lacks the fifth entry, so that it cannot take over.
 code 1 agentwal remote push --take-over
 grep -q 'lacks what the remote has' stderr || fail "no reason: $(cat stderr)"
-code 1 agentwal remote status
+agentwal remote status >report 2>stderr && fail "another past is not reported"
+grep -q '^lag  *not known' report || fail "$(cat report)"
+grep -q 'appended here is not pushed.*--take-over' stderr || fail "$(cat stderr)"
+agentwal remote status --json >report 2>stderr || true
+json 'not rows[0]["isWriter"] and "lagBytes" not in rows[0]' report
 AGENTWAL_STORE=$work/server append one sixth
 code 0 agentwal --store server remote push
 code 0 agentwal remote pull "$url" again

@@ -8,7 +8,7 @@
 #include "engine/base/error.h"
 
 enum {
-    PAGE = 1000 /* names that a listing reads before it skips */
+    PAGE = 1000 /* names that a listing reads before it skips some */
 };
 
 bool wal__uuid_is_zero(const uint8_t uuid[16])
@@ -210,28 +210,90 @@ enum wal_status wal__remote_watch(struct wal_remote *remote,
 
 /* --- stores ------------------------------------------------------------- */
 
+/* What a listing of all objects looks for. */
+struct finding {
+    struct wal__store_object *found;
+    bool is_there;
+    bool skips; /* it ended at objects of others; the next one begins later */
+    char after[WAL__UUID_TEXT_SIZE + 4];
+    uint32_t others; /* so far */
+};
+
+static bool is_digit(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+/* Sets `after` to a text that is after the name, and before the id of each
+ * store that is. False: the name begins with the id of a store. */
+static bool skip(const char *name, char *after)
+{
+    size_t size = 0;
+
+    while (size < WAL__UUID_TEXT_SIZE - 1 && is_digit(name[size])) {
+        size++;
+    }
+    memcpy(after, name, size);
+    if (size == WAL__UUID_TEXT_SIZE - 1 && name[size] <= '/') {
+        return false;
+    }
+    if (size < WAL__UUID_TEXT_SIZE - 1 && (uint8_t)name[size] < 'a') {
+        after[size] = (uint8_t)name[size] < '0' ? '0' : 'a';
+        size++;
+    } else {
+        while (size > 0 && after[size - 1] == 'f') {
+            size--;
+        }
+        if (size == 0) {
+            after[size++] = 'g'; /* no id is after the name */
+        } else {
+            after[size - 1] =
+                (char)(after[size - 1] == '9' ? 'a' : after[size - 1] + 1);
+        }
+    }
+    after[size] = '\0';
+    return true;
+}
+
 static bool see_store(void *ctx, const char *name, uint64_t size)
 {
-    struct wal__store_object *found = ctx;
+    struct finding *finding = ctx;
 
     (void)size;
-    return !wal__store_object_parse(name, found);
+    finding->is_there = wal__store_object_parse(name, finding->found);
+    if (finding->is_there) {
+        return false;
+    }
+    if (++finding->others < PAGE || !skip(name, finding->after)) {
+        return true;
+    }
+    finding->skips = is_digit(finding->after[0]);
+    return false;
 }
 
 enum wal_status wal__remote_next_store(struct wal_remote *remote,
                                        struct wal__store_object *object,
                                        struct wal_error *error)
 {
-    char after[WAL__UUID_TEXT_SIZE + 4] = "";
+    struct finding finding = {.found = object};
+    enum wal_status status;
 
     /* After everything that the store has. */
     if (object->kind != 0) {
-        wal__uuid_format(object->uuid, after);
-        memcpy(after + WAL__UUID_TEXT_SIZE - 1, "/zz", sizeof("/zz"));
+        wal__uuid_format(object->uuid, finding.after);
+        memcpy(finding.after + WAL__UUID_TEXT_SIZE - 1, "/zz", sizeof("/zz"));
     }
     object->kind = 0;
-    return remote->driver->calls->list(remote->driver, "", after, see_store,
-                                       object, error);
+    do {
+        char after[sizeof(finding.after)];
+
+        memcpy(after, finding.after, sizeof(after));
+        finding.others = 0;
+        finding.skips = false;
+        status = remote->driver->calls->list(remote->driver, "", after,
+                                             see_store, &finding, error);
+    } while (status == WAL_OK && finding.skips);
+    return status;
 }
 
 enum wal_status wal__remote_find_store(struct wal_remote *remote,

@@ -181,6 +181,26 @@ def test_store_that_ignores_the_condition():
         s3_memory.Bucket.put = put
 
 
+def test_bucket_that_has_other_objects():
+    """Names between which no store can be are not listed one page after the other."""
+    server = s3_memory.Server()
+    store = new_store()
+    agentwal(store, "remote", "add", server.url("bucket"))
+    agentwal(store, "remote", "push")
+    bucket = server.buckets["bucket"]
+    for form in (".hidden/%06d", "0/%06d", "Photos/%06d", "aaaa%06d.jpg", "b%039x",
+                 "data/%06d", "ffff/%06d", "fff%029x", "ffff%028x/%%06d", "zebra%06d"):
+        for i in range(3000):
+            bucket.put(form % i if "%%" not in form else form % 0 % i, b"", False)
+    server.take_requests()
+    done = agentwal("x", "remote", "list", server.url("bucket"), "--json")
+    [row] = [json.loads(line) for line in done.stdout.splitlines()]
+    assert row["lastSequence"] > 0
+    lists = sum(verb == "LIST" for verb, *_ in server.take_requests())
+    # 30 pages of 1,000. Some are of one form, and some of what is between.
+    assert lists < 25, lists
+
+
 # Stores that are not there ----------------------------------------------------
 
 def test_nobody_is_there():

@@ -54,20 +54,29 @@ static enum wal_status read_file(const char *path, struct wal__buf *bytes,
     enum wal_status status = WAL_OK;
     struct stat info = {.st_size = 0};
     uint8_t *end = NULL;
+    size_t done = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool is_read = fd >= 0 && fstat(fd, &info) == 0;
+    bool is_open = fd >= 0 && fstat(fd, &info) == 0;
     const size_t size = (size_t)info.st_size;
 
-    if (is_read && size > WAL__OBJECT_MAX) {
+    if (!is_open) {
+        status = fail_file(path, error);
+    } else if (size > WAL__OBJECT_MAX) {
         status = wal__fail(error, WAL_ETOOBIG,
                            "the session is larger than an object may be");
-    } else if (is_read && wal__buf_reserve(bytes, size, &end) != WAL_OK) {
+    } else if (wal__buf_reserve(bytes, size, &end) != WAL_OK) {
         status = wal__no_memory(error);
-    } else if (!is_read || read(fd, end, size) != (ssize_t)size) {
-        status = fail_file(path, error);
-    } else {
-        bytes->size += size;
     }
+    while (status == WAL_OK && done < size) {
+        ssize_t got = read(fd, end + done, size - done);
+
+        if (got > 0) {
+            done += (size_t)got;
+        } else if (got == 0 || errno != EINTR) {
+            status = fail_file(path, error);
+        }
+    }
+    bytes->size += done;
     if (fd >= 0) {
         close(fd);
     }

@@ -9,6 +9,7 @@
 #ifndef AGENTWAL_TOOLS_CLI_SESSION_H
 #define AGENTWAL_TOOLS_CLI_SESSION_H
 
+#include "agentwal/admin.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/json.h"
 
@@ -23,8 +24,15 @@ enum wal_status cli_heads_read(struct cli_heads *heads,
                                struct wal_error *error);
 void cli_heads_deinit(struct cli_heads *heads);
 
-/* Writes the members of a session's object, without the braces. */
-void cli_session_json(struct cli_json *json,
+/* Where a session of the store has moved to. False: it has not, or that cannot
+ * be read. */
+bool cli_session_move(struct wal_store *store,
+                      const struct wal_session_info *info,
+                      struct wal_session_move *move);
+
+/* Writes the members of the object of a session of the store, without the
+ * braces. */
+void cli_session_json(struct cli_json *json, struct wal_store *store,
                       const struct wal_session_info *info);
 
 /* Returns the title, or for a session without one its first message, or the

@@ -13,9 +13,43 @@
 #include "tools/terminal/cell.h"
 #include "tools/terminal/when.h"
 
-void cli_session_json(struct cli_json *json,
+bool cli_session_move(struct wal_store *store,
+                      const struct wal_session_info *info,
+                      struct wal_session_move *move)
+{
+    struct wal_session *session = NULL;
+    const bool result =
+        (info->flags & WAL_SESSION_MOVED) != 0 &&
+        wal_session_open(store, info->id, &session, NULL) == WAL_OK &&
+        wal_session_get_move(session, move, NULL) == WAL_OK;
+
+    wal_session_close(session);
+    return result;
+}
+
+/* Nobody has a session yet that was handed off. */
+static void write_move(struct cli_json *json,
+                       const struct wal_session_move *move)
+{
+    static const uint8_t none[sizeof(move->store)];
+    char store[2 * sizeof(move->store) + 1] = "";
+
+    for (size_t i = 0; memcmp(move->store, none, sizeof(none)) != 0 &&
+                       i < sizeof(move->store);
+         i++) {
+        (void)snprintf(store + 2 * i, 3, "%02x", move->store[i]);
+    }
+    cli_json_key(json, "movedTo");
+    cli_json_text_or_null(json, cli_slice(move->host));
+    cli_json_key(json, "movedToStore");
+    cli_json_text_or_null(json, cli_slice(store));
+}
+
+void cli_session_json(struct cli_json *json, struct wal_store *store,
                       const struct wal_session_info *info)
 {
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+
     cli_json_key(json, "sessionId");
     cli_json_text(json, info->id);
     cli_json_key(json, "title");
@@ -44,13 +78,16 @@ void cli_session_json(struct cli_json *json,
         cli_json_key(json, "moved");
         cli_json_bool(json, true);
     }
+    if (cli_session_move(store, info, &move)) {
+        write_move(json, &move);
+    }
 }
 
-static void write_row(struct cli_json *json,
+static void write_row(struct cli_json *json, struct wal_store *store,
                       const struct wal_session_info *info)
 {
     cli_json_open(json, '{');
-    cli_session_json(json, info);
+    cli_session_json(json, store, info);
     cli_json_close(json, '}');
     cli_json_end_line(json);
 }
@@ -161,7 +198,20 @@ static void put_directory(const struct table *table, struct wal_slice directory)
     }
 }
 
-static void put_row(struct table *table, const struct wal_session_info *info)
+static void print_move(struct wal_store *store,
+                       const struct wal_session_info *info)
+{
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+
+    if (cli_session_move(store, info, &move) && move.host[0] != '\0') {
+        printf("  [moved to %s]", move.host);
+    } else if ((info->flags & WAL_SESSION_MOVED) != 0) {
+        fputs("  [moved]", stdout);
+    }
+}
+
+static void put_row(struct table *table, struct wal_store *store,
+                    const struct wal_session_info *info)
 {
     struct wal_slice id = cli_short_id(&table->ids, info->id);
     char text[CLI_TEXT_MAX];
@@ -189,9 +239,7 @@ static void put_row(struct table *table, const struct wal_session_info *info)
         fputs("  [damaged]", stdout);
         terminal_put_style(table->terminal, TERMINAL_PLAIN);
     }
-    if ((info->flags & WAL_SESSION_MOVED) != 0) {
-        fputs("  [moved]", stdout);
-    }
+    print_move(store, info);
     if (title.size > 0) {
         fputs("  ", stdout);
         cell_print(stdout, title.data, (size_t)title.size, table->title_width,
@@ -209,7 +257,8 @@ static void put_header(const struct table *table)
     terminal_put_style(table->terminal, TERMINAL_PLAIN);
 }
 
-static void print_row(const struct wal_session_info *info, bool is_first)
+static void print_row(struct wal_store *store,
+                      const struct wal_session_info *info, bool is_first)
 {
     char text[CLI_TEXT_MAX];
     struct wal_slice title = cli_session_title(info, text);
@@ -232,9 +281,7 @@ static void print_row(const struct wal_session_info *info, bool is_first)
     if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
         fputs("  [damaged]", stdout);
     }
-    if ((info->flags & WAL_SESSION_MOVED) != 0) {
-        fputs("  [moved]", stdout);
-    }
+    print_move(store, info);
     putchar('\n');
 }
 
@@ -281,14 +328,14 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store,
            !cli_output_failed() &&
            (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
         if (cli->json) {
-            write_row(&json, &info);
+            write_row(&json, store, &info);
         } else if (cli->verb == NULL) {
-            print_row(&info, count == 0);
+            print_row(store, &info, count == 0);
         } else {
             if (count == 0) {
                 put_header(&table);
             }
-            put_row(&table, &info);
+            put_row(&table, store, &info);
         }
         count++;
     }

@@ -89,7 +89,7 @@ static int print_latest(const struct cli *cli, struct wal_store *store,
         struct cli_json json;
         cli_json_init(&json, stdout);
         cli_json_open(&json, '{');
-        cli_session_json(&json, &info);
+        cli_session_json(&json, store, &info);
         cli_json_close(&json, '}');
         cli_json_end_line(&json);
     } else if (status == WAL_OK) {
@@ -259,14 +259,15 @@ static void write_heads(struct cli_json *json,
     cli_json_close(json, '}');
 }
 
-static void write_session(const struct session_details *session_details)
+static void write_session(struct wal_store *store,
+                          const struct session_details *session_details)
 {
     const struct wal_session_info *info = &session_details->info;
     struct cli_json json;
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_session_json(&json, info);
+    cli_session_json(&json, store, info);
     cli_json_key(&json, "heads");
     write_heads(&json, session_details);
     cli_json_key(&json, "lineage");
@@ -294,10 +295,6 @@ static void write_session(const struct session_details *session_details)
     cli_json_bool(&json, (info->flags & WAL_SESSION_FORK) != 0);
     cli_json_key(&json, "damaged");
     cli_json_bool(&json, (info->flags & WAL_SESSION_DAMAGED) != 0);
-    if (session_details->has_moved) {
-        cli_json_key(&json, "movedTo");
-        cli_json_text_or_null(&json, cli_slice(session_details->move.host));
-    }
     if (session_details->has_changes) {
         cli_json_key(&json, "changes");
         walctl_json_totals(&json, &session_details->changes);
@@ -409,32 +406,19 @@ static void print_session(const struct cli *cli,
     }
 }
 
-/* Where the session is, if it has moved. */
-static enum wal_status read_move(struct session_details *session_details,
-                                 struct wal_session *session,
-                                 struct wal_error *error)
-{
-    session_details->has_moved =
-        (session_details->info.flags & WAL_SESSION_MOVED) != 0;
-    session_details->move = (struct wal_session_move)WAL_INIT(wal_session_move);
-    return session_details->has_moved
-               ? wal_session_get_move(session, &session_details->move, error)
-               : WAL_OK;
-}
-
 static int show(const struct cli *cli, struct wal_store *store,
                 struct wal_session *session)
 {
-    struct session_details session_details = {.info =
-                                                  WAL_INIT(wal_session_info)};
+    struct session_details session_details = {
+        .info = WAL_INIT(wal_session_info), .move = WAL_INIT(wal_session_move)};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status =
         wal_session_get_info(session, &session_details.info, &error);
     bool is_whole = false;
 
-    if (status == WAL_OK) {
-        status = read_move(&session_details, session, &error);
-    }
+    session_details.has_moved =
+        cli_session_move(store, &session_details.info, &session_details.move);
+
     if (status == WAL_OK) {
         status = cli_heads_read(&session_details.heads, session, &error);
     }
@@ -447,7 +431,7 @@ static int show(const struct cli *cli, struct wal_store *store,
         is_whole = status == WAL_OK || session_details.has_checkpoints;
     }
     if (is_whole && cli->json) {
-        write_session(&session_details);
+        write_session(store, &session_details);
     } else if (is_whole) {
         cli_start_pager(cli);
         print_session(cli, &session_details);

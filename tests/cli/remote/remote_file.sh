@@ -2,17 +2,9 @@
 # agentwal remote over file://: a round trip, what each push ships, a session
 # that goes on at another machine, the old writer, and what the remote may lose.
 set -euo pipefail
-# shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
-cd "$work"
+# shellcheck source=tests/lib/remote.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/remote.sh"
 export AGENTWAL_STORE=$work/laptop
-mkdir bucket
-url=file://$work/bucket
-
-agentwal remote 2>without || true
-if grep -q 'built without libcurl' without; then
-    exit 0
-fi
 
 # append SESSION TEXT: one message, to the store of this machine.
 append() {
@@ -113,6 +105,8 @@ code 0 agentwal --store server remote push
 code 1 agentwal remote push
 # It lacks the fifth entry, so that it cannot take over.
 code 1 agentwal remote push --take-over
+grep -q 'lacks what the remote has' stderr || fail "no reason: $(cat stderr)"
+code 1 agentwal remote compact --now
 grep -q 'lacks what the remote has' stderr || fail "no reason: $(cat stderr)"
 agentwal remote status >report 2>stderr && fail "another past is not reported"
 grep -q '^lag  *not known' report || fail "$(cat report)"

@@ -3,17 +3,9 @@
 # bases from which a pull begins, a replica that is kept up to date, and each
 # object of a remote that is damaged or lost.
 set -euo pipefail
-# shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
-cd "$work"
+# shellcheck source=tests/lib/remote.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/remote.sh"
 export AGENTWAL_STORE=$work/laptop
-mkdir bucket
-url=file://$work/bucket
-
-agentwal remote 2>without || true
-if grep -q 'built without libcurl' without; then
-    exit 0
-fi
 
 # append SESSION TEXT: one message.
 append() {

@@ -3,16 +3,8 @@
 # the remote. Also where another process ships or pushes the store; and a handoff
 # that fails leaves the session here.
 set -euo pipefail
-# shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
-cd "$work"
-mkdir bucket
-url=file://$work/bucket
-
-agentwal remote 2>without || true
-if grep -q 'built without libcurl' without; then
-    exit 0
-fi
+# shellcheck source=tests/lib/remote.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/remote.sh"
 agent=
 shipper=
 trap 'kill -9 $agent $shipper 2>/dev/null || true; rm -rf "$work"' EXIT

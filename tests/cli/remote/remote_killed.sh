@@ -3,19 +3,11 @@
 # is written to and compacted. What a push acknowledged is in each later pull,
 # every replica is sound, and in the end the copy is the store.
 set -euo pipefail
-# shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
-cd "$work"
+# shellcheck source=tests/lib/remote.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/remote.sh"
 export AGENTWAL_STORE=$work/laptop
-mkdir bucket
-url=file://$work/bucket
 RANDOM=${AGENTWAL_SEED:-22}
 printf 'AGENTWAL_SEED=%s\n' "${AGENTWAL_SEED:-22}"
-
-agentwal remote 2>without || true
-if grep -q 'built without libcurl' without; then
-    exit 0
-fi
 
 # killed COMMAND...: it is killed after up to 40 ms.
 killed() {

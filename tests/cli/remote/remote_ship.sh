@@ -3,17 +3,9 @@
 # acknowledged as cluster is in the remote; without a process that ships nothing
 # is appended; a killed one, a remote that fails, another writer.
 set -euo pipefail
-# shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
-cd "$work"
+# shellcheck source=tests/lib/remote.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/remote.sh"
 export AGENTWAL_STORE=$work/laptop
-mkdir bucket
-url=file://$work/bucket
-
-agentwal remote 2>without || true
-if grep -q 'built without libcurl' without; then
-    exit 0
-fi
 shipper=
 trap 'kill -9 "$shipper" 2>/dev/null || true; rm -rf "$work"' EXIT
 

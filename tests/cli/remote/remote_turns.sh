@@ -3,16 +3,8 @@
 # with the store that wrote before, without pulling what it has; one that has
 # went on by itself is refused and stays as it is; a kill at any time.
 set -euo pipefail
-# shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
-cd "$work"
-mkdir bucket
-url=file://$work/bucket
-
-agentwal remote 2>without || true
-if grep -q 'built without libcurl' without; then
-    exit 0
-fi
+# shellcheck source=tests/lib/remote.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/remote.sh"
 
 # say MACHINE NUMBER
 say() {

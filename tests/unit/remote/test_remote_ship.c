@@ -373,6 +373,28 @@ static void test_remote_ship__part_of_copy_with_other_past(void **state)
     assert_pulled(&place.a);
 }
 
+/* The machine has pushed after it was copied: the mark of the copy is not that
+ * of the last part. */
+static void test_remote_ship__copy_that_is_behind(void **state)
+{
+    struct wal_error error = KIT_ERROR;
+
+    (void)state;
+    store_ten();
+    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    memcpy(place.b.marks, place.a.marks, sizeof(place.a.marks));
+    place.b.mark_count = place.a.mark_count;
+    assert_int_equal(place.b.mark_count, 1);
+    append(&place.a, 200, 2);
+    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    append(&place.b, 300, 2);
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
+                                        1, false, &error),
+                     WAL_ECONFLICT);
+    assert_error(&error, WAL_ECONFLICT, "lacks what the remote has");
+    assert_pulled(&place.a);
+}
+
 /* What fail_each_call tries. */
 enum {
     FAILS_AFTER = 1, /* the call is done */
@@ -1054,6 +1076,7 @@ int main(void)
         PLACE_TEST(test_remote_ship__no_marks_make_an_epoch),
         PLACE_TEST(test_remote_ship__marks_are_not_kept),
         PLACE_TEST(test_remote_ship__part_of_copy_with_other_past),
+        PLACE_TEST(test_remote_ship__copy_that_is_behind),
         PLACE_TEST(test_remote_ship__each_call_fails),
         PLACE_TEST(test_remote_ship__other_writer_needs_take_over),
         PLACE_TEST(test_remote_ship__old_writer_is_fenced_for_ever),

@@ -90,7 +90,7 @@ static enum wal_status add_records(struct adding *adding,
     for (uint64_t count = 1; status == WAL_OK; count++) {
         status = wal_record_cursor_next(cursor, &record, adding->error);
         if (status == WAL_ECORRUPT || status == WAL_EIO) {
-            build->progress->damaged++;
+            build->progress->damaged += status == WAL_ECORRUPT ? 1 : 0;
             build->progress->unread += status == WAL_EIO ? 1 : 0;
             status = WAL_OK;
             continue;

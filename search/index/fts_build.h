@@ -17,7 +17,7 @@ struct wal__build_progress {
     uint64_t total; /* bytes of segments to index */
     uint64_t text_bytes;
     uint64_t damaged; /* records */
-    uint64_t unread;  /* of these: the system failed to read them */
+    uint64_t unread;  /* records: the system failed to read them */
 };
 
 struct wal__build {

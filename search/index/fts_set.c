@@ -199,7 +199,7 @@ static enum wal_status prepare_slot(struct wal_search *search,
     struct wal__search_file head;
     char path[4096 + WAL__SEARCH_FILE_NAME];
 
-    if (slot->database.is_memory) {
+    if (slot->database.is_memory && slot->unread == 0) {
         return WAL_OK;
     }
     wal__database_close(&slot->database);
@@ -265,8 +265,8 @@ static enum wal_status extend_slot(struct update *update,
         status = wal__build_add(&build, &slot->head, error);
     }
     if (status == WAL_OK) {
-        /* What lacks a record that could not be read now stays in memory. */
-        if (update->progress->unread == unread) {
+        slot->unread = update->progress->unread - unread;
+        if (slot->unread == 0) {
             write_slot(search, slot, segment, &draft);
         }
         update->result->built++;
@@ -279,7 +279,8 @@ static enum wal_status extend_slot(struct update *update,
 static bool is_complete(const struct wal__fts_slot *slot,
                         const struct wal_segment_info *segment)
 {
-    return slot != NULL && slot->head.last_sequence == segment->last_sequence &&
+    return slot != NULL && slot->unread == 0 &&
+           slot->head.last_sequence == segment->last_sequence &&
            (slot->has_file || slot->database.db != NULL);
 }
 
@@ -507,6 +508,9 @@ enum wal_status wal__fts_set_update(struct wal_search *search, bool deep,
     }
     result->text_bytes = progress->text_bytes;
     result->damaged = progress->damaged;
+    for (size_t i = 0; i < search->count; i++) {
+        result->damaged += search->slots[i].unread;
+    }
     free(update.segments.items);
     return status;
 }

@@ -17,6 +17,8 @@ struct wal__fts_slot {
     struct wal__search_file head;  /* id and identity: those above */
     struct wal__database database; /* closed, or open */
     bool has_file;
+    uint64_t unread; /* records that it lacks, since the system failed to read
+                      * them: it is made again by the next update */
 };
 
 struct wal_search {

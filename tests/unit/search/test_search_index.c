@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <agentwal/record.h>
+
 #include "format/index/search_file.h"
 #include "tests/lib/search/search_kit.h"
 
@@ -154,6 +156,50 @@ static void test_index__of_fewer_records_is_extended(void **state)
     kit_close(store);
     assert_string_equal(kit_hits_anew("fresh"), "a:newer a:new");
     assert_string_equal(kit_hits_anew("w3"), "a:e3");
+}
+
+/* The linker gives the library failing_next in place of the function: no call
+ * of the operating system makes it fail for one record alone. */
+static uint64_t unreadable; /* sequence number of a record; 0: none */
+extern enum wal_status
+real_next(struct wal_record_cursor *cursor, struct wal_record *record,
+          struct wal_error *error) __asm__("__real_wal_record_cursor_next");
+extern enum wal_status
+failing_next(struct wal_record_cursor *cursor, struct wal_record *record,
+             struct wal_error *error) __asm__("__wrap_wal_record_cursor_next");
+
+enum wal_status failing_next(struct wal_record_cursor *cursor,
+                             struct wal_record *record, struct wal_error *error)
+{
+    enum wal_status status = real_next(cursor, record, error);
+
+    return status == WAL_OK && record->sequence == unreadable ? WAL_EIO
+                                                              : status;
+}
+
+static void test_index__lacks_what_could_not_be_read_until_it_can(void **state)
+{
+    (void)state;
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "a");
+    struct wal_search *search = kit_search(store);
+
+    kit_say(session, "a1", "user", "one");
+    assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
+    kit_say(session, "a2", "user", "two");
+    unreadable = info.last_sequence;
+    assert_int_equal(update(search, 0).damaged, 1);
+    assert_false(exists(text_file));
+    assert_string_equal(kit_hits(search, "one"), "none");
+    assert_string_equal(kit_hits(search, "two"), "a:a2");
+    unreadable = 0;
+    assert_int_equal(update(search, 0).damaged, 0);
+    assert_string_equal(kit_hits(search, "one"), "a:a1");
+    wal_search_close(search);
+    wal_session_close(session);
+    kit_close(store);
+    assert_string_equal(kit_hits_anew("one"), "a:a1");
 }
 
 /* Two handles, as a server and a command have them. The first took the file
@@ -601,6 +647,7 @@ int main(void)
         KIT_TEST(test_index__complete_is_used),
         KIT_TEST(test_index__of_fewer_records_is_extended),
         KIT_TEST(test_index__of_more_records_than_the_segment_is_made_anew),
+        KIT_TEST(test_index__lacks_what_could_not_be_read_until_it_can),
         KIT_TEST(test_index__extended_by_another_process_is_loaded),
         KIT_TEST(test_index__damaged_is_made_again),
         KIT_TEST(test_index__torn_is_made_again),

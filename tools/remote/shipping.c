@@ -202,10 +202,13 @@ int remote_ship(const struct cli *cli, const char *url,
         status = wait_for_end(&upkeep, shipper, &info, &error);
         following.ended_s = now_s();
         wal_remote_shipper_stop(shipper);
-        code = info.has_ended ? cli_exit_code((enum wal_status)info.status)
-                              : ship_rest(&following, writer);
-    } else {
+    }
+    if (status != WAL_OK) {
         code = remote_report(cli, url, status, &error);
+    } else if (info.has_ended) {
+        code = cli_exit_code((enum wal_status)info.status);
+    } else {
+        code = ship_rest(&following, writer);
     }
     wal_remote_moves_close(upkeep.moves);
     /* The remote outlives this. */

@@ -36,8 +36,9 @@ static int compare(const void *a, const void *b)
     return (int)left->is_erased - (int)right->is_erased;
 }
 
-/* The canaries of all records. */
-static void collect(struct search *search)
+/* The canaries of all records. In a copy of sessions only those of redacted
+ * entries count. */
+static void collect(struct search *search, bool is_transfer)
 {
     const struct reference *ref = search->run->ref;
     uint64_t count = reference_last_sequence(ref);
@@ -46,6 +47,9 @@ static void collect(struct search *search)
     for (uint64_t sequence = 1; sequence <= count; sequence++) {
         struct wal_slice texts[2];
         bool is_erased = reference_is_erased(ref, sequence, texts);
+
+        is_erased =
+            is_transfer ? reference_is_redacted(ref, sequence) : is_erased;
 
         for (int i = 0; i < 2; i++) {
             uint32_t number;
@@ -110,13 +114,14 @@ static void search_bytes(void *ctx, const char *file, const uint8_t *bytes,
     }
 }
 
-void model_search(struct model *model, struct differential *run)
+void model_search(struct model *model, struct differential *run,
+                  const char *root)
 {
     struct search search = {.run = run};
 
     run->operation = "search for what was erased";
-    collect(&search);
-    store_bytes_visit_directory(run->root, search_bytes, &search);
+    collect(&search, root == model->other);
+    store_bytes_visit_directory(root, search_bytes, &search);
     model->tally.erasures++;
     model->tally.canaries += search.erased;
     free(search.canaries);

@@ -9,21 +9,21 @@
 
 #include "tests/model/model.h"
 
-void model_back_up(struct model *model, struct differential *run)
+void model_back_up(struct model *model, struct differential *run,
+                   bool is_erased)
 {
     struct wal_store_backup_result result = {.struct_size = sizeof(result)};
-    enum wal_status status;
-
-    /* What another process wrote, and did not sync, may be missing else. */
-    (void)differential_compare_status(run, wal_sync(run->store, &run->error),
-                                      WAL_OK);
-    status =
+    enum wal_status status =
         wal_store_backup(run->store, model->copy, NULL, &result, &run->error);
+
     model_disarm();
     (void)differential_compare_status(run, status, WAL_OK);
     differential_check_number(run, "the last sequence of the copy",
                               result.last_sequence,
                               reference_last_sequence(run->ref));
+    if (is_erased) {
+        model_search(model, run, model->copy);
+    }
 }
 
 /* Of several redactions of an entry another one may count in the copy. */
@@ -192,4 +192,5 @@ void model_transfer(struct model *model, struct differential *run,
     }
     (void)differential_compare_status(run, wal_close(other, &run->error),
                                       WAL_OK);
+    model_search(model, run, model->other);
 }

@@ -189,13 +189,17 @@ void model_repeat(struct model *model);
 /* Nothing is killed from now on, unless it is already. */
 void model_disarm(void);
 
-void model_back_up(struct model *model, struct differential *run);
+/* is_erased: so is everything in the store that can be. */
+void model_back_up(struct model *model, struct differential *run,
+                   bool is_erased);
 void model_transfer(struct model *model, struct differential *run,
                     bool by_bundle);
 
 /* canaries.c ------------------------------------------------------------ */
 
-/* No file of the store has a canary of what was erased. */
-void model_search(struct model *model, struct differential *run);
+/* No file of the store at `root` has a canary of what was erased, or of the
+ * second store one of what was redacted. */
+void model_search(struct model *model, struct differential *run,
+                  const char *root);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum {
     FRESH = MODEL_WORKERS, /* the rank of the worker that opens anew */
-    SYSTEM_CALLS = 40,     /* among which a call is killed */
+    SYSTEM_CALLS = 16,     /* among which a call is killed */
     COMPACT_CALLS = 400    /* likewise, of a compaction or a backup */
 };
 
@@ -272,6 +272,21 @@ static void call_at_once(struct model *model)
 
 /* ---------------------------------------------------------- maintenance --- */
 
+static void back_up(struct model *model, bool kills, bool is_erased)
+{
+    uint32_t worker = any_writer(model);
+
+    if (kills) {
+        arm(model, worker, COMPACT_CALLS / 4);
+    }
+    if (!model_do(model, worker, MODEL_BACKUP, is_erased)) {
+        replace(model, worker);
+        return;
+    }
+    check_anew(model, model->copy, WAL_OPEN_READ_ONLY);
+    check_sound(model, model->copy);
+}
+
 static void compact(struct model *model, bool erases)
 {
     uint32_t worker = any_writer(model);
@@ -285,6 +300,9 @@ static void compact(struct model *model, bool erases)
     }
     model->compactions++;
     (void)model_do(model, worker, MODEL_COMPACT, 0);
+    if (erases && !model->has_failed) {
+        back_up(model, false, true);
+    }
 }
 
 static void compact_and_kill(struct model *model)
@@ -302,21 +320,6 @@ static void compact_and_kill(struct model *model)
     if (!model->has_failed) {
         (void)model_do(model, any_writer(model), MODEL_LEARN, 0);
     }
-}
-
-static void back_up(struct model *model, bool kills)
-{
-    uint32_t worker = any_writer(model);
-
-    if (kills) {
-        arm(model, worker, COMPACT_CALLS / 4);
-    }
-    if (!model_do(model, worker, MODEL_BACKUP, 0)) {
-        replace(model, worker);
-        return;
-    }
-    check_anew(model, model->copy, WAL_OPEN_READ_ONLY);
-    check_sound(model, model->copy);
 }
 
 static int remove_one(const char *path, const struct stat *stat, int type,
@@ -371,11 +374,11 @@ static void step(struct model *model)
         compact(model, true);
     } else if (roll < 1962) {
         compact_and_kill(model);
-    } else if (roll < 1967) {
-        back_up(model, model_random(model, 3) == 0);
-    } else if (roll < 1971) {
+    } else if (roll < 1972) {
+        back_up(model, model_random(model, 3) == 0, false);
+    } else if (roll < 1978) {
         transfer(model);
-    } else if (roll < 1985) {
+    } else if (roll < 1986) {
         (void)model_do(model, model_random(model, MODEL_WORKERS), MODEL_REOPEN,
                        0);
     } else if (roll < 1992) {

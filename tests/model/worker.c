@@ -201,7 +201,7 @@ static void compact(bool is_concurrent)
         model_disarm();
         if ((common->compaction.flags & WAL_STORE_COMPACT_ERASE) != 0 &&
             common->compaction.max_bytes == 0) {
-            model_search(common, run);
+            model_search(common, run, run->root);
         }
         return;
     }
@@ -359,7 +359,7 @@ static void do_task(enum model_task task, uint32_t argument)
         break;
     case MODEL_BACKUP:
         run->operation = "back up";
-        model_back_up(common, run);
+        model_back_up(common, run, argument != 0);
         break;
     case MODEL_TRANSFER:
         run->operation = argument != 0 ? "bundle" : "merge";

@@ -426,7 +426,7 @@ void differential_entry(struct differential *run, uint32_t number,
     }
     if (differential_one_in(run, 5)) {
         entry->meta =
-            differential_text(run, "{\"m\":%u}", differential_random(run, 9));
+            differential_text(run, "{\"m\":\"canary%08u\"}", new_canary(run));
     }
     if (differential_one_in(run, 10)) {
         entry->flags |= differential_one_in(run, 2) ? WAL_ENTRY_HEAD_KEEP

@@ -3,26 +3,32 @@
  */
 #include "tests/sim/reference/internal.h"
 
-/* Whether a session that is not deleted is this one, or descends from it. */
-static bool has_live_descendant(const struct reference *ref, uint32_t number)
+/* Whether a session that is not deleted has the version of a document: its own,
+ * or that of one it was forked from, as that was then. */
+static bool has_document(const struct reference *ref, uint32_t owner,
+                         uint64_t sequence)
 {
     uint32_t count = reference_session_count(ref);
 
     for (uint32_t i = 1; i <= count; i++) {
+        uint64_t limit = ref->count;
         uint32_t at = i;
 
         if (reference_is_deleted(ref, i)) {
             continue;
         }
-        while (at != number) {
+        while (at != owner) {
             const struct ref_record *fork = ref_fork_of(ref, at);
 
             if (fork == NULL) {
                 break;
             }
             at = fork->other;
+            if (ref_sequence(ref, fork) < limit) {
+                limit = ref_sequence(ref, fork);
+            }
         }
-        if (at == number) {
+        if (at == owner && sequence <= limit) {
             return true;
         }
     }
@@ -41,6 +47,12 @@ static bool is_seen(const struct reference *ref, uint64_t sequence)
     return false;
 }
 
+bool reference_is_redacted(const struct reference *ref, uint64_t sequence)
+{
+    return ref_at(ref, sequence)->kind == REF_ENTRY &&
+           ref_redaction(ref, sequence) != NULL;
+}
+
 bool reference_is_erased(const struct reference *ref, uint64_t sequence,
                          struct wal_slice texts[2])
 {
@@ -51,15 +63,18 @@ bool reference_is_erased(const struct reference *ref, uint64_t sequence,
     switch (record->kind) {
     case REF_ENTRY:
         texts[0] = record->entry->payload;
+        texts[1] = record->entry->meta;
         return ref_redaction(ref, sequence) != NULL || !is_seen(ref, sequence);
     case REF_DOC:
         texts[0] = record->doc->value;
         return record->session != REFERENCE_STORE &&
-               !has_live_descendant(ref, record->session);
+               !has_document(ref, record->session, sequence);
     case REF_SESSION:
         texts[0] = record->session_state->stored_options.title;
         texts[1] = record->session_state->stored_options.metadata;
-        return !has_live_descendant(ref, record->session);
+        /* Of a deleted session its id is enough. */
+        return reference_is_deleted(ref, record->session) ||
+               ref_session_current(ref, record->session) != record;
     case REF_FORK:
     case REF_HEAD:
     case REF_REDACT:

@@ -189,9 +189,11 @@ void reference_show(struct reference *ref, uint64_t sequence, bool is_shown);
 /* Whether the session is there and sees the entry. */
 bool reference_can_see(const struct reference *ref, uint32_t number,
                        uint64_t sequence);
-/* The texts of a record: of an entry the payload, of a document the value, of a
- * session its title and metadata. True: a compaction that erases leaves none of
- * them in any file, unless another record has the same. */
+/* Whether the record is an entry that a redaction hides. */
+bool reference_is_redacted(const struct reference *ref, uint64_t sequence);
+/* The texts of a record: of an entry the payload and meta, of a document the
+ * value, of a session its title and metadata. True: a compaction that erases
+ * leaves none of them in any file, unless another record has the same. */
 bool reference_is_erased(const struct reference *ref, uint64_t sequence,
                          struct wal_slice texts[2]);
 

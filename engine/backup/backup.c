@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/log/search_files.h"
 #include "engine/process/lock_owner.h"
+#include "engine/store/shadow.h"
 #include "format/bytes/assert.h"
 
 /* --- the store ---------------------------------------------------------- */
@@ -95,9 +96,14 @@ static enum wal_status begin(struct backup *backup, struct wal_error *error)
     return status;
 }
 
-/* Writes the manifest: `ends` the backup, or before it only what a process has
- * to know that reads the segments. */
-static enum wal_status write_manifest(struct backup *backup, bool ends,
+/* What MANIFEST of the copy is to say. */
+enum step {
+    STEP_BEGIN,  /* what a process has to know that reads the segments */
+    STEP_COMMIT, /* the shadow segments count */
+    STEP_END
+};
+
+static enum wal_status write_manifest(struct backup *backup, enum step step,
                                       struct wal_error *error)
 {
     const struct wal__manifest *source = &backup->source_manifest;
@@ -105,23 +111,26 @@ static enum wal_status write_manifest(struct backup *backup, bool ends,
     enum wal_status status;
 
     if (!backup->is_store) {
-        if (!ends) {
+        if (step != STEP_END) {
             return WAL_OK;
         }
         /* A manifest implies that the directories exist. */
         status = wal__manifest_sync_directories(&backup->dest, error);
         backup->manifest = *source;
+        next.has_shadows = false;
         return status == WAL_OK
                    ? wal__manifest_replace(&backup->dest, &backup->manifest,
                                            &next, error)
                    : status;
     }
     next = backup->manifest;
-    next.version = ends ? source->version : next.version;
+    next.version = step == STEP_END ? source->version : next.version;
+    next.has_shadows = step == STEP_COMMIT;
     next.features.compat |= source->features.compat;
     next.features.ro_compat |= source->features.ro_compat;
     next.features.incompat |= source->features.incompat;
     return next.version == backup->manifest.version &&
+                   next.has_shadows == backup->manifest.has_shadows &&
                    memcmp(&next.features, &backup->manifest.features,
                           sizeof(next.features)) == 0
                ? WAL_OK
@@ -146,6 +155,29 @@ static void count_segments(struct backup *backup)
     result->last_sequence = backup->streams[WAL__LOG_ID_LOG].last_sequence;
 }
 
+/* Makes what was written valid, in one step. */
+static enum wal_status switch_over(struct backup *backup,
+                                   struct wal_error *error)
+{
+    static const uint32_t order[] = {WAL__LOG_ID_PACK, WAL__LOG_ID_LOG};
+    enum wal_status status = WAL_OK;
+
+    if (backup->has_shadows) {
+        status = write_manifest(backup, STEP_COMMIT, error);
+        return status == WAL_OK ? wal__shadow_move(&backup->dest,
+                                                   backup->manifest.uuid, error)
+                                : status;
+    }
+    for (size_t i = 0; i < WAL__LOG_COUNT && status == WAL_OK; i++) {
+        struct backup_stream *stream = &backup->streams[order[i]];
+
+        if (stream->needs_guard) {
+            status = wal__backup_guard_remove(backup, stream, error);
+        }
+    }
+    return status;
+}
+
 static enum wal_status change(struct backup *backup, struct wal_error *error)
 {
     struct backup_stream *log = &backup->streams[WAL__LOG_ID_LOG];
@@ -156,15 +188,24 @@ static enum wal_status change(struct backup *backup, struct wal_error *error)
         status = begin(backup, error);
     }
     if (status == WAL_OK) {
-        status = write_manifest(backup, false, error);
+        status = write_manifest(backup, STEP_BEGIN, error);
     }
     if (status == WAL_OK) {
-        status = wal__backup_apply(backup, pack, error);
+        status = wal__backup_write(backup, pack, error);
     }
     if (status == WAL_OK) {
-        status = wal__backup_apply(backup, log, error);
+        status = wal__backup_write(backup, log, error);
     }
-    return status == WAL_OK ? write_manifest(backup, true, error) : status;
+    if (status == WAL_OK) {
+        status = switch_over(backup, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__backup_tidy(backup, pack, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__backup_tidy(backup, log, error);
+    }
+    return status == WAL_OK ? write_manifest(backup, STEP_END, error) : status;
 }
 
 static enum wal_status back_up(struct backup *backup, struct wal_error *error)
@@ -214,6 +255,7 @@ static void init(struct backup *backup, struct wal__core *core,
     memcpy(backup->dest.root, path, size);
     backup->dest.root[size] = '\0';
     backup->dest.read_only = false;
+    backup->dest.has_shadows = false;
     backup->look = backup->dest;
     backup->look.read_only = true;
     for (uint32_t i = 0; i < WAL__LOG_COUNT; i++) {

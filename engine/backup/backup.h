@@ -2,12 +2,14 @@
  * backup.h - copies a store while it is written to (docs/backup.md). The copy
  * is a store, and another call brings it up to date by what is new.
  *
- * Invariant: each stream of the copy is at every moment as the last complete
- * backup left it, or as the present one does; the blob stream is brought up to
- * date first, and a new copy gets its MANIFEST last. While segments that its
- * chain needs are changed, a guard is the newest segment: its OPEN ends the
- * chain where the last backup did, and removing it is the one step that makes
- * everything valid.
+ * Invariant: the copy is at every moment as the last complete backup left it,
+ * or as the present one does; a new copy gets its MANIFEST last. While segments
+ * that the chain of a stream needs are changed, a guard is its newest segment:
+ * its OPEN ends the chain where the last backup did. Removing the guard of the
+ * log makes everything valid; what was added to the blob stream before does not
+ * matter. Segments that compaction wrote lack what the streams had before, and
+ * are shadow segments (SPEC.md 3.11): then MANIFEST with `shadow` is the one
+ * step that makes everything valid.
  */
 #ifndef AGENTWAL_ENGINE_BACKUP_BACKUP_H
 #define AGENTWAL_ENGINE_BACKUP_BACKUP_H

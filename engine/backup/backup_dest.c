@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/log/index_file.h"
+#include "engine/store/shadow.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -187,6 +188,9 @@ enum wal_status wal__backup_open_dest(struct backup *backup,
     /* Another process may have completed it meanwhile. */
     if (status == WAL_OK) {
         status = read_manifest(backup, error);
+    }
+    if (status == WAL_OK && backup->is_store && backup->manifest.has_shadows) {
+        status = wal__shadow_finish(&backup->dest, &backup->manifest, error);
     }
     if (status != WAL_OK) {
         return status;

@@ -139,22 +139,28 @@ enum wal_status wal__backup_sync_directory(const struct backup *backup,
                                            "cannot sync the directory");
 }
 
-enum wal_status wal__backup_rename(struct backup *backup,
-                                   const struct backup_stream *stream,
-                                   uint64_t id, const char *temporary,
-                                   struct wal_error *error)
+/* Gives a segment its name, durably. */
+static enum wal_status give_name(struct backup *backup,
+                                 const struct backup_stream *stream,
+                                 const struct backup_source *source,
+                                 const char *temporary, struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     const struct wal__log *dest = &stream->dest;
     char path[WAL__PATH_MAX];
     int err = 0;
     enum wal_status status =
-        wal__backup_state_doubt(&backup->dest, dest->log_id, id, error);
+        wal__backup_state_doubt(&backup->dest, dest->log_id, source->id, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    wal__segment_path(&backup->dest, dest->directory, id, path);
+    if (source->action == BACKUP_SHADOW) {
+        wal__segment_shadow_path(&backup->dest, dest->directory, source->id,
+                                 path);
+    } else {
+        wal__segment_path(&backup->dest, dest->directory, source->id, path);
+    }
     status = io->rename(io->ctx, temporary, path, &err);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, path, 0,
@@ -225,7 +231,7 @@ enum wal_status wal__backup_copy_segment(struct backup *backup,
     }
     end(backup, &transfer);
     if (status == WAL_OK) {
-        return wal__backup_rename(backup, stream, source->id, temporary, error);
+        return give_name(backup, stream, source, temporary, error);
     }
     /* Best effort: it may be what fills the disk. */
     (void)!io->unlink(io->ctx, temporary, &ignored);

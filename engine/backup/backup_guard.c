@@ -3,10 +3,8 @@
  * an id above all others, whose OPEN ends the chain where the last backup did.
  * What is written to the copy then is not in the chain until it is removed.
  *
- * Where the newest segment itself must be replaced by one that compaction
- * wrote, the guard has its groups, and follows the segment before it. Where the
- * newest one is rewritten already, as a backup that was interrupted may leave
- * it, the guard follows the original, as every other one would.
+ * Where the newest segment is rewritten, the guard follows the original, as
+ * every other one would.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,12 +18,6 @@
 
 /* Far from the ids of the store, so that a guard can stay while it grows. */
 static const uint64_t id_distance = 65536;
-
-struct copier {
-    struct wal__regroup *copy;
-    uint64_t salt;
-    enum wal_status status;
-};
 
 static uint64_t guard_id(const struct backup_stream *stream)
 {
@@ -65,43 +57,7 @@ static enum wal_status fill_header(struct backup *backup,
     }
     header->id = stream->state.guard_id;
     header->salt = wal__guard_salt(stream->dest.uuid, header->id);
-    if (!stream->needs_groups) {
-        header->capacity = WAL__SEGMENT_MIN;
-    }
-    return status;
-}
-
-static bool copy_group(void *ctx, const struct wal__scan_range *range)
-{
-    struct copier *copier = ctx;
-
-    copier->status = wal__regroup_add_group(copier->copy, range, copier->salt);
-    return copier->status == WAL_OK;
-}
-
-/* Adds all groups of the newest segment. */
-static enum wal_status add_groups(struct backup_stream *stream,
-                                  struct wal__regroup *copy)
-{
-    struct wal__segment *newest = stream->newest;
-    struct copier copier = {copy, newest->header.salt, WAL_OK};
-    struct wal__scan_sink sink = {&copier, copy_group, NULL};
-    struct wal__segment_reader reader;
-    struct wal__scan_source source = {&reader, wal__segment_reader_fetch};
-    struct wal__scan_start start;
-    enum wal_status status;
-
-    copy->chain = newest->open.chain;
-    wal__replay_init_start(newest, &start);
-    start.capacity = stream->cut;
-    start.known_end = stream->cut;
-    wal__segment_reader_init(&reader, newest);
-    wal__scan(&source, &sink, &start, &stream->facts);
-    status = reader.status != WAL_OK ? reader.status : copier.status;
-    wal__segment_reader_deinit(&reader);
-    if (status == WAL_OK && stream->facts.verdict != WAL__VERDICT_CLEAN) {
-        status = WAL_ECORRUPT;
-    }
+    header->capacity = WAL__SEGMENT_MIN;
     return status;
 }
 
@@ -138,9 +94,7 @@ static enum wal_status build(struct backup *backup,
     if (status != WAL_OK) {
         return status;
     }
-    if (stream->needs_groups) {
-        status = add_groups(stream, copy);
-    } else if (newest == NULL) {
+    if (newest == NULL) {
         status = wal__regroup_add_open(copy, 0, 0, NULL, &commit);
     } else {
         commit.epoch = newest->open.epoch;
@@ -158,34 +112,6 @@ static enum wal_status build(struct backup *backup,
                               "cannot keep the end of the copy");
 }
 
-/* Gives a guard with groups its name once more: it may not be durable. */
-static enum wal_status renew(struct backup *backup,
-                             struct backup_stream *stream,
-                             struct wal_error *error)
-{
-    const struct wal__io *io = backup->dest.io;
-    struct wal__segment *guard = stream->guard;
-    struct wal__buf *bytes = &stream->ids; /* not needed any more */
-    uint64_t size = guard->header.capacity - WAL__SEGMENT_HEADER_SIZE;
-    uint8_t *at = NULL;
-    size_t got = 0;
-    int err = 0;
-    enum wal_status status;
-
-    wal__buf_deinit(bytes);
-    status = wal__buf_reserve(bytes, size, &at);
-    if (status != WAL_OK) {
-        return wal__no_memory(error);
-    }
-    status = wal__io_read_full(io, guard->file, at, size,
-                               WAL__SEGMENT_HEADER_SIZE, &got, &err);
-    return status == WAL_OK && got == size
-               ? wal__segment_install(&backup->dest, stream->dest.directory,
-                                      &guard->header, at, size, error)
-               : wal__fail_at(error, WAL_EIO, err, guard->path, 0,
-                              "cannot read the copy");
-}
-
 enum wal_status wal__backup_guard_install(struct backup *backup,
                                           struct backup_stream *stream,
                                           struct wal_error *error)
@@ -194,9 +120,6 @@ enum wal_status wal__backup_guard_install(struct backup *backup,
     enum wal_status status;
 
     WAL__ASSERT(stream->state.guard_id == guard_id(stream));
-    if (stream->guard != NULL && stream->guard_has_groups) {
-        return renew(backup, stream, error);
-    }
     wal__buf_init(&copy.body, backup->dest.heap);
     status = build(backup, stream, &copy, error);
     if (status == WAL_OK) {

@@ -14,10 +14,12 @@ enum {
 
 /* What is done with a segment. */
 enum backup_action {
-    BACKUP_KEEP,   /* the copy has it */
-    BACKUP_SEAL,   /* all but INDEX, SEAL and trailer */
-    BACKUP_EXTEND, /* its first groups: the rest is written after them */
-    BACKUP_COPY    /* nothing that can be used */
+    BACKUP_KEEP,    /* the copy has it */
+    BACKUP_SEAL,    /* all but INDEX, SEAL and trailer */
+    BACKUP_EXTEND,  /* its first groups: the rest is written after them */
+    BACKUP_COPY,    /* nothing that can be used */
+    BACKUP_SHADOW,  /* the same, and compaction wrote it: a shadow segment */
+    BACKUP_SHADOWED /* an interrupted backup has written that */
 };
 
 /* A segment of the store, as of the moment when the backup began. */
@@ -50,7 +52,6 @@ struct backup_stream {
     struct wal__buf repeats;
     /* The guard that an interrupted backup left. */
     struct wal__segment *guard; /* NULL: none */
-    bool guard_has_groups;      /* it replaces the newest segment */
     /* The newest segment of the copy without the guard, where that needs it;
      * it ends at `cut`, with these facts. NULL: none. */
     struct wal__segment *newest;
@@ -59,7 +60,6 @@ struct backup_stream {
     struct wal__scan_result facts;
     /* The plan. */
     bool needs_guard;
-    bool needs_groups; /* the guard is to replace the newest segment */
     bool changes;
     uint64_t removals;
 };
@@ -74,6 +74,7 @@ struct backup {
     struct wal__manifest source_manifest;
     struct wal__manifest manifest; /* of the copy */
     bool is_store;                 /* the copy was complete before */
+    bool has_shadows;              /* of this backup */
     struct wal__backup_state state;
     struct wal__file *source_lock; /* LOCK of the store; NULL: it has none */
     struct wal__file *dest_lock;
@@ -142,7 +143,9 @@ enum wal_status wal__backup_guard_remove(struct backup *backup,
 
 /* backup_file.c: each is synced, and copies at most up to the end of the last
  * group unless it says so. */
-/* Writes the segment anew, and gives it its name; all of it when `whole`. */
+/* Writes the segment anew, and gives it its name, or that of a shadow segment;
+ * all of it when `whole`. Until the name is durable the state has doubt about
+ * the segment. */
 enum wal_status wal__backup_copy_segment(struct backup *backup,
                                          struct backup_stream *stream,
                                          const struct backup_source *source,
@@ -158,20 +161,19 @@ enum wal_status wal__backup_seal_segment(struct backup *backup,
                                          struct backup_stream *stream,
                                          const struct backup_source *source,
                                          struct wal_error *error) WAL_MUST_USE;
-/* Gives a file of the copy its name, durably. Until then the state has doubt
- * about the segment. */
-enum wal_status wal__backup_rename(struct backup *backup,
-                                   const struct backup_stream *stream,
-                                   uint64_t id, const char *temporary,
-                                   struct wal_error *error) WAL_MUST_USE;
 /* Syncs "log", "pack" or "index" of the copy. */
 enum wal_status
 wal__backup_sync_directory(const struct backup *backup, const char *name,
                            struct wal_error *error) WAL_MUST_USE;
 
-/* backup_stream.c: does what was planned. */
-enum wal_status wal__backup_apply(struct backup *backup,
+/* backup_stream.c */
+/* Writes what was planned; the copy is as it was. */
+enum wal_status wal__backup_write(struct backup *backup,
                                   struct backup_stream *stream,
                                   struct wal_error *error) WAL_MUST_USE;
+/* Seals and removes segments, once what was written is valid. */
+enum wal_status wal__backup_tidy(struct backup *backup,
+                                 struct backup_stream *stream,
+                                 struct wal_error *error) WAL_MUST_USE;
 
 #endif

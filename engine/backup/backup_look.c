@@ -249,13 +249,11 @@ static enum wal_status look_at_guard(struct backup *backup,
         return status;
     }
     if (!stream->has_state ||
-        stream->facts.last_sequence != stream->state.before) {
+        stream->facts.last_sequence != stream->state.before ||
+        stream->facts.last_sequence != guard->open.last_sequence) {
         return refuse(backup, error);
     }
-    stream->guard_has_groups =
-        stream->facts.last_sequence != guard->open.last_sequence ||
-        guard->header.capacity > WAL__SEGMENT_MIN;
-    if (stream->guard_has_groups || previous == 0) {
+    if (previous == 0) {
         return WAL_OK;
     }
     stream->cut = guard->open.previous_end;

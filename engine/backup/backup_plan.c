@@ -68,31 +68,74 @@ static void plan_present(const struct backup_stream *stream,
     }
 }
 
+/* Opens the segment of the copy; NULL: it has none with this salt. */
+static enum wal_status open_copy(const struct wal__env *env,
+                                 const struct backup_stream *stream,
+                                 const struct backup_source *source,
+                                 struct wal__segment **copy,
+                                 struct wal_error *error)
+{
+    const struct wal__log *dest = &stream->dest;
+    enum wal_status status = wal__segment_open(
+        env, dest->directory, source->id, dest->uuid, dest->class, copy, error);
+
+    if (status == WAL_OK && (*copy)->header.salt != source->salt) {
+        wal__segment_close(*copy);
+        status = WAL_ENOTFOUND;
+    }
+    if (status != WAL_OK) {
+        *copy = NULL;
+    }
+    return status == WAL_ENOTFOUND || status == WAL_END ||
+                   status == WAL_ECORRUPT
+               ? WAL_OK
+               : status;
+}
+
+/* Plans a segment that compaction wrote, in place of others of the copy. */
+static enum wal_status plan_shadow(const struct backup *backup,
+                                   const struct backup_stream *stream,
+                                   struct backup_source *source,
+                                   struct wal_error *error)
+{
+    struct wal__env env = backup->look;
+    struct wal__segment *copy = NULL;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+
+    env.has_shadows = true;
+    source->action = BACKUP_SHADOW;
+    wal__segment_shadow_path(&env, stream->dest.directory, source->id, path);
+    status = open_copy(&env, stream, source, &copy, error);
+    if (copy != NULL && strcmp(copy->path, path) == 0 &&
+        (copy->sealed || !source->is_sealed) &&
+        stream->state.doubt != source->id) {
+        source->action = BACKUP_SHADOWED;
+    }
+    wal__segment_close(copy);
+    return status;
+}
+
 static enum wal_status plan_source(const struct backup *backup,
                                    const struct backup_stream *stream,
                                    struct backup_source *source,
                                    struct wal_error *error)
 {
-    const struct wal__log *dest = &stream->dest;
     struct wal__segment *copy = NULL;
     enum wal_status status =
         has_file(stream, source->id)
-            ? wal__segment_open(&backup->look, dest->directory, source->id,
-                                dest->uuid, dest->class, &copy, error)
-            : WAL_ENOTFOUND;
+            ? open_copy(&backup->look, stream, source, &copy, error)
+            : WAL_OK;
 
-    if (status != WAL_OK && status != WAL_ENOTFOUND && status != WAL_END &&
-        status != WAL_ECORRUPT) {
-        return status;
-    }
-    source->action = BACKUP_KEEP;
-    if (status != WAL_OK || copy->header.salt != source->salt) {
-        source->action = BACKUP_COPY;
-    } else {
+    source->action = copy == NULL ? BACKUP_COPY : BACKUP_KEEP;
+    if (copy != NULL) {
         plan_present(stream, copy, source);
     }
     wal__segment_close(copy);
-    return WAL_OK;
+    return status == WAL_OK && source->action == BACKUP_COPY &&
+                   source->is_rewritten && backup->is_store
+               ? plan_shadow(backup, stream, source, error)
+               : status;
 }
 
 /* Bytes of the file that are read. */
@@ -107,12 +150,20 @@ static uint64_t cost(const struct backup_source *source)
         return (source->is_sealed ? source->capacity : source->end) -
                source->from;
     case BACKUP_COPY:
+    case BACKUP_SHADOW:
         return source->is_sealed ? source->capacity : source->end;
+    case BACKUP_SHADOWED:
+        break;
     }
     return 0;
 }
 
-/* Whether the chain of the copy as it is needs what the segment's file is. */
+static bool is_shadow(const struct backup_source *source)
+{
+    return source->action == BACKUP_SHADOW || source->action == BACKUP_SHADOWED;
+}
+
+/* Whether the chain of the copy must end before what is written. */
 static void plan_guard(struct backup_stream *stream,
                        struct backup_source *source)
 {
@@ -122,14 +173,15 @@ static void plan_guard(struct backup_stream *stream,
         source->seals = source->action == BACKUP_SEAL;
         return;
     }
+    if (is_shadow(source)) {
+        return;
+    }
     if (newest == NULL || source->id >= newest->id) {
         stream->needs_guard = true;
     }
     if (newest != NULL && source->id == newest->id) {
-        if (source->salt != newest->header.salt) {
-            /* What follows a rewritten one follows the other, too. */
-            stream->needs_groups = !wal__segment_is_rewritten(&newest->header);
-        } else {
+        /* What follows a rewritten one follows the other, too. */
+        if (source->salt == newest->header.salt) {
             source->seals = source->is_sealed;
         }
     }
@@ -186,10 +238,10 @@ enum wal_status wal__backup_plan(struct backup *backup,
         plan_guard(stream, source);
         backup->total += cost(source);
         stream->changes |= source->action != BACKUP_KEEP;
+        backup->has_shadows |= is_shadow(source);
     }
     plan_removals(stream);
     stream->needs_guard &= backup->is_store;
-    stream->needs_groups &= backup->is_store && !stream->guard_has_groups;
     stream->changes |= stream->needs_guard || stream->removals > 0;
     return WAL_OK;
 }

@@ -2,8 +2,8 @@
  * backup_stream.c - brings a stream of the copy up to date, as planned.
  *
  * Invariant: under the guard nothing in the chain changes but names of files
- * with equal groups. After it only files that the chain does not name are
- * removed.
+ * with equal groups. Shadow segments are those of this backup when it commits.
+ * After it only files that the chain does not name are removed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,10 +21,12 @@ static enum wal_status write_source(struct backup *backup,
     switch (source->action) {
     case BACKUP_KEEP:
     case BACKUP_SEAL:
+    case BACKUP_SHADOWED:
         break;
     case BACKUP_EXTEND:
         return wal__backup_extend_segment(backup, stream, source, error);
     case BACKUP_COPY:
+    case BACKUP_SHADOW:
         /* The guard may end the chain within a segment that is sealed later:
          * its index would name what follows. */
         return wal__backup_copy_segment(
@@ -150,67 +152,98 @@ static enum wal_status remove_replaced(struct backup *backup,
     return status;
 }
 
-/* Removes what a process that was killed was writing; best effort. */
+/* Files that an interrupted backup left. */
+struct removal {
+    const struct backup *backup;
+    const struct backup_stream *stream;
+    bool has_shadow; /* a shadow segment was removed */
+};
+
+/* Best effort, but for shadow segments that are not of this backup. */
 static enum wal_status remove_temporary(void *arg, const char *name)
 {
-    const struct wal__log *dest = arg;
+    struct removal *removal = arg;
+    const struct wal__log *dest = &removal->stream->dest;
     const struct wal__io *io = dest->env->io;
     size_t size = strlen(name);
+    bool is_new = size > 8 && strcmp(name + size - 8, ".seg.new") == 0;
+    bool is_shadow = size > 5 && strcmp(name + size - 5, ".next") == 0;
+    const struct backup_source *source = wal__backup_find_source(
+        removal->stream, wal__segment_parse_name(name, true));
     char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int length;
     int err = 0;
 
-    if (size > 8 && strcmp(name + size - 8, ".seg.new") == 0) {
-        int length = snprintf(path, sizeof(path), "%s/%s/%s", dest->env->root,
-                              dest->directory, name);
-
-        if (length > 0 && length < (int)sizeof(path)) {
-            (void)!io->unlink(io->ctx, path, &err);
-        }
+    if (!is_new && (!is_shadow ||
+                    (source != NULL && (source->action == BACKUP_SHADOW ||
+                                        source->action == BACKUP_SHADOWED)))) {
+        return WAL_OK;
     }
-    return WAL_OK;
+    length = snprintf(path, sizeof(path), "%s/%s/%s", dest->env->root,
+                      dest->directory, name);
+    if (length <= 0 || length >= (int)sizeof(path)) {
+        return WAL_OK;
+    }
+    status = io->unlink(io->ctx, path, &err);
+    removal->has_shadow |= is_shadow;
+    return is_new || status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-static void remove_temporaries(struct backup_stream *stream)
+static enum wal_status remove_temporaries(const struct backup *backup,
+                                          const struct backup_stream *stream,
+                                          struct wal_error *error)
 {
-    const struct wal__io *io = stream->dest.env->io;
+    const struct wal__io *io = backup->dest.io;
+    struct removal removal = {.backup = backup, .stream = stream};
     char path[WAL__PATH_MAX];
+    enum wal_status status;
     int err = 0;
     int size = snprintf(path, sizeof(path), "%s/%s", stream->dest.env->root,
                         stream->dest.directory);
 
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
-    (void)!io->list(io->ctx, path, remove_temporary, &stream->dest, &err);
+    status = io->list(io->ctx, path, remove_temporary, &removal, &err);
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot remove what a backup left");
+    }
+    return removal.has_shadow ? wal__backup_sync_directory(
+                                    backup, stream->dest.directory, error)
+                              : WAL_OK;
 }
 
-enum wal_status wal__backup_apply(struct backup *backup,
+enum wal_status wal__backup_write(struct backup *backup,
                                   struct backup_stream *stream,
                                   struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
-    if (!stream->changes) {
-        return WAL_OK;
+    if (stream->changes || backup->has_shadows) {
+        status = remove_temporaries(backup, stream, error);
     }
-    remove_temporaries(stream);
-    if (stream->needs_guard) {
+    if (status == WAL_OK && stream->needs_guard) {
         status = wal__backup_guard_install(backup, stream, error);
     }
     if (status == WAL_OK) {
         status = write_sources(backup, stream, error);
     }
-    if (status == WAL_OK && stream->repeats.size > 0) {
-        status = remove_segments(backup, stream, &stream->repeats, error);
-    }
-    if (status == WAL_OK && stream->needs_guard) {
-        status = wal__backup_guard_remove(backup, stream, error);
-    }
-    if (status == WAL_OK) {
-        status = seal_sources(backup, stream, error);
-    }
+    return status == WAL_OK && stream->repeats.size > 0
+               ? remove_segments(backup, stream, &stream->repeats, error)
+               : status;
+}
+
+enum wal_status wal__backup_tidy(struct backup *backup,
+                                 struct backup_stream *stream,
+                                 struct wal_error *error)
+{
+    enum wal_status status = seal_sources(backup, stream, error);
+
     if (status == WAL_OK && stream->removals > 0) {
         status = remove_replaced(backup, stream, error);
     }
-    return status == WAL_OK ? wal__backup_state_doubt(
-                                  &backup->dest, stream->dest.log_id, 0, error)
-                            : status;
+    return status == WAL_OK && stream->changes
+               ? wal__backup_state_doubt(&backup->dest, stream->dest.log_id, 0,
+                                         error)
+               : status;
 }

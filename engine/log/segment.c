@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -29,6 +30,26 @@ void wal__segment_path(const struct wal__env *env, const char *directory,
                         env->root, directory, id);
 
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+}
+
+void wal__segment_shadow_path(const struct wal__env *env, const char *directory,
+                              uint64_t id, char out[WAL__PATH_MAX])
+{
+    int size = snprintf(out, WAL__PATH_MAX, "%s/%s/%016" PRIx64 ".next",
+                        env->root, directory, id);
+
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+}
+
+uint64_t wal__segment_parse_name(const char *name, bool shadows)
+{
+    char *end = NULL;
+    uint64_t id = strtoull(name, &end, 16);
+
+    return end == name + 16 && (strcmp(end, ".seg") == 0 ||
+                                (shadows && strcmp(end, ".next") == 0))
+               ? id
+               : 0;
 }
 
 static enum wal_status fail_segment(const struct wal__segment *segment,
@@ -189,6 +210,27 @@ static enum wal_status read_head(struct wal__segment *segment,
     return WAL_OK;
 }
 
+/* Opens the file that counts. */
+static enum wal_status open_file(struct wal__segment *segment,
+                                 const char *directory, int *err)
+{
+    const struct wal__env *env = segment->env;
+    const struct wal__io *io = env->io;
+    int flags = env->read_only ? 0 : WAL__IO_WRITE;
+
+    if (env->has_shadows) {
+        enum wal_status status;
+
+        wal__segment_shadow_path(env, directory, segment->id, segment->path);
+        status = io->open(io->ctx, segment->path, flags, &segment->file, err);
+        if (status != WAL_ENOTFOUND) {
+            return status;
+        }
+    }
+    wal__segment_path(env, directory, segment->id, segment->path);
+    return io->open(io->ctx, segment->path, flags, &segment->file, err);
+}
+
 enum wal_status wal__segment_open(const struct wal__env *env,
                                   const char *directory, uint64_t id,
                                   const uint8_t uuid[16], uint32_t class,
@@ -205,10 +247,7 @@ enum wal_status wal__segment_open(const struct wal__env *env,
     }
     opened->env = env;
     opened->id = id;
-    wal__segment_path(env, directory, id, opened->path);
-    status =
-        env->io->open(env->io->ctx, opened->path,
-                      env->read_only ? 0 : WAL__IO_WRITE, &opened->file, &err);
+    status = open_file(opened, directory, &err);
     if (status != WAL_OK) {
         wal__fail_open(error, status, err, opened->path,
                        status == WAL_ENOTFOUND ? "the segment is missing"

@@ -44,9 +44,16 @@ struct wal__segment {
 /* Writes the path of a segment in the directory "log" or "pack". */
 void wal__segment_path(const struct wal__env *env, const char *directory,
                        uint64_t id, char out[WAL__PATH_MAX]);
+/* The same of its shadow segment (SPEC.md 3.11). */
+void wal__segment_shadow_path(const struct wal__env *env, const char *directory,
+                              uint64_t id, char out[WAL__PATH_MAX]);
+/* Returns the id of the segment that has this file name; 0: none. `shadows`:
+ * those count too. */
+uint64_t wal__segment_parse_name(const char *name, bool shadows);
 
 /*
- * Opens an existing segment and reads header, OPEN and trailer. The header
+ * Opens an existing segment and reads header, OPEN and trailer, of its
+ * shadow segment where env->has_shadows and there is one. The header
  * must match uuid, class and id. WAL_ENOTFOUND, WAL_ECORRUPT (with the reason),
  * WAL_EVERSION, WAL_EIO, WAL_ENOMEM. WAL_END: the header is zero, since its
  * creation was never finished.

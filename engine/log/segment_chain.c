@@ -23,30 +23,23 @@ enum {
 /* The ids of the segment files in the directory, ascending. */
 struct listing {
     struct wal__buf ids;
-    bool has_unfinished; /* files of a compaction */
+    bool has_shadows;
+    bool has_unfinished; /* files of a compaction or of a backup */
 };
 
 bool wal__log_is_unfinished(const char *name)
 {
-    return strlen(name) == 24 && strcmp(name + 16, ".rewrite") == 0;
+    return (strlen(name) == 24 && strcmp(name + 16, ".rewrite") == 0) ||
+           (strlen(name) == 21 && strcmp(name + 16, ".next") == 0);
 }
 
 static enum wal_status collect_id(void *arg, const char *name)
 {
     struct listing *listing = arg;
-    struct wal__buf *ids = &listing->ids;
-    char *end = NULL;
-    uint64_t id;
+    uint64_t id = wal__segment_parse_name(name, listing->has_shadows);
 
     listing->has_unfinished |= wal__log_is_unfinished(name);
-    if (strlen(name) != 20 || strcmp(name + 16, ".seg") != 0) {
-        return WAL_OK;
-    }
-    id = strtoull(name, &end, 16);
-    if (end != name + 16 || id == 0) {
-        return WAL_OK;
-    }
-    return wal__buf_append(ids, &id, sizeof(id));
+    return id == 0 ? WAL_OK : wal__buf_append(&listing->ids, &id, sizeof(id));
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -57,6 +50,25 @@ static int compare_ids(const void *a, const void *b)
     memcpy(&x, a, sizeof(x));
     memcpy(&y, b, sizeof(y));
     return x < y ? -1 : x > y;
+}
+
+/* Sorts the ids; one that has a shadow may be there twice. */
+static void sort_ids(struct wal__buf *ids)
+{
+    size_t size = ids->size;
+
+    if (size > 0) {
+        qsort(ids->data, size / sizeof(uint64_t), sizeof(uint64_t),
+              compare_ids);
+    }
+    ids->size = 0;
+    for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
+        if (at == 0 ||
+            compare_ids(ids->data + at, ids->data + at - sizeof(uint64_t))) {
+            memmove(ids->data + ids->size, ids->data + at, sizeof(uint64_t));
+            ids->size += sizeof(uint64_t);
+        }
+    }
 }
 
 static enum wal_status list_ids(const struct wal__log *log,
@@ -71,6 +83,7 @@ static enum wal_status list_ids(const struct wal__log *log,
     int size;
 
     memset(listing, 0, sizeof(*listing));
+    listing->has_shadows = log->env->has_shadows;
     wal__buf_init(ids, log->env->heap);
     size =
         snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
@@ -83,10 +96,7 @@ static enum wal_status list_ids(const struct wal__log *log,
         return wal__fail_at(error, status, err, path, 0,
                             "cannot list the directory");
     }
-    if (ids->size > 0) {
-        qsort(ids->data, ids->size / sizeof(uint64_t), sizeof(uint64_t),
-              compare_ids);
-    }
+    sort_ids(ids);
     return WAL_OK;
 }
 
@@ -189,8 +199,9 @@ static void close_segment(const struct wal__log *log,
     }
 }
 
-/* Opens a segment that may be preallocated or unfinished: *segment is NULL
- * then. A file that is not empty and cannot be opened is damaged. */
+/* Opens a segment that may be preallocated or unfinished, or the guard of a
+ * backup that has committed: *segment is NULL then. A file that is not empty
+ * and cannot be opened is damaged. */
 static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
                                       struct wal__segment **segment,
                                       struct wal_error *error)
@@ -202,6 +213,11 @@ static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
 
     *segment = NULL;
     status = open_segment(log, id, true, &opened, error);
+    if (status == WAL_OK && log->env->has_shadows &&
+        wal__segment_is_guard(&opened->header)) {
+        close_segment(log, opened);
+        return WAL_OK;
+    }
     if (status == WAL_OK && opened->has_open) {
         *segment = opened;
         return WAL_OK;

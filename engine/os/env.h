@@ -25,8 +25,9 @@ struct wal__env {
     struct wal__time_cache *times; /* null: each time is formatted */
     char root[WAL__PATH_MAX];      /* the store's directory */
     bool read_only;
-    bool is_replica; /* the store is one (SPEC.md 11.2): then read_only too */
-    bool use_pread;  /* read by pread instead of maps: WAL_OPEN_PREAD */
+    bool is_replica;  /* the store is one (SPEC.md 11.2): then read_only too */
+    bool has_shadows; /* ID.next is in place of ID.seg (SPEC.md 3.11) */
+    bool use_pread;   /* read by pread instead of maps: WAL_OPEN_PREAD */
     uint32_t lock_timeout_ms;
 };
 

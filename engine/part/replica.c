@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/log/replay.h"
 #include "engine/log/segment_reader.h"
+#include "engine/store/shadow.h"
 
 /* --- opening ------------------------------------------------------------ */
 
@@ -152,6 +153,10 @@ enum wal_status wal__replica_init(struct wal__replica *replica,
     }
     if (status == WAL_OK && !replica->is_store) {
         status = check_empty(replica, error);
+    }
+    if (status == WAL_OK && replica->is_store &&
+        replica->manifest.has_shadows) {
+        status = wal__shadow_finish(&replica->env, &replica->manifest, error);
     }
     return status == WAL_OK ? wal__replica_locate(replica, error) : status;
 }

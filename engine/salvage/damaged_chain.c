@@ -58,6 +58,21 @@ static enum wal_status add_segment(void *ctx, uint64_t id)
     return WAL_OK;
 }
 
+/* A shadow segment takes the place of the other one. */
+static enum wal_status add_shadow(void *ctx, uint64_t id)
+{
+    struct linking *linking = ctx;
+    struct wal__damaged_segment *segment =
+        wal__damaged_find(linking->stream, id);
+    enum wal_status status = segment == NULL ? add_segment(ctx, id) : WAL_OK;
+
+    if (status == WAL_OK) {
+        segment = wal__damaged_find(linking->stream, id);
+        memcpy(strchr(segment->name, '.'), ".next", sizeof(".next"));
+    }
+    return status;
+}
+
 /* Reads all heads. A renamed file counts as the segment of its header's id,
  * unless that segment exists too. */
 static enum wal_status read_heads(struct linking *linking)
@@ -317,6 +332,10 @@ enum wal_status wal__damaged_link(struct wal__damaged_store *store,
     enum wal_status status =
         wal__damaged_list(store, directory, ".seg", add_segment, &linking);
 
+    if (status == WAL_OK && store->has_shadows) {
+        status =
+            wal__damaged_list(store, directory, ".next", add_shadow, &linking);
+    }
     if (status == WAL_ENOTFOUND && links_pack(&linking)) {
         status = WAL_OK; /* a store without content has no such directory */
     }

@@ -123,14 +123,10 @@ static enum wal_status take_name(void *arg, const char *name)
     char *end = NULL;
     uint64_t id;
 
-    if (strlen(name) != 20 || strcmp(name + 16, listing->suffix) != 0) {
-        return WAL_OK;
-    }
     id = strtoull(name, &end, 16);
-    if (end != name + 16 || id == 0) {
-        return WAL_OK;
-    }
-    return listing->each(listing->ctx, id);
+    return end == name + 16 && strcmp(end, listing->suffix) == 0 && id != 0
+               ? listing->each(listing->ctx, id)
+               : WAL_OK;
 }
 
 enum wal_status

@@ -186,7 +186,8 @@ static void check_header(struct wal__damaged_store *store,
     } else if (header->class != class) {
         segment->fault = "the segment belongs to the other stream";
     } else {
-        segment->is_usable = true;
+        segment->is_usable =
+            !store->has_shadows || !wal__segment_is_guard(header);
         segment->is_misnamed = header->id != segment->id;
         segment->id = header->id;
     }

@@ -39,6 +39,7 @@ static enum wal_status read_manifest(struct wal__damaged_store *store,
         memcpy(store->uuid, manifest.uuid, sizeof(store->uuid));
         store->format_version = manifest.version;
         store->group_align = manifest.group_align;
+        store->has_shadows = manifest.has_shadows;
         return WAL_OK;
     }
     if (status == WAL_EREADONLY) {

@@ -82,6 +82,7 @@ struct wal__damaged_store {
     uint8_t uuid[16];
     uint32_t format_version;
     uint32_t group_align;
+    bool has_shadows; /* ID.next is in place of ID.seg (SPEC.md 3.11) */
     struct wal__damaged_stream log;
     struct wal__damaged_stream pack;
     struct wal__damaged_range *damages;

@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/log/prealloc.h"
+#include "engine/store/shadow.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -297,7 +298,8 @@ static enum wal_status join(struct wal__core *core, struct wal_error *error)
 }
 
 /* Reads or creates the manifest: another process may have created the store
- * since prepare(). */
+ * since prepare(). A copy whose backup was cut short is completed, or read as
+ * if it were. */
 static enum wal_status read_manifest(struct wal__core *core,
                                      const struct wal_open_options *options,
                                      struct wal_error *error)
@@ -321,8 +323,15 @@ static enum wal_status read_manifest(struct wal__core *core,
     core->env.read_only = core->env.read_only || read_only;
     core->env.is_replica =
         (core->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
-    return status == WAL_OK ? wal__manifest_check_directories(&core->env, error)
-                            : status;
+    if (status == WAL_OK) {
+        status = wal__manifest_check_directories(&core->env, error);
+    }
+    if (status == WAL_OK && core->manifest.has_shadows &&
+        !core->env.read_only && core->control.is_first_opener) {
+        status = wal__shadow_finish(&core->env, &core->manifest, error);
+    }
+    core->env.has_shadows = core->manifest.has_shadows && core->env.read_only;
+    return status;
 }
 
 /* Creates the first segment of a new store, so that the first append does not

@@ -155,7 +155,8 @@ enum wal_status wal__manifest_read(const struct wal__env *env,
                             " and features %#" PRIx32 "; this library supports "
                             "version %d and features %#x",
                             manifest->version, manifest->features.incompat,
-                            (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT);
+                            (int)WAL__FORMAT_VERSION,
+                            WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
     }
     if (fmt != WAL__FMT_OK) {
         return wal__fail_at(

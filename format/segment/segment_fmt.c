@@ -157,7 +157,7 @@ static struct wal__features get_features(const uint8_t *at)
 
 /* Rules 1 to 3 of a manifest slot and of a segment header. */
 static enum wal__fmt check_shared(const uint8_t *at, const uint8_t *magic,
-                                  size_t crc_offset)
+                                  size_t crc_offset, uint32_t known)
 {
     WAL__ASSERT(crc_offset == MANIFEST_CRC || crc_offset == HEADER_CRC);
     if (memcmp(at, magic, MAGIC_SIZE) != 0) {
@@ -169,7 +169,7 @@ static enum wal__fmt check_shared(const uint8_t *at, const uint8_t *magic,
     if (wal__get32(at + AT_VERSION) > WAL__FORMAT_VERSION) {
         return WAL__FMT_VERSION;
     }
-    if ((wal__get32(at + AT_INCOMPAT) & ~WAL__KNOWN_INCOMPAT) != 0) {
+    if ((wal__get32(at + AT_INCOMPAT) & ~known) != 0) {
         return WAL__FMT_FEATURES;
     }
     return WAL__FMT_OK;
@@ -187,6 +187,9 @@ void wal__manifest_encode(const struct wal__manifest *manifest, uint8_t *out)
     memcpy(out + AT_MAGIC, manifest_magic, MAGIC_SIZE);
     wal__put32(out + AT_VERSION, manifest->version);
     put_features(out, &manifest->features);
+    wal__put32(out + AT_INCOMPAT,
+               manifest->features.incompat |
+                   (manifest->has_shadows ? WAL__INCOMPAT_SHADOW : 0));
     memcpy(out + AT_UUID, manifest->uuid, UUID_SIZE);
     wal__put64(out + MANIFEST_GENERATION, manifest->generation);
     wal__put64(out + MANIFEST_CREATED, (uint64_t)manifest->created_ms);
@@ -197,7 +200,9 @@ void wal__manifest_encode(const struct wal__manifest *manifest, uint8_t *out)
 enum wal__fmt wal__manifest_decode(const uint8_t *at,
                                    struct wal__manifest *manifest)
 {
-    enum wal__fmt fmt = check_shared(at, manifest_magic, MANIFEST_CRC);
+    enum wal__fmt fmt =
+        check_shared(at, manifest_magic, MANIFEST_CRC,
+                     WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
     struct wal__manifest read = {
         .version = wal__get32(at + AT_VERSION),
         .features = get_features(at),
@@ -218,6 +223,8 @@ enum wal__fmt wal__manifest_decode(const uint8_t *at,
         return WAL__FMT_FIELD;
     }
     memcpy(read.uuid, at + AT_UUID, UUID_SIZE);
+    read.has_shadows = (read.features.incompat & WAL__INCOMPAT_SHADOW) != 0;
+    read.features.incompat &= ~WAL__INCOMPAT_SHADOW;
     *manifest = read;
     return WAL__FMT_OK;
 }
@@ -298,7 +305,8 @@ static bool header_fields_are_valid(const struct wal__segment_header *header)
 static enum wal__fmt decode_copy(const uint8_t *at,
                                  struct wal__segment_header *header)
 {
-    enum wal__fmt fmt = check_shared(at, segment_magic, HEADER_CRC);
+    enum wal__fmt fmt =
+        check_shared(at, segment_magic, HEADER_CRC, WAL__KNOWN_INCOMPAT);
     struct wal__segment_header read = {
         .version = wal__get32(at + AT_VERSION),
         .features = get_features(at),

@@ -30,6 +30,7 @@ enum {
 #define WAL__INCOMPAT_TRASH       4u
 #define WAL__INCOMPAT_PROVISIONAL 8u
 #define WAL__INCOMPAT_MOVED       16u
+#define WAL__INCOMPAT_SHADOW      32u /* of MANIFEST alone */
 /* Those that this library implements. */
 #define WAL__KNOWN_RO_COMPAT      0u
 #define WAL__KNOWN_INCOMPAT                          \
@@ -65,7 +66,8 @@ struct wal__features {
 
 struct wal__manifest {
     uint32_t version;
-    struct wal__features features;
+    struct wal__features features; /* without `shadow` */
+    bool has_shadows;              /* has the feature `shadow` (3.11) */
     uint8_t uuid[16];
     uint64_t generation;
     int64_t created_ms;

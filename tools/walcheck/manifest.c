@@ -89,12 +89,12 @@ static void check_slot(struct check_store *store, const uint8_t *bytes,
 static int report_version(const struct check_store *store,
                           const struct slot *slot)
 {
-    return cli_error(store->cli, CLI_FAILED, store->path,
-                     "the store has format version %" PRIu32
-                     " and features %#" PRIx32
-                     "; this walcheck knows version %d and features %#x",
-                     slot->manifest.version, slot->manifest.features.incompat,
-                     (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT);
+    return cli_error(
+        store->cli, CLI_FAILED, store->path,
+        "the store has format version %" PRIu32 " and features %#" PRIx32
+        "; this walcheck knows version %d and features %#x",
+        slot->manifest.version, slot->manifest.features.incompat,
+        (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
 }
 
 static int select_slot(struct check_store *store, const uint8_t *bytes)
@@ -139,6 +139,7 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
     store->format_version = best->manifest.version;
     store->format_known = true;
     store->incompat = best->manifest.features.incompat;
+    store->has_shadows = best->manifest.has_shadows;
     store->is_replica =
         (best->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
     store->group_align = best->manifest.group_align;

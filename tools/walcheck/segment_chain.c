@@ -20,12 +20,13 @@
 
 #include "tools/walcheck/walcheck.h"
 
-static bool parse_name(const char *name, uint64_t *id)
+/* `suffix`: ".seg", or ".next" of a shadow segment (3.11). */
+static bool parse_name(const char *name, const char *suffix, uint64_t *id)
 {
     char *end = NULL;
 
-    if (strlen(name) != 20 || strcmp(name + 16, ".seg") != 0 ||
-        strspn(name, "0123456789abcdef") != 16) {
+    if (strspn(name, "0123456789abcdef") != 16 ||
+        strcmp(name + 16, suffix) != 0) {
         return false;
     }
     *id = strtoull(name, &end, 16);
@@ -40,9 +41,19 @@ static int by_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
+static void set_name(const struct check_store *store,
+                     struct check_segment *segment, const char *folder,
+                     const char *suffix)
+{
+    free(segment->path);
+    snprintf(segment->name, sizeof(segment->name), "%s/%016" PRIx64 "%s",
+             folder, segment->id, suffix);
+    segment->path = check_path(store, segment->name);
+}
+
 static struct check_segment *add_segment(struct check_store *store,
                                          struct check_segments *segments,
-                                         const char *folder, uint64_t id)
+                                         uint64_t id)
 {
     struct check_segment *segment = cli_alloc(sizeof(*segment));
 
@@ -50,9 +61,6 @@ static struct check_segment *add_segment(struct check_store *store,
         .id = id,
         .is_pack = segments == &store->pack,
     };
-    snprintf(segment->name, sizeof(segment->name), "%s/%016" PRIx64 ".seg",
-             folder, id);
-    segment->path = check_path(store, segment->name);
     segments->items =
         cli_reserve(segments->items, segments->count, &segments->capacity,
                     sizeof(*segments->items));
@@ -60,8 +68,20 @@ static struct check_segment *add_segment(struct check_store *store,
     return segment;
 }
 
+static struct check_segment *find(const struct check_segments *segments,
+                                  uint64_t id)
+{
+    for (size_t i = segments->count; i > 0; i--) {
+        if (segments->items[i - 1]->id == id) {
+            return segments->items[i - 1];
+        }
+    }
+    return NULL;
+}
+
+/* A shadow segment takes the place of the other one. */
 static void list(struct check_store *store, struct check_segments *segments,
-                 const char *folder)
+                 const char *folder, const char *suffix)
 {
     char *path = check_path(store, folder);
     struct dirent *entry;
@@ -80,8 +100,14 @@ static void list(struct check_store *store, struct check_segments *segments,
     }
     for (entry = readdir(directory); entry != NULL;
          entry = readdir(directory)) {
-        if (parse_name(entry->d_name, &id)) {
-            add_segment(store, segments, folder, id);
+        if (parse_name(entry->d_name, suffix, &id)) {
+            struct check_segment *segment =
+                store->has_shadows ? find(segments, id) : NULL;
+
+            set_name(store,
+                     segment != NULL ? segment
+                                     : add_segment(store, segments, id),
+                     folder, suffix);
         }
     }
     closedir(directory);
@@ -90,17 +116,6 @@ static void list(struct check_store *store, struct check_segments *segments,
         qsort(segments->items, segments->count, sizeof(*segments->items),
               by_id);
     }
-}
-
-static struct check_segment *find(const struct check_segments *segments,
-                                  uint64_t id)
-{
-    for (size_t i = segments->count; i > 0; i--) {
-        if (segments->items[i - 1]->id == id) {
-            return segments->items[i - 1];
-        }
-    }
-    return NULL;
 }
 
 /* Without MANIFEST the first valid segment gives the store's uuid, version and
@@ -125,6 +140,10 @@ static void read_heads(struct check_store *store,
         check_segment_read_head(store, segments->items[i], class);
         set_uuid_from_segment(store, segments->items[i]);
         misnamed = misnamed || segments->items[i]->misnamed;
+        if (store->has_shadows && segments->items[i]->role == CHECK_LINKED &&
+            wal__segment_is_guard(&segments->items[i]->header)) {
+            segments->items[i]->role = CHECK_PREALLOCATED;
+        }
     }
     if (!misnamed) {
         return;
@@ -415,7 +434,10 @@ static void note_rewritten(struct check_store *store)
 void check_chain(struct check_store *store, struct check_segments *segments,
                  const char *folder, uint32_t class)
 {
-    list(store, segments, folder);
+    list(store, segments, folder, ".seg");
+    if (store->has_shadows) {
+        list(store, segments, folder, ".next");
+    }
     read_heads(store, segments, class);
     segments->tail = find_newest(store, segments);
     mark_unlinked(segments);

@@ -324,6 +324,7 @@ struct check_store {
     bool format_known;   /* a slot of MANIFEST is valid */
     uint32_t incompat;   /* features in it */
     bool is_replica;     /* another one */
+    bool has_shadows;    /* another one: ID.next is in place of ID.seg */
     bool has_rewritten;  /* the log has rewritten segments */
     bool is_approximate; /* nothing says what summaries count of the records
                            * that were left out */

@@ -89,11 +89,17 @@ enum wal_status copied_append(struct wal_session *session, int i,
 
 struct wal_session *copied_session(struct wal_store *store)
 {
+    return copied_other_session(store, "s");
+}
+
+struct wal_session *copied_other_session(struct wal_store *store,
+                                         const char *id)
+{
     const struct wal_session_options options = {.struct_size = sizeof(options),
-                                                .id = {"s", 1}};
+                                                .id = old_slice(id)};
     struct wal_session *session = NULL;
     enum wal_status status =
-        wal_session_open(store, old_slice("s"), &session, NULL);
+        wal_session_open(store, old_slice(id), &session, NULL);
 
     if (status == WAL_ENOTFOUND) {
         status = wal_session_create(store, &options, &session, NULL);
@@ -119,10 +125,10 @@ void copied_add(struct sim_disk *disk, int *entries, int count)
     old_process_stop(&machine);
 }
 
-void copied_compact(struct sim_disk *disk)
+static void compact(struct sim_disk *disk, uint32_t flags)
 {
-    struct wal_store_compact_options options = {.struct_size = sizeof(options),
-                                                .rate = UINT64_MAX};
+    struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
     struct old_process machine;
 
     old_process_start(&machine, disk);
@@ -133,7 +139,24 @@ void copied_compact(struct sim_disk *disk)
     old_process_stop(&machine);
 }
 
+void copied_compact(struct sim_disk *disk)
+{
+    compact(disk, 0);
+}
+
+void copied_erase(struct sim_disk *disk)
+{
+    compact(disk, WAL_STORE_COMPACT_ERASE);
+}
+
 int copied_count(struct sim_disk *disk, const char *path)
+{
+    int count = copied_count_other(disk, path, "s");
+
+    return count < 0 ? 0 : count;
+}
+
+int copied_count_other(struct sim_disk *disk, const char *path, const char *id)
 {
     const struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
@@ -141,16 +164,17 @@ int copied_count(struct sim_disk *disk, const char *path)
     struct wal_entry_cursor *cursor = NULL;
     struct wal_session *session = NULL;
     struct old_process machine;
-    int count = 0;
+    enum wal_status status;
+    int count = -1;
 
     old_process_start(&machine, disk);
     machine.store =
         copied_open(&machine, path, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
-    if (wal_session_open(machine.store, old_slice("s"), &session, NULL) ==
-        WAL_OK) {
-        enum wal_status status =
-            wal_entry_cursor_open(session, &options, &cursor, NULL);
-
+    status = wal_session_open(machine.store, old_slice(id), &session, NULL);
+    if (status != WAL_ENOTFOUND) {
+        assert_int_equal(status, WAL_OK);
+        count = 0;
+        status = wal_entry_cursor_open(session, &options, &cursor, NULL);
         while (status == WAL_OK) {
             status = wal_entry_cursor_next(cursor, &entry, &old_error);
             if (status == WAL_OK) {
@@ -167,7 +191,10 @@ int copied_count(struct sim_disk *disk, const char *path)
                 count++;
             }
         }
-        assert_int_equal(status, WAL_END);
+        if (status != WAL_END) {
+            fail_msg("%s: entry %d of %s: %s (%s)", path, count, id,
+                     old_error.text, old_error.file);
+        }
         wal_entry_cursor_close(cursor);
         wal_session_close(session);
     }

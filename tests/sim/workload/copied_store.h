@@ -13,8 +13,10 @@
 /* Opens the store at path, in this process; it must succeed. */
 struct wal_store *copied_open(struct old_process *machine, const char *path,
                               uint32_t flags);
-/* The session, made when it is not there. */
+/* The session, made when it is not there; or another one. */
 struct wal_session *copied_session(struct wal_store *store);
+struct wal_session *copied_other_session(struct wal_store *store,
+                                         const char *id);
 /* Appends entry i. */
 enum wal_status copied_append(struct wal_session *session, int i,
                               uint32_t durability);
@@ -23,10 +25,14 @@ enum wal_status copied_append(struct wal_session *session, int i,
 void copied_add(struct sim_disk *disk, int *entries, int count);
 /* A process compacts it. */
 void copied_compact(struct sim_disk *disk);
+/* A process erases what was deleted. */
+void copied_erase(struct sim_disk *disk);
 
 /* The number of entries of a store, which opens strictly and has the first N
  * ones. */
 int copied_count(struct sim_disk *disk, const char *path);
+/* The same of another session; -1: there is none. */
+int copied_count_other(struct sim_disk *disk, const char *path, const char *id);
 
 /* The ways in which copying is cut short: a call kills the process, or fails
  * once or from then on, or the disk is full. */

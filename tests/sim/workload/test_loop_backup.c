@@ -2,7 +2,8 @@
  * test_loop_backup.c - a backup that is cut short at its Nth call to the
  * system, for every N: the process dies, the call fails once or from then on,
  * the disk is full; then the power goes, or not. The copy opens as of one
- * backup or the other, the store is unharmed, and the next backup goes on.
+ * backup or the other, also for a process that only reads and for walcheck, the
+ * store is unharmed, and the next backup goes on.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -16,20 +17,30 @@
 
 #include "agentwal/admin.h"
 #include "engine/api/api_store.h"
+#include "engine/salvage/salvage.h"
+#include "format/segment/segment_fmt.h"
 #include "tests/sim/workload/copied_store.h"
 #include "tests/sim/workload/workload.h"
 
-#define COPY "/copy"
+#define COPY    "/copy"
+/* What is made of the copy. */
+#define SECOND  "/second"
+#define SALVAGE "/salvage"
+
+#define ERASED "erased"
 
 enum {
-    NONE = -1 /* entries of a copy that is no store */
+    NONE = -1, /* entries of a copy that is no store */
+    ERASED_ENTRIES = 14
 };
 
 /* A store on a disk, and the backup that is cut short. */
 struct scene {
     struct sim_disk *disk;
-    int copied;  /* entries of the copy; NONE: it is no store */
-    int entries; /* of the store, all durable */
+    int copied;      /* entries of the copy; NONE: it is no store */
+    int entries;     /* of the store, all durable */
+    bool has_erased; /* the copy has the session ERASED, and the store not */
+    int *shadows;    /* counts the copies that a cut left with `shadow` */
     bool has_writer;
     struct old_process writer;
     struct wal_session *session; /* of the writer */
@@ -59,6 +70,22 @@ static enum wal_status back_up(struct scene *scene, struct old_process *machine)
     return wal_store_backup(machine->store, COPY, &options, NULL, &old_error);
 }
 
+/* Whether the backup was cut short after it committed. */
+static bool has_shadows(const struct scene *scene)
+{
+    struct wal__manifest manifest = {0};
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+
+    if (sim_file_exists(scene->disk, COPY "/MANIFEST")) {
+        sim_disk_read_file(scene->disk, COPY "/MANIFEST", &bytes, &size);
+        assert_int_equal(size, WAL__MANIFEST_SIZE);
+        assert_int_equal(wal__manifest_decode(bytes, &manifest), WAL__FMT_OK);
+        free(bytes);
+    }
+    return manifest.has_shadows;
+}
+
 /* A backup without a fault: the copy has everything. */
 static void complete(struct scene *scene)
 {
@@ -73,6 +100,11 @@ static void complete(struct scene *scene)
     old_process_stop(&machine);
     scene->copied = scene->entries;
     assert_int_equal(copied_count(scene->disk, COPY), scene->copied);
+    assert_false(has_shadows(scene));
+    if (scene->has_erased) {
+        assert_int_equal(copied_count_other(scene->disk, COPY, ERASED), NONE);
+        scene->has_erased = false;
+    }
 }
 
 static void start_writer(struct scene *scene)
@@ -99,6 +131,21 @@ static void stop_writer(struct scene *scene)
 
 /* --- the loop ----------------------------------------------------------- */
 
+/* Walcheck finds a copy of the copy sound. */
+static void check(const struct scene *scene)
+{
+    int status;
+
+    assert_int_equal(system("rm -rf checked"), 0);
+    assert_true(sim_disk_dump(scene->disk, COPY, "checked"));
+    status = system("\"$WALBIN/agentwal\" --store checked check >output "
+                    "2>&1");
+    if (status != 0) {
+        (void)!system("cat output");
+        fail_msg("walcheck finds damage");
+    }
+}
+
 /* The copy is as of one backup or the other. */
 static void expect_one_or_other(const struct scene *scene, int least)
 {
@@ -113,6 +160,65 @@ static void expect_one_or_other(const struct scene *scene, int least)
         fail_msg("the copy has %d entries: neither %d nor %d to %d", count,
                  scene->copied, least, scene->entries);
     }
+    if (scene->has_erased) {
+        assert_int_equal(copied_count_other(scene->disk, COPY, ERASED),
+                         count == scene->copied ? ERASED_ENTRIES : NONE);
+    }
+}
+
+/* A process that opens the copy for writing completes it, or removes what the
+ * backup left; durably. */
+static void expect_completed(const struct scene *scene, int least)
+{
+    const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
+    struct scene opened = *scene;
+    struct old_process machine;
+
+    if (scene->copied == NONE) {
+        return;
+    }
+    opened.disk = sim_disk_clone(scene->disk);
+    for (int i = 0; i < 2; i++) {
+        old_process_start(&machine, opened.disk);
+        machine.store = copied_open(&machine, COPY, 0);
+        old_close(&machine);
+        old_process_stop(&machine);
+        expect_one_or_other(&opened, least);
+        sim_disk_power_loss(opened.disk, &none, 0);
+    }
+    sim_disk_destroy(opened.disk);
+}
+
+/* A backup of the copy as it is, and what salvage finds in it, have what it
+ * has. */
+static void expect_copied(const struct scene *scene)
+{
+    const struct wal_salvage_options options = WAL_INIT(wal_salvage_options);
+    struct wal_salvage_result result = WAL_INIT(wal_salvage_result);
+    const char *const paths[] = {SECOND, SALVAGE};
+    struct sim_disk *disk = sim_disk_clone(scene->disk);
+    struct old_process machine;
+
+    old_process_start(&machine, disk);
+    machine.store = copied_open(&machine, COPY, WAL_OPEN_READ_ONLY);
+    if (wal_store_backup(machine.store, SECOND, NULL, NULL, &old_error) !=
+            WAL_OK ||
+        wal__salvage(COPY, SALVAGE, &options, &machine.heap.heap,
+                     sim_process_io(machine.process), &result,
+                     &old_error) != WAL_OK) {
+        fail_msg("the copy cannot be copied: %s (%s)", old_error.text,
+                 old_error.file);
+    }
+    old_close(&machine);
+    old_process_stop(&machine);
+    assert_int_equal(result.losses, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(copied_count(disk, paths[i]),
+                         copied_count(disk, COPY));
+        assert_int_equal(copied_count_other(disk, paths[i], ERASED),
+                         copied_count_other(disk, COPY, ERASED));
+    }
+    sim_disk_destroy(disk);
 }
 
 /* True: the fault struck. */
@@ -164,6 +270,22 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
             sync.has_failed = false;
         }
         expect_one_or_other(&scene, least);
+        if (scene.has_erased && nth % 3 == 0) {
+            check(&scene);
+        }
+        if (has_shadows(&scene)) {
+            expect_copied(&scene);
+            (*scene.shadows)++;
+        }
+        if (nth % 7 < 2 && scene.copied != NONE) {
+            /* The next one is cut short too. */
+            fault.after = nth * 5 % 47;
+            (void)cut_short(&scene, &fault);
+            expect_one_or_other(&scene, least);
+        }
+        if (nth % 4 == 1 && !sync.has_failed) {
+            expect_completed(&scene, least);
+        }
         assert_int_equal(copied_count(scene.disk, OLD_ROOT), scene.entries);
         if (nth % 5 == 0) {
             copied_compact(scene.disk);
@@ -182,6 +304,9 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
 static void loop(struct scene *scene, uint32_t every)
 {
     uint64_t runs = 0;
+    int shadows = 0;
+
+    scene->shadows = &shadows;
 
     for (uint32_t way = 0; way < COPIED_FAULTS; way++) {
         uint32_t stride = copied_faults[way].call == SIM_ANY ? every : 1;
@@ -193,7 +318,9 @@ static void loop(struct scene *scene, uint32_t every)
         }
     }
     assert_true(runs > 0);
-    print_message("%llu backups cut short\n", (unsigned long long)runs);
+    assert_true(!scene->has_erased || shadows > 0);
+    print_message("%llu backups cut short, %d after they committed\n",
+                  (unsigned long long)runs, shadows);
     sim_disk_destroy(scene->disk);
 }
 
@@ -256,6 +383,58 @@ static void test_loop_backup__after_merging(void **state)
     copied_compact(scene.disk);
     copied_add(scene.disk, &scene.entries, 2);
     copied_compact(scene.disk);
+    loop(&scene, workload_sample(3));
+}
+
+/* The entries of ERASED are in segments with others, and one that has its
+ * TOMBSTONE alone. `rounds`: erasing a second time leaves out that too. */
+static struct scene begin_erased(int rounds)
+{
+    struct scene scene = begin(2);
+    struct old_process machine;
+    struct wal_session *session;
+
+    old_process_start(&machine, scene.disk);
+    machine.store = copied_open(&machine, OLD_ROOT, 0);
+    session = copied_other_session(machine.store, ERASED);
+    for (int i = 0; i < ERASED_ENTRIES; i++) {
+        assert_int_equal(copied_append(session, i, WAL_DURABLE), WAL_OK);
+    }
+    wal_session_close(session);
+    old_close(&machine);
+    old_process_stop(&machine);
+    copied_add(scene.disk, &scene.entries, 10);
+    complete(&scene);
+    assert_int_equal(copied_count_other(scene.disk, COPY, ERASED),
+                     ERASED_ENTRIES);
+    old_process_start(&machine, scene.disk);
+    machine.store = copied_open(&machine, OLD_ROOT, 0);
+    session = copied_other_session(machine.store, ERASED);
+    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    wal_session_close(session);
+    old_close(&machine);
+    old_process_stop(&machine);
+    scene.has_erased = true;
+    for (int i = 0; i < rounds; i++) {
+        copied_erase(scene.disk);
+        copied_add(scene.disk, &scene.entries, 12);
+    }
+    return scene;
+}
+
+static void test_loop_backup__after_erasing(void **state)
+{
+    struct scene scene = begin_erased(1);
+
+    (void)state;
+    loop(&scene, workload_sample(3));
+}
+
+static void test_loop_backup__after_erasing_its_tombstone(void **state)
+{
+    struct scene scene = begin_erased(3);
+
+    (void)state;
     loop(&scene, workload_sample(3));
 }
 
@@ -354,6 +533,8 @@ int main(void)
         cmocka_unit_test(test_loop_backup__of_segments_that_ended),
         cmocka_unit_test(test_loop_backup__after_compaction),
         cmocka_unit_test(test_loop_backup__after_merging),
+        cmocka_unit_test(test_loop_backup__after_erasing),
+        cmocka_unit_test(test_loop_backup__after_erasing_its_tombstone),
         cmocka_unit_test(test_loop_backup__every_allocation_fails),
         cmocka_unit_test_setup_teardown(test_loop_backup__follows_a_migration,
                                         old_set_up, old_tear_down),

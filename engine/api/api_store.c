@@ -21,6 +21,10 @@
  * consequence do. */
 #define SPILL_FALLBACK_DIR "/var/tmp"
 
+enum {
+    OPENINGS_MAX = 8 /* of a copy to which backups commit meanwhile */
+};
+
 static enum wal_status check_open(const char *path,
                                   const struct wal_open_options *options,
                                   struct wal_store **store,
@@ -82,6 +86,55 @@ static void destroy_store(struct wal__core *core)
     wal__heap_free(store->heap, store);
 }
 
+/* *overtaken: it is to be repeated, whatever the status. */
+static enum wal_status open_once(const char *path,
+                                 struct wal__core_options *options,
+                                 struct wal_store **store, bool *overtaken,
+                                 struct wal_error *error)
+{
+    const struct wal__heap *heap = options->heap;
+    struct wal_store *opened = wal__heap_zalloc(heap, sizeof(*opened));
+    enum wal_status status = WAL_OK;
+
+    *overtaken = false;
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    opened->heap = heap;
+    if ((options->open.flags & WAL_OPEN_MEMORY) != 0) {
+        status = wal__io_memory_create(heap, &opened->memory, error);
+        options->open.flags |= WAL_OPEN_CREATE;
+        options->io = opened->memory;
+        path = "memory";
+    }
+    if (status != WAL_OK) {
+        wal__heap_free(heap, opened);
+        return status;
+    }
+    if (can_spill(options)) {
+        bool is_read_only = (options->open.flags & WAL_OPEN_READ_ONLY) != 0;
+
+        wal__spill_init(&opened->spill, heap,
+                        is_read_only ? SPILL_FALLBACK_DIR
+                                     : opened->core.env.root);
+        options->large_heap = &opened->spill.heap;
+    }
+    status = wal__core_init(&opened->core, path, options, error);
+    wal__lookup_init(&opened->lookup);
+    *overtaken = opened->core.is_overtaken;
+    if (status != WAL_OK) {
+        close_store(opened);
+        destroy_store(&opened->core);
+        return status;
+    }
+    opened->core.destroy = destroy_store;
+    if (*overtaken) {
+        return wal_close(opened, error);
+    }
+    *store = opened;
+    return WAL_OK;
+}
+
 enum wal_status
 wal__store_open(const char *path, const struct wal_open_options *options,
                 const struct wal__heap *heap, const struct wal__io *io,
@@ -89,7 +142,6 @@ wal__store_open(const char *path, const struct wal_open_options *options,
 {
     struct wal__core_options core_options = {
         .heap = heap, .io = io, .request_size = sizeof(struct wal__batch)};
-    struct wal_store *opened;
     enum wal_status status = wal__struct_load(
         WAL__STRUCT(wal_open_options), &core_options.open, options, error);
 
@@ -102,39 +154,17 @@ wal__store_open(const char *path, const struct wal_open_options *options,
     if ((core_options.open.flags & WAL_OPEN_NOOP) != 0) {
         return wal__noop_open(heap, io, &core_options.open, store, error);
     }
-    opened = wal__heap_zalloc(heap, sizeof(*opened));
-    if (opened == NULL) {
-        return wal__no_memory(error);
-    }
-    opened->heap = heap;
-    if ((core_options.open.flags & WAL_OPEN_MEMORY) != 0) {
-        status = wal__io_memory_create(heap, &opened->memory, error);
-        core_options.open.flags |= WAL_OPEN_CREATE;
-        core_options.io = opened->memory;
-        path = "memory";
-    }
-    if (status != WAL_OK) {
-        wal__heap_free(heap, opened);
-        return status;
-    }
-    if (can_spill(&core_options)) {
-        bool is_read_only = (core_options.open.flags & WAL_OPEN_READ_ONLY) != 0;
+    for (int attempt = 0; attempt < OPENINGS_MAX; attempt++) {
+        bool overtaken;
 
-        wal__spill_init(&opened->spill, heap,
-                        is_read_only ? SPILL_FALLBACK_DIR
-                                     : opened->core.env.root);
-        core_options.large_heap = &opened->spill.heap;
+        status = open_once(path, &core_options, store, &overtaken, error);
+        if (!overtaken) {
+            return status;
+        }
     }
-    status = wal__core_init(&opened->core, path, &core_options, error);
-    wal__lookup_init(&opened->lookup);
-    if (status != WAL_OK) {
-        close_store(opened);
-        destroy_store(&opened->core);
-        return status;
-    }
-    opened->core.destroy = destroy_store;
-    *store = opened;
-    return WAL_OK;
+    return wal__fail(error, WAL_ELOCKED,
+                     "backups to this copy commit again and again: try again "
+                     "later");
 }
 
 enum wal_status wal_open(const char *path,

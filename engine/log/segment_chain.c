@@ -569,8 +569,15 @@ enum wal_status wal__log_refresh_segments(struct wal__log *log,
                                           struct wal_error *error)
 {
     const struct wal__segment *tail = log->tail_segment;
-    enum wal_status status = wal__log_attach(log, error);
+    enum wal_status status;
 
+    /* What ID.next is now need not be what it was when MANIFEST was read. */
+    if (log->env->has_shadows && wal__log_find_replaced(log)) {
+        return wal__fail_at(error, WAL_EBUSY, 0, log->env->root, 0,
+                            "another process completed this copy since it was "
+                            "opened: open it again");
+    }
+    status = wal__log_attach(log, error);
     if (status == WAL_OK && log->tail_segment != tail) {
         log->must_rotate = false;
     }

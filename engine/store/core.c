@@ -428,6 +428,20 @@ static enum wal_status open_log(struct wal__core *core,
                                options, error);
 }
 
+/* Whether a backup committed to this store, a copy, while it was opened: the
+ * files may be those of the old copy and of the new one. A process that has the
+ * lock keeps backups out; one that only reads goes on without it. */
+static bool is_overtaken(const struct wal__core *core)
+{
+    struct wal__manifest now;
+    bool ignored = false;
+
+    return core->env.read_only &&
+           core->control.page == &core->control.private_page &&
+           wal__manifest_read(&core->env, &now, &ignored, NULL) == WAL_OK &&
+           now.generation != core->manifest.generation;
+}
+
 enum wal_status wal__core_init(struct wal__core *core, const char *path,
                                const struct wal__core_options *options,
                                struct wal_error *error)
@@ -475,6 +489,7 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     }
     status = open_log(core, &options->open, error);
     core->committer_ready = status == WAL_OK;
+    core->is_overtaken = is_overtaken(core);
     return status;
 }
 

@@ -85,6 +85,7 @@ struct wal__core {
     bool outdated;        /* older format version: read only until migrated */
     bool log_opened;      /* log was initialised */
     bool committer_ready; /* committer was initialised */
+    bool is_overtaken;    /* a backup to it committed while it was opened */
     struct wal__catalogue catalogue;
     uint64_t generation; /* raised by each load of the indexes */
     /* Raised by every redaction that is applied and by every load of the
@@ -152,7 +153,8 @@ struct wal__core_options {
 
 /* Opens or creates the store, recovers its log and loads its indexes. core is
  * zeroed by the caller; wal__core_detach and wal__core_deinit are valid after
- * success and failure. */
+ * success and failure. core->is_overtaken after it: what was read may be of two
+ * moments; it is to be opened again. */
 enum wal_status wal__core_init(struct wal__core *core, const char *path,
                                const struct wal__core_options *options,
                                struct wal_error *error) WAL_MUST_USE;

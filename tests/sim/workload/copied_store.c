@@ -158,19 +158,29 @@ int copied_count(struct sim_disk *disk, const char *path)
 
 int copied_count_other(struct sim_disk *disk, const char *path, const char *id)
 {
+    struct old_process machine;
+    int count;
+
+    old_process_start(&machine, disk);
+    machine.store =
+        copied_open(&machine, path, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
+    count = copied_count_in(machine.store, id);
+    old_close(&machine);
+    old_process_stop(&machine);
+    return count;
+}
+
+int copied_count_in(struct wal_store *store, const char *id)
+{
     const struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
     struct wal_session *session = NULL;
-    struct old_process machine;
     enum wal_status status;
     int count = -1;
 
-    old_process_start(&machine, disk);
-    machine.store =
-        copied_open(&machine, path, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
-    status = wal_session_open(machine.store, old_slice(id), &session, NULL);
+    status = wal_session_open(store, old_slice(id), &session, NULL);
     if (status != WAL_ENOTFOUND) {
         assert_int_equal(status, WAL_OK);
         count = 0;
@@ -192,13 +202,11 @@ int copied_count_other(struct sim_disk *disk, const char *path, const char *id)
             }
         }
         if (status != WAL_END) {
-            fail_msg("%s: entry %d of %s: %s (%s)", path, count, id,
-                     old_error.text, old_error.file);
+            fail_msg("entry %d of %s: %s (%s)", count, id, old_error.text,
+                     old_error.file);
         }
         wal_entry_cursor_close(cursor);
         wal_session_close(session);
     }
-    old_close(&machine);
-    old_process_stop(&machine);
     return count;
 }

@@ -33,6 +33,7 @@ void copied_erase(struct sim_disk *disk);
 int copied_count(struct sim_disk *disk, const char *path);
 /* The same of another session; -1: there is none. */
 int copied_count_other(struct sim_disk *disk, const char *path, const char *id);
+int copied_count_in(struct wal_store *store, const char *id);
 
 /* The ways in which copying is cut short: a call kills the process, or fails
  * once or from then on, or the disk is full. */

@@ -438,6 +438,138 @@ static void test_loop_backup__after_erasing_its_tombstone(void **state)
     loop(&scene, workload_sample(3));
 }
 
+/* --- readers ------------------------------------------------------------ */
+
+/* A process that opens the copy, and a backup to it that runs between two of
+ * its calls to the system. */
+struct overtaking {
+    struct scene scene;
+    struct old_process reader;
+    struct sim_fault fault; /* of the backup */
+    uint64_t after;         /* calls of the reader */
+    bool has_run;
+};
+
+static void overtake(void *arg, const struct sim_event *event)
+{
+    struct overtaking *overtaking = arg;
+
+    if (event->process != overtaking->reader.process || overtaking->has_run ||
+        overtaking->after-- > 0) {
+        return;
+    }
+    overtaking->has_run = true;
+    (void)cut_short(&overtaking->scene, &overtaking->fault);
+}
+
+/* False: the reader makes fewer calls. */
+static bool overtake_reader(const struct scene *base,
+                            const struct sim_fault *fault, uint64_t after)
+{
+    /* It cannot have the lock, as next to a backup that runs for long. */
+    const struct sim_fault no_lock = {.call = SIM_OPEN,
+                                      .path = COPY "/LOCK",
+                                      .sys_errno = EACCES,
+                                      .sticky = true};
+    struct overtaking overtaking = {
+        .scene = *base, .fault = *fault, .after = after};
+    struct scene *scene = &overtaking.scene;
+    int count;
+    int erased;
+
+    ledger_set_context("a backup after %llu calls of the reader",
+                       (unsigned long long)after);
+    scene->disk = sim_disk_clone(base->disk);
+    old_process_start(&overtaking.reader, scene->disk);
+    sim_process_add_fault(overtaking.reader.process, &no_lock);
+    sim_disk_on_call(scene->disk, overtake, &overtaking);
+    overtaking.reader.store = copied_open(&overtaking.reader, COPY,
+                                          WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
+    sim_disk_on_call(scene->disk, NULL, NULL);
+    count = copied_count_in(overtaking.reader.store, "s");
+    erased = copied_count_in(overtaking.reader.store, ERASED);
+    if (count == scene->copied) {
+        assert_int_equal(erased, ERASED_ENTRIES);
+    } else {
+        assert_int_equal(count, scene->entries);
+        assert_int_equal(erased, NONE);
+    }
+    old_close(&overtaking.reader);
+    old_process_stop(&overtaking.reader);
+    sim_disk_destroy(scene->disk);
+    return overtaking.has_run;
+}
+
+static void
+test_loop_backup__overtakes_a_reader_that_opens_the_copy(void **state)
+{
+    /* It ends, or is killed while it renames what it committed. */
+    const struct sim_fault ways[] = {
+        {.call = SIM_ANY, .effect = SIM_KILL_BEFORE, .after = UINT32_MAX},
+        {.call = SIM_RENAME, .path = ".next", .effect = SIM_KILL_BEFORE},
+        {.call = SIM_RENAME, .path = ".next", .effect = SIM_KILL_AFTER},
+    };
+    struct scene scene = begin_erased(1);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        for (uint64_t after = 0; overtake_reader(&scene, &ways[i], after);
+             after++) {
+        }
+    }
+    sim_disk_destroy(scene.disk);
+}
+
+/* Reads the session "s" to its end. */
+static enum wal_status read_session(struct wal_store *store)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_open(store, old_slice("s"), &session, &old_error);
+
+    if (status == WAL_OK) {
+        status = wal_entry_cursor_open(session, NULL, &cursor, &old_error);
+    }
+    while (status == WAL_OK) {
+        status = wal_entry_cursor_next(cursor, &entry, &old_error);
+    }
+    wal_entry_cursor_close(cursor);
+    wal_session_close(session);
+    return status;
+}
+
+/* A process reads a copy that is then completed, and gets shadow segments of
+ * the next backup, which do not count. */
+static void test_loop_backup__of_a_copy_that_is_read_as_completed(void **state)
+{
+    const struct sim_fault before_renames = {
+        .call = SIM_RENAME, .path = ".next", .effect = SIM_KILL_BEFORE};
+    const struct sim_fault before_commit = {
+        .call = SIM_RENAME, .path = "MANIFEST", .effect = SIM_KILL_BEFORE};
+    struct scene scene = begin_erased(1);
+    struct old_process reader;
+
+    (void)state;
+    assert_true(cut_short(&scene, &before_renames));
+    assert_true(has_shadows(&scene));
+    old_process_start(&reader, scene.disk);
+    reader.store = copied_open(&reader, COPY, WAL_OPEN_READ_ONLY);
+    complete(&scene);
+    copied_compact(scene.disk);
+    assert_true(cut_short(&scene, &before_commit));
+    assert_false(has_shadows(&scene));
+    assert_int_equal(read_session(reader.store), WAL_EBUSY);
+    assert_non_null(strstr(old_error.text, "open it again"));
+    old_close(&reader);
+    reader.store = copied_open(&reader, COPY, WAL_OPEN_READ_ONLY);
+    assert_int_equal(copied_count_in(reader.store, "s"), scene.copied);
+    old_close(&reader);
+    old_process_stop(&reader);
+    sim_disk_destroy(scene.disk);
+}
+
 /* --- memory, and an older format ----------------------------------------- */
 
 static bool fail_allocation(const struct scene *base, uint64_t nth)
@@ -535,6 +667,9 @@ int main(void)
         cmocka_unit_test(test_loop_backup__after_merging),
         cmocka_unit_test(test_loop_backup__after_erasing),
         cmocka_unit_test(test_loop_backup__after_erasing_its_tombstone),
+        cmocka_unit_test(
+            test_loop_backup__overtakes_a_reader_that_opens_the_copy),
+        cmocka_unit_test(test_loop_backup__of_a_copy_that_is_read_as_completed),
         cmocka_unit_test(test_loop_backup__every_allocation_fails),
         cmocka_unit_test_setup_teardown(test_loop_backup__follows_a_migration,
                                         old_set_up, old_tear_down),

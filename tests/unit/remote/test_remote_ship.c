@@ -897,6 +897,33 @@ static void test_remote_pull__damaged_part(void **state)
     assert_damage(name);
 }
 
+/* The line loses the end of a part, once. */
+static void lose_end(void *ctx, const char *call, const char *name)
+{
+    unsigned *gets = ctx;
+    struct memory_object *part = memory_find(
+        &place.memory, UUID "/part/0000000000000001/0000000000000003");
+
+    if (strcmp(call, "get") != 0 || strcmp(name, part->name) != 0) {
+        return;
+    }
+    if (++*gets <= 2) {
+        part->size = *gets == 1 ? part->size - 1 : part->size + 1;
+    }
+}
+
+static void test_remote_pull__damaged_line(void **state)
+{
+    unsigned gets = 0;
+
+    (void)state;
+    store_ten();
+    place.memory.hook = lose_end;
+    place.memory.hook_ctx = &gets;
+    assert_pulled(&place.a);
+    assert_true(gets > 1);
+}
+
 /* Two parts that have changed places. */
 static void test_remote_pull__part_that_does_not_follow(void **state)
 {
@@ -1098,6 +1125,7 @@ int main(void)
         PLACE_TEST(test_remote_pull__ends_while_parts_come),
         PLACE_TEST(test_remote_pull__lost_objects),
         PLACE_TEST(test_remote_pull__damaged_part),
+        PLACE_TEST(test_remote_pull__damaged_line),
         PLACE_TEST(test_remote_pull__part_that_does_not_follow),
         PLACE_TEST(test_remote_pull__no_store),
         PLACE_TEST(test_remote_pull__one_store_or_several),

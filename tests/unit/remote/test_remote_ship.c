@@ -375,7 +375,7 @@ static void test_remote_ship__part_of_copy_with_other_past(void **state)
 
 /* The machine has pushed after it was copied: the mark of the copy is not that
  * of the last part. */
-static void test_remote_ship__copy_that_is_behind(void **state)
+static void test_remote_ship__copy_without_the_last_part(void **state)
 {
     struct wal_error error = KIT_ERROR;
 
@@ -1103,7 +1103,7 @@ int main(void)
         PLACE_TEST(test_remote_ship__no_marks_make_an_epoch),
         PLACE_TEST(test_remote_ship__marks_are_not_kept),
         PLACE_TEST(test_remote_ship__part_of_copy_with_other_past),
-        PLACE_TEST(test_remote_ship__copy_that_is_behind),
+        PLACE_TEST(test_remote_ship__copy_without_the_last_part),
         PLACE_TEST(test_remote_ship__each_call_fails),
         PLACE_TEST(test_remote_ship__other_writer_needs_take_over),
         PLACE_TEST(test_remote_ship__old_writer_is_fenced_for_ever),

@@ -55,28 +55,6 @@ void wal__compact_report_left(const struct wal__compact_options *options,
     wal__compact_count_refusal(options, result, &error);
 }
 
-/* Whether anything follows the OPEN of a segment that has no COMMIT, beyond the
- * place of that. What cannot be read may be anything. */
-static bool has_rest(struct wal__segment *segment)
-{
-    struct wal__segment_reader reader;
-    uint64_t at = wal__segment_open_end(segment);
-    bool found = false;
-
-    wal__segment_reader_init(&reader, segment);
-    while (at < segment->header.capacity && !found) {
-        uint64_t left = segment->header.capacity - at;
-        uint64_t size = left < WAL__SEGMENT_MIN ? left : WAL__SEGMENT_MIN;
-        const uint8_t *bytes = wal__segment_reader_fetch(&reader, at, size);
-
-        found = bytes == NULL || bytes[0] != 0 ||
-                memcmp(bytes, bytes + 1, size - 1) != 0;
-        at += size;
-    }
-    wal__segment_reader_deinit(&reader);
-    return found;
-}
-
 void wal__compact_report_all_left(struct compaction *compaction)
 {
     for (uint32_t i = 0; i < compaction->count; i++) {
@@ -84,7 +62,9 @@ void wal__compact_report_all_left(struct compaction *compaction)
 
         if (candidate->has_index &&
             candidate->input.slot.index.header.commit_offset == 0 &&
-            has_rest(candidate->input.segment)) {
+            wal__segment_has_rest(
+                candidate->input.segment,
+                wal__segment_open_end(candidate->input.segment))) {
             struct wal_error error = {.struct_size = sizeof(error)};
 
             (void)!wal__fail_at(&error, WAL_EDAMAGED, 0,

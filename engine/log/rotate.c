@@ -13,6 +13,7 @@
 #include "engine/base/error.h"
 #include "engine/log/group.h"
 #include "engine/log/prealloc.h"
+#include "engine/log/segment_reader.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
@@ -417,10 +418,12 @@ enum wal_status wal__log_reserve(struct wal__log *log,
 enum wal_status wal__log_rotate(struct wal__log *log, struct wal_error *error)
 {
     const uint64_t needed = WAL__SEGMENT_MIN;
+    struct wal__segment *tail = log->tail_segment;
 
     WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
-    if (log->tail_segment == NULL ||
-        log->last_sequence == log->tail_segment->open.last_sequence) {
+    if (tail == NULL ||
+        (log->last_sequence == tail->open.last_sequence &&
+         !wal__segment_has_rest(tail, atomic_load(&tail->end)))) {
         return WAL_OK;
     }
     return rotate(log, needed, true, error);

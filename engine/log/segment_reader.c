@@ -170,3 +170,22 @@ const uint8_t *wal__segment_reader_fetch(void *ctx, uint64_t offset,
     }
     return fetch_read(reader, offset, size);
 }
+
+bool wal__segment_has_rest(struct wal__segment *segment, uint64_t offset)
+{
+    struct wal__segment_reader reader;
+    bool found = false;
+
+    wal__segment_reader_init(&reader, segment);
+    while (offset < segment->header.capacity && !found) {
+        uint64_t left = segment->header.capacity - offset;
+        uint64_t size = left < WAL__SEGMENT_MIN ? left : WAL__SEGMENT_MIN;
+        const uint8_t *bytes = wal__segment_reader_fetch(&reader, offset, size);
+
+        found = bytes == NULL || bytes[0] != 0 ||
+                memcmp(bytes, bytes + 1, size - 1) != 0;
+        offset += size;
+    }
+    wal__segment_reader_deinit(&reader);
+    return found;
+}

@@ -36,4 +36,8 @@ void wal__segment_reader_deinit(struct wal__segment_reader *reader);
 const uint8_t *wal__segment_reader_fetch(void *ctx, uint64_t offset,
                                          uint64_t size);
 
+/* Whether anything but zeros is in the segment from the offset on. What cannot
+ * be read may be anything. */
+bool wal__segment_has_rest(struct wal__segment *segment, uint64_t offset);
+
 #endif

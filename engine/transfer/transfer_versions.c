@@ -74,12 +74,18 @@ wal__transfer_list_versions(struct wal__transfer *transfer,
     return status;
 }
 
+static bool is_equal(const struct wal__transfer_version *a,
+                     const struct wal__transfer_version *b)
+{
+    return a->is_deletion == b->is_deletion &&
+           wal__digest_equal(&a->digest, &b->digest);
+}
+
+/* What was erased is the version that is at its place. */
 bool wal__transfer_same_version(const struct wal__transfer_version *a,
                                 const struct wal__transfer_version *b)
 {
-    return a->is_erased || b->is_erased ||
-           (a->is_deletion == b->is_deletion &&
-            wal__digest_equal(&a->digest, &b->digest));
+    return a->is_erased || b->is_erased || is_equal(a, b);
 }
 
 size_t wal__transfer_count_present(const struct wal__transfer_version *from,
@@ -96,13 +102,15 @@ size_t wal__transfer_count_present(const struct wal__transfer_version *from,
     if (common == from_count || common == to_count) {
         return common == from_count ? from_count : common;
     }
+    /* At another place what was erased is none that is known. */
     for (size_t i = from_count; i > 0; i--) {
-        if (wal__transfer_same_version(&from[i - 1], &to[to_count - 1])) {
+        if (!from[i - 1].is_erased &&
+            is_equal(&from[i - 1], &to[to_count - 1])) {
             return i;
         }
     }
     for (size_t i = 0; i < to_count; i++) {
-        if (wal__transfer_same_version(&from[from_count - 1], &to[i])) {
+        if (!to[i].is_erased && is_equal(&from[from_count - 1], &to[i])) {
             return from_count;
         }
     }

@@ -989,6 +989,51 @@ static void test_erase__segment_of_no_log_is_named(void **state)
     kit_close(store);
 }
 
+/* Nothing was appended since the tails began, or only what a process did not
+ * end: its bytes are there nevertheless, after the end, or further away. */
+static void test_erase__bytes_after_the_end_of_an_empty_tail_go(void **state)
+{
+    (void)state;
+    for (int is_next = 0; is_next < 2; is_next++) {
+        static const enum place places[] = {BEYOND_END, BEYOND_END_OF_PACK};
+        struct wal_store *store = kit_store();
+        struct wal_session *session = kit_create(store, "s");
+        const struct wal__log *logs[] = {&store->core.log,
+                                         &store->core.blobs.log};
+        bool found[PLACES];
+
+        make_canaries();
+        append_text(session, "a", LARGE_PAYLOAD, LARGE);
+        compact(store);
+        for (size_t i = 0; i < 2; i++) {
+            const struct wal__segment *tail = logs[i]->tail_segment;
+            int fd = open(tail->path, O_WRONLY | O_CLOEXEC);
+            uint64_t at = atomic_load(&tail->end);
+
+            assert_int_equal(logs[i]->last_sequence, tail->open.last_sequence);
+            at = is_next != 0 ? at : tail->header.capacity - 8192;
+            assert_true(fd >= 0);
+            assert_int_equal(
+                pwrite(fd, canaries[places[i]], CANARY_SIZE, (off_t)at),
+                CANARY_SIZE);
+            (void)close(fd);
+        }
+        wal_session_close(session);
+        if (is_next != 0) {
+            kit_close(store);
+            store = kit_store();
+        }
+        search_store(found);
+        assert_true(found[BEYOND_END] && found[BEYOND_END_OF_PACK]);
+        compact(store);
+        search_store(found);
+        assert_false(found[BEYOND_END]);
+        assert_false(found[BEYOND_END_OF_PACK]);
+        kit_close(store);
+        assert_int_equal(system("rm -r store"), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1001,6 +1046,7 @@ int main(void)
         KIT_TEST(test_erase__copy_that_a_failed_attempt_left_goes),
         KIT_TEST(test_erase__segment_without_a_group_is_named),
         KIT_TEST(test_erase__segment_of_no_log_is_named),
+        KIT_TEST(test_erase__bytes_after_the_end_of_an_empty_tail_go),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,9 +5,11 @@
 #include "agentwal/admin.h"
 #include "agentwal/checkpoint.h"
 #include "agentwal/transfer.h"
+#include "engine/transfer/transfer.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 #include "tests/lib/kit/describe_kit.h"
+#include "tests/lib/store_bytes.h"
 
 enum {
     LARGE = 300 * 1024, /* a payload that is stored as a blob */
@@ -1158,6 +1160,40 @@ static void test_merge__stopped_before_a_redaction_leaves_a_mark(void **state)
     }
 }
 
+static const char dead[] = "Vt8kQz03LwXe";
+
+static void append_dead(struct wal_session *session, size_t size)
+{
+    char *payload = malloc(size + 64);
+    struct wal_entry entry;
+    int length;
+
+    assert_non_null(payload);
+    length = snprintf(payload, size + 64, "{\"x\":\"%s", dead);
+    memset(payload + length, 'y', size);
+    memcpy(payload + (size_t)length + size, "\"}", 3);
+    entry = kit_entry("dead", NULL, payload);
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    free(payload);
+}
+
+static void count_dead_in(void *ctx, const char *file, const uint8_t *bytes,
+                          size_t size)
+{
+    int *count = ctx;
+
+    (void)file;
+    *count += memmem(bytes, size, dead, sizeof(dead) - 1) != NULL;
+}
+
+static int count_dead(const char *directory)
+{
+    int count = 0;
+
+    store_bytes_visit_directory(directory, count_dead_in, &count);
+    return count;
+}
+
 static void test_merge__erased_entry_is_hidden(void **state)
 {
     const struct wal_store_compact_options options = {
@@ -1174,6 +1210,72 @@ static void test_merge__erased_entry_is_hidden(void **state)
     assert_idempotent(&stores, NULL, "unchanged s;");
     wal_session_close(s);
     close_stores(&stores);
+}
+
+/* An older copy of the session, with what was redacted and erased since, is
+ * merged back, as it was or continued: the redaction stays, and nothing of what
+ * it hides comes back. */
+static void test_merge__older_copy_does_not_bring_back_what_was_erased(void **s)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE};
+
+    (void)s;
+    for (int is_large = 0; is_large < 2; is_large++) {
+        struct stores stores = open_stores();
+        struct stores back = {stores.to, stores.from};
+        struct wal_session *here = make_session(stores.from, "s");
+        struct wal_entry entry = WAL_INIT(wal_entry);
+        struct wal_session *copy;
+
+        append_dead(here, is_large != 0 ? LARGE : 0);
+        (void)merge(&stores, NULL, "created s;");
+        redact(here, "dead");
+        assert_int_equal(wal_store_compact(stores.from, &options, NULL, NULL),
+                         WAL_OK);
+        assert_int_equal(count_dead("from"), 0);
+        assert_true(count_dead("to") > 0);
+        (void)merge(&back, NULL, "unchanged s;");
+        copy = kit_session(stores.to, "s");
+        assert_int_equal(wal_entry_get(copy, WAL_STR("dead"), &entry, NULL),
+                         WAL_OK);
+        wal_session_close(copy);
+        assert_int_equal(wal_entry_get(here, WAL_STR("dead"), &entry, NULL),
+                         WAL_EREDACTED);
+        assert_int_equal(count_dead("from"), 0);
+        (void)merge(&stores, NULL, "continued s;"); /* hidden there too */
+        copy = kit_session(stores.to, "s");
+        assert_int_equal(wal_entry_get(copy, WAL_STR("dead"), &entry, NULL),
+                         WAL_EREDACTED);
+        kit_append_all(copy, "n");
+        wal_session_close(copy);
+        (void)merge(&back, NULL, "continued s;");
+        assert_int_equal(wal_entry_get(here, WAL_STR("dead"), &entry, NULL),
+                         WAL_EREDACTED);
+        assert_int_equal(count_dead("from"), 0);
+        wal_session_close(here);
+        close_stores(&stores);
+        assert_int_equal(system("rm -r from to"), 0);
+    }
+}
+
+/* What was erased is the version at its place, and no other one. */
+static void test_merge__erased_version_is_none_at_another_place(void **state)
+{
+    const struct wal__transfer_version erased = {.is_deletion = true,
+                                                 .is_erased = true};
+    const struct wal__transfer_version deleted = {.is_deletion = true};
+    const struct wal__transfer_version p = {.digest = {.bytes = {1}}};
+    const struct wal__transfer_version q = {.digest = {.bytes = {2}}};
+    const struct wal__transfer_version n = {.digest = {.bytes = {3}}};
+    const struct wal__transfer_version from[] = {p, erased, deleted, n};
+
+    (void)state;
+    assert_true(wal__transfer_count_present(from, 4, &q, 1) == SIZE_MAX);
+    assert_true(wal__transfer_count_present(&q, 1, from, 4) == SIZE_MAX);
+    assert_int_equal(wal__transfer_count_present(from + 1, 3, &q, 1), 1);
+    assert_int_equal(wal__transfer_count_present(&q, 1, from + 1, 3), 1);
+    assert_int_equal(wal__transfer_count_present(from, 4, &n, 1), 4);
 }
 
 /* --- content out of line -------------------------------------------------- */
@@ -1316,6 +1418,8 @@ int main(void)
         KIT_TEST(test_merge__redacted_compactions_keep_their_first_entry),
         KIT_TEST(test_merge__stopped_before_a_redaction_leaves_a_mark),
         KIT_TEST(test_merge__erased_entry_is_hidden),
+        KIT_TEST(test_merge__older_copy_does_not_bring_back_what_was_erased),
+        KIT_TEST(test_merge__erased_version_is_none_at_another_place),
         KIT_TEST(test_merge__payload_out_of_line_is_copied),
         KIT_TEST(test_merge__checkpoints_come_with_their_files),
         KIT_TEST(test_merge__stopped_anywhere_is_continued),

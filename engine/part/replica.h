@@ -77,26 +77,6 @@ enum wal_status wal__replica_settle(struct wal__replica *replica,
 enum wal_status wal__replica_apply_segment(
     struct wal__replica *replica, const struct wal__part_head *head,
     struct wal__span part, struct wal_error *error) WAL_MUST_USE;
-/* replica_replace.c: whether the segment is one that compaction wrote of what
- * the replica has, after what the replica has was written. */
-enum wal_status
-wal__replica_supersedes(struct wal__replica *replica, uint32_t stream,
-                        const struct wal__segment_header *header,
-                        bool *supersedes, struct wal_error *error) WAL_MUST_USE;
-/* Verifies such a segment, and puts it in the place of those that it was made
- * of; removes what was derived from these. */
-enum wal_status wal__replica_replace(struct wal__replica *replica,
-                                     const struct wal__part_head *head,
-                                     struct wal__span part,
-                                     const struct wal__segment_header *header,
-                                     struct wal_error *error) WAL_MUST_USE;
-/* replica_segment.c: gives the segment its name, and removes what it replaces.
- */
-enum wal_status wal__replica_install(struct wal__replica *replica,
-                                     const struct wal__part_head *head,
-                                     struct wal__span bytes,
-                                     const struct wal__segment_header *header,
-                                     struct wal_error *error) WAL_MUST_USE;
 /* replica.c: where a segment ends, as wal__replica_find_place. */
 enum wal_status wal__replica_find_end(struct wal__replica *replica,
                                       struct wal__segment *segment,

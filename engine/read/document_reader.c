@@ -203,6 +203,7 @@ enum wal_status wal__doc_cursor_create_empty(struct wal__core *core,
     made->number = number;
     wal__buf_init(&made->items, core->env.heap);
     wal__record_buf_init(&made->scratch, core->env.heap);
+    wal__buf_init(&made->copy, core->env.heap);
     *docs = made;
     return WAL_OK;
 }
@@ -414,5 +415,6 @@ void wal__doc_cursor_close(struct wal_doc_cursor *docs)
     }
     wal__buf_deinit(&docs->items);
     wal__record_buf_deinit(&docs->scratch);
+    wal__buf_deinit(&docs->copy);
     wal__heap_free(docs->core->env.heap, docs);
 }

@@ -23,6 +23,7 @@ struct wal_doc_cursor {
     struct wal__buf items; /* of struct wal__doc_cursor_item, in order */
     size_t next;
     struct wal__record_buf scratch;
+    struct wal__buf copy; /* of what one lookup returned (lookup.c) */
 };
 
 /* Keys that start with a zero byte are reserved for the engine: public calls

@@ -76,6 +76,7 @@ struct wal_entry_cursor {
     struct wal__record_buf aux_scratch; /* of records other than the entry's */
     struct wal__buf redaction_json;     /* payload of a redacted entry */
     struct wal__buf payload_buf;        /* out-of-line payload */
+    struct wal__buf copy; /* of what one lookup returned (lookup.c) */
     /* Elements are struct wal__buf. With WAL_ENTRY_CURSOR_PINNED: the buffers
      * of entries returned before. */
     struct wal__buf pinned;

@@ -369,6 +369,7 @@ create(const struct wal_session *session,
         wal__record_buf_init(&cursor->aux_scratch, heap);
         wal__buf_init(&cursor->redaction_json, heap);
         wal__buf_init(&cursor->payload_buf, heap);
+        wal__buf_init(&cursor->copy, heap);
         wal__buf_init(&cursor->pinned, heap);
         if ((options->flags & WAL_ENTRY_CURSOR_PINNED) != 0) {
             cursor->scratch.pinned = &cursor->pinned;
@@ -459,6 +460,7 @@ void wal__entry_cursor_close(struct wal_entry_cursor *cursor)
     wal__record_buf_deinit(&cursor->aux_scratch);
     wal__buf_deinit(&cursor->redaction_json);
     wal__buf_deinit(&cursor->payload_buf);
+    wal__buf_deinit(&cursor->copy);
     unpin(cursor);
     wal__heap_free(cursor->core->env.heap, cursor);
 }

@@ -5,6 +5,9 @@
  */
 #include "engine/read/lookup.h"
 
+#include <string.h>
+
+#include "engine/base/error.h"
 #include "format/bytes/assert.h"
 
 void wal__lookup_init(struct wal__lookup *lookup)
@@ -36,11 +39,72 @@ static enum wal_status check_session(struct wal_session *session,
     return status;
 }
 
+/* Copies the texts: what one lookup returned may be kept for long, and must not
+ * keep a file that compaction replaces. */
+static enum wal_status copy_texts(struct wal__buf *copy,
+                                  struct wal_slice *const *texts, size_t count,
+                                  struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    uint64_t size = 0;
+    uint8_t *at;
+
+    for (size_t i = 0; i < count; i++) {
+        size += texts[i]->size;
+    }
+    copy->size = 0;
+    status = wal__buf_reserve(copy, (size_t)size, &at);
+    if (status != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (texts[i]->size > 0) {
+            memcpy(at, texts[i]->data, (size_t)texts[i]->size);
+            texts[i]->data = at;
+            at += texts[i]->size;
+        }
+    }
+    return WAL_OK;
+}
+
+/* A payload that was out of line is in memory already. */
+static enum wal_status copy_entry(struct wal_entry_cursor *cursor,
+                                  struct wal_entry *entry,
+                                  struct wal_error *error)
+{
+    struct wal_slice *const texts[] = {
+        &entry->id,     &entry->parent_id, &entry->type,   &entry->timestamp,
+        &entry->run_id, &entry->meta,      &entry->payload};
+    size_t count = sizeof(texts) / sizeof(texts[0]);
+    bool is_loaded = cursor->payload_buf.size > 0;
+    enum wal_status status =
+        copy_texts(&cursor->copy, texts, is_loaded ? count - 1 : count, error);
+
+    if (status == WAL_OK) {
+        wal__record_buf_release(&cursor->scratch);
+        wal__record_buf_release(&cursor->aux_scratch);
+    }
+    return status;
+}
+
+static enum wal_status copy_doc(struct wal_doc_cursor *cursor,
+                                struct wal_doc *doc, struct wal_error *error)
+{
+    struct wal_slice *const texts[] = {&doc->key, &doc->value};
+    enum wal_status status = copy_texts(&cursor->copy, texts, 2, error);
+
+    if (status == WAL_OK) {
+        wal__record_buf_release(&cursor->scratch);
+    }
+    return status;
+}
+
 enum wal_status wal__lookup_entry(struct wal_session *session,
                                   struct wal__span id, struct wal_entry *entry,
                                   struct wal_error *error)
 {
     struct wal__lookup *lookup = &session->lookup;
+    struct wal_entry found = {.struct_size = entry->struct_size};
     enum wal_status status = check_session(session, error);
 
     WAL__ASSERT(entry->struct_size != 0);
@@ -53,7 +117,13 @@ enum wal_status wal__lookup_entry(struct wal_session *session,
             wal__entry_cursor_create_empty(session, &lookup->entries, error);
     }
     if (status == WAL_OK) {
-        status = wal__entry_cursor_get(lookup->entries, id, entry, error);
+        status = wal__entry_cursor_get(lookup->entries, id, &found, error);
+    }
+    if (status == WAL_OK) {
+        status = copy_entry(lookup->entries, &found, error);
+    }
+    if (status == WAL_OK) {
+        *entry = found;
     }
     pthread_mutex_unlock(&lookup->mutex);
     return status;
@@ -64,6 +134,7 @@ enum wal_status wal__lookup_doc(struct wal__core *core,
                                 struct wal__span key, uint64_t version,
                                 struct wal_doc *doc, struct wal_error *error)
 {
+    struct wal_doc found = {.struct_size = doc->struct_size};
     enum wal_status status = WAL_OK;
 
     WAL__ASSERT(doc->struct_size != 0);
@@ -73,7 +144,13 @@ enum wal_status wal__lookup_doc(struct wal__core *core,
             wal__doc_cursor_create_empty(core, number, &lookup->docs, error);
     }
     if (status == WAL_OK) {
-        status = wal__doc_cursor_get(lookup->docs, key, version, doc, error);
+        status = wal__doc_cursor_get(lookup->docs, key, version, &found, error);
+    }
+    if (status == WAL_OK) {
+        status = copy_doc(lookup->docs, &found, error);
+    }
+    if (status == WAL_OK) {
+        *doc = found;
     }
     pthread_mutex_unlock(&lookup->mutex);
     return status;

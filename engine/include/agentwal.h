@@ -44,9 +44,9 @@
  *              to a call is borrowed until the call returns. A slice that a
  *              call returns holds until the next call on the same handle, or
  *              its close; on a store or session, until the next call of the
- *              same function. WAL_END ends them too: a cursor at its end keeps
- *              no file that a compaction replaces. Text is UTF-8 and not
- *              terminated.
+ *              same function, and is a copy in memory. WAL_END ends them too: a
+ *              cursor at its end keeps no file that a compaction replaces. Text
+ *              is UTF-8 and not terminated.
  *   Closing    Handles are closed in any order, each once: a session before
  *              its cursors, a store before its tickets. After wal_close, calls
  *              on the store's other handles return WAL_ECLOSED, except that
@@ -1006,9 +1006,10 @@ WAL_API WAL_MUST_USE enum wal_status wal_doc_delete(struct wal_store *store,
 
 /* Fills *doc with a document as it is now; with a version other than 0, as that
  * version left it. session null: of the store; else store may be null. Slices
- * hold until the next wal_doc_get on the same handle, or its close; threads
- * that share a handle take turns with them. Threads: any. Errors: WAL_ENOTFOUND
- * when there is none, or it was deleted; WAL_ECORRUPT. */
+ * are copies that keep no file of the store, and hold until the next
+ * wal_doc_get on the same handle, or its close; threads that share a handle
+ * take turns with them. Threads: any. Errors: WAL_ENOTFOUND when there is none,
+ * or it was deleted; WAL_ECORRUPT. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_doc_get(struct wal_store *store, struct wal_session *session,
             struct wal_slice key, uint64_t version, struct wal_doc *doc,
@@ -1136,10 +1137,10 @@ wal_session_compact(struct wal_session *session,
 /* ----------------------------------------------------------- reading --- */
 
 /* Fills *entry with one entry by its id, own or shared, on any branch; a
- * payload that is a blob is read into memory. Slices hold until the next
- * wal_entry_get on the same handle, or its close; threads that share a handle
- * take turns with them. Threads: any. Errors: WAL_ENOTFOUND, WAL_EREDACTED,
- * WAL_ECORRUPT. SPEC.md, Reading. */
+ * payload that is a blob is read into memory. Slices are copies that keep no
+ * file of the store, and hold until the next wal_entry_get on the same handle,
+ * or its close; threads that share a handle take turns with them. Threads: any.
+ * Errors: WAL_ENOTFOUND, WAL_EREDACTED, WAL_ECORRUPT. SPEC.md, Reading. */
 WAL_API WAL_MUST_USE enum wal_status wal_entry_get(struct wal_session *session,
                                                    struct wal_slice id,
                                                    struct wal_entry *entry,

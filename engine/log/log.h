@@ -422,8 +422,9 @@ struct wal__record_buf {
     struct wal__buf all_used;
     struct wal__buf bytes;
     struct wal__buf stored; /* a block as it was read by pread */
-    /* The block at this offset has `records`; segment NULL: none. */
-    const struct wal__segment *segment;
+    /* The block at this offset of the segment with this salt has `records`; 0:
+     * none. Those that are in `bytes` outlive the use of the segment. */
+    uint64_t salt;
     uint64_t block;
     struct wal__span records;
     /* struct wal__buf: keeps the blocks that were read before, for slices that

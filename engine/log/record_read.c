@@ -26,12 +26,20 @@ void wal__record_buf_init(struct wal__record_buf *buf,
     wal__buf_init(&buf->all_used, heap);
 }
 
+/* Forgets a block whose records are not in memory of the buffer. */
+static void forget_mapped(struct wal__record_buf *buf)
+{
+    if (buf->records.data != buf->bytes.data) {
+        buf->salt = 0;
+    }
+}
+
 void wal__record_buf_release(struct wal__record_buf *buf)
 {
     if (buf->used != NULL && buf->pinned == NULL) {
         wal__log_end_use(buf->used);
         buf->used = NULL;
-        buf->segment = NULL;
+        forget_mapped(buf);
     }
 }
 
@@ -94,7 +102,7 @@ static enum wal_status use_segment(struct wal__log *log, uint64_t id,
         }
         buf->log = log;
         buf->used = used;
-        buf->segment = NULL;
+        forget_mapped(buf);
     }
     *segment = used;
     return WAL_OK;
@@ -244,7 +252,7 @@ static enum wal_status load_block(struct wal__segment *segment, uint64_t offset,
     uint8_t *out = NULL;
     enum wal_status status;
 
-    buf->segment = NULL;
+    buf->salt = 0;
     status = fetch_block(segment, offset, buf, &frame, &payload, error);
     if (status != WAL_OK) {
         return status;
@@ -264,7 +272,7 @@ static enum wal_status load_block(struct wal__segment *segment, uint64_t offset,
     if (fmt != WAL__FMT_OK) {
         return fail_damaged(segment, offset, fmt, error);
     }
-    buf->segment = segment;
+    buf->salt = segment->header.salt;
     buf->block = offset;
     return WAL_OK;
 }
@@ -278,7 +286,8 @@ static enum wal_status locate_in_block(struct wal__record_buf *buf,
     enum wal_status status = WAL_OK;
     enum wal__fmt fmt;
 
-    if (buf->segment != location->segment || buf->block != offset) {
+    if (buf->salt == 0 || buf->salt != location->segment->header.salt ||
+        buf->block != offset) {
         status = load_block(location->segment, offset, buf, error);
     }
     if (status != WAL_OK) {
@@ -334,7 +343,7 @@ static enum wal_status locate(struct wal__log *log, uint64_t position,
         if (size > segment->header.capacity - offset) {
             size = segment->header.capacity - offset;
         }
-        scratch->segment = NULL;
+        scratch->salt = 0;
         return read_bytes(segment, offset, &scratch->bytes, size, &location->at,
                           error);
     }

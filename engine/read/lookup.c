@@ -39,22 +39,20 @@ static enum wal_status check_session(struct wal_session *session,
     return status;
 }
 
-/* Copies the texts: what one lookup returned may be kept for long, and must not
- * keep a file that compaction replaces. */
+/* Copies the texts out of the files: what a lookup returned may be kept for
+ * long, and must not keep a file that compaction replaces. */
 static enum wal_status copy_texts(struct wal__buf *copy,
                                   struct wal_slice *const *texts, size_t count,
                                   struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
-    uint64_t size = 0;
+    size_t size = 0;
     uint8_t *at;
 
     for (size_t i = 0; i < count; i++) {
-        size += texts[i]->size;
+        size += (size_t)texts[i]->size;
     }
     copy->size = 0;
-    status = wal__buf_reserve(copy, (size_t)size, &at);
-    if (status != WAL_OK) {
+    if (wal__buf_reserve(copy, size, &at) != WAL_OK) {
         return wal__no_memory(error);
     }
     for (size_t i = 0; i < count; i++) {
@@ -67,7 +65,7 @@ static enum wal_status copy_texts(struct wal__buf *copy,
     return WAL_OK;
 }
 
-/* A payload that was out of line is in memory already. */
+/* A payload that is a blob was read into memory. */
 static enum wal_status copy_entry(struct wal_entry_cursor *cursor,
                                   struct wal_entry *entry,
                                   struct wal_error *error)
@@ -77,26 +75,17 @@ static enum wal_status copy_entry(struct wal_entry_cursor *cursor,
         &entry->run_id, &entry->meta,      &entry->payload};
     size_t count = sizeof(texts) / sizeof(texts[0]);
     bool is_loaded = cursor->payload_buf.size > 0;
-    enum wal_status status =
-        copy_texts(&cursor->copy, texts, is_loaded ? count - 1 : count, error);
 
-    if (status == WAL_OK) {
-        wal__record_buf_release(&cursor->scratch);
-        wal__record_buf_release(&cursor->aux_scratch);
-    }
-    return status;
+    return copy_texts(&cursor->copy, texts, is_loaded ? count - 1 : count,
+                      error);
 }
 
 static enum wal_status copy_doc(struct wal_doc_cursor *cursor,
                                 struct wal_doc *doc, struct wal_error *error)
 {
     struct wal_slice *const texts[] = {&doc->key, &doc->value};
-    enum wal_status status = copy_texts(&cursor->copy, texts, 2, error);
 
-    if (status == WAL_OK) {
-        wal__record_buf_release(&cursor->scratch);
-    }
-    return status;
+    return copy_texts(&cursor->copy, texts, 2, error);
 }
 
 enum wal_status wal__lookup_entry(struct wal_session *session,
@@ -125,6 +114,10 @@ enum wal_status wal__lookup_entry(struct wal_session *session,
     if (status == WAL_OK) {
         *entry = found;
     }
+    if (lookup->entries != NULL) {
+        wal__record_buf_release(&lookup->entries->scratch);
+        wal__record_buf_release(&lookup->entries->aux_scratch);
+    }
     pthread_mutex_unlock(&lookup->mutex);
     return status;
 }
@@ -151,6 +144,9 @@ enum wal_status wal__lookup_doc(struct wal__core *core,
     }
     if (status == WAL_OK) {
         *doc = found;
+    }
+    if (lookup->docs != NULL) {
+        wal__record_buf_release(&lookup->docs->scratch);
     }
     pthread_mutex_unlock(&lookup->mutex);
     return status;

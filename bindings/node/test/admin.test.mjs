@@ -10,6 +10,7 @@ import test from 'node:test';
 
 import { LockedError, NotFoundError, Store, WalError } from '../index.mjs';
 import {
+  atEnd,
   memoryStore,
   openStore,
   rejection,
@@ -205,6 +206,25 @@ test('other processes that have replaced files mapped are listed', async (t) => 
     [child.pid],
   );
   assert.ok(result.readers[0].bytes > 0);
+});
+
+test('what was read by id or key keeps no file that is erased', async (t) => {
+  const store = await openStore(t);
+  const session = await store.create({ id: 's' });
+  await append(session, 100, 10_000);
+  const { lastId } = await session.append({ payload: 'last' });
+  await session.documents.put('key', 'value');
+  const other = await Store.open(store.path);
+  atEnd(t, () => other.close());
+  const again = other.session('s');
+  const held = [again.entry(lastId), again.documents.get('key')];
+  const result = await store.compact({ rate: Infinity, erase: true });
+  assert.ok(result.rewritten > 0);
+  assert.deepEqual(result.readers, []);
+  const old = readFileSync('/proc/self/maps', 'utf8').split('\n')
+    .filter((line) => line.includes(store.path) && line.endsWith('(deleted)'));
+  assert.deepEqual(old, []);
+  assert.deepEqual([held[0].payload, held[1].value], ['last', 'value']);
 });
 
 // A store that takes a while to be compacted at 1 MiB/s.

@@ -437,11 +437,13 @@ static void read_and_wait(int ends, int says)
 {
     struct wal_store *store = kit_open("store", WAL_OPEN_READ_ONLY);
     struct wal_session *session = kit_session(store, "s");
+    struct wal_entry_cursor *cursor = NULL;
     struct wal_entry entry = WAL_INIT(wal_entry);
     char byte = 0;
 
-    assert_int_equal(wal_entry_get(session, kit_text("a"), &entry, NULL),
+    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
                      WAL_OK);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
     assert_int_equal(write(says, "r", 1), 1);
     assert_int_equal(read(ends, &byte, 1), 1);
     _exit(0);

@@ -377,6 +377,93 @@ static void test_erase__names_the_process_that_keeps_a_slice(void **state)
     kit_close(store);
 }
 
+/* --- lookups ------------------------------------------------------------ */
+
+enum {
+    LOOKUPS = 40,
+    LOOKUP_ROUNDS = 4
+};
+
+static void put_doc(struct wal_store *store, const char *key, const char *value)
+{
+    struct wal_doc doc = WAL_INIT(wal_doc);
+
+    doc.key = kit_text(key);
+    doc.value = kit_text(value);
+    assert_int_equal(wal_doc_put(store, NULL, &doc, NULL, NULL), WAL_OK);
+}
+
+/* Looks each entry up: records of a log, and of blocks once it is compacted. */
+static void assert_entries(struct wal_session *session, uint32_t count)
+{
+    char id[16];
+    char payload[64];
+    struct wal_entry entry = WAL_INIT(wal_entry);
+
+    for (uint32_t i = 0; i < count; i++) {
+        (void)snprintf(id, sizeof(id), "e%03u", i);
+        (void)snprintf(payload, sizeof(payload), "{\"id\":\"%s\"}", id);
+        assert_int_equal(wal_entry_get(session, kit_text(id), &entry, NULL),
+                         WAL_OK);
+        assert_slice(entry.id, id);
+        assert_slice(entry.payload, payload);
+    }
+}
+
+/* What lookups return, and what they read in vain, keeps no file, and holds. */
+static void erase_after_lookups(uint32_t open_flags)
+{
+    struct wal_store *store = kit_open("store", WAL_OPEN_CREATE | open_flags);
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    char id[16];
+
+    put_doc(store, "k", "\"the value\"");
+    for (uint32_t i = 0; i < LOOKUPS; i++) {
+        (void)snprintf(id, sizeof(id), "e%03u", i);
+        kit_append(session, id, NULL);
+    }
+    for (uint32_t round = 0; round < LOOKUP_ROUNDS; round++) {
+        kit_append_as(session, WAL_WRITTEN);
+        assert_entries(session, LOOKUPS);
+        assert_int_equal(wal_doc_get(store, NULL, kit_text("k"), 0, &doc, NULL),
+                         WAL_OK);
+        assert_int_equal(wal_entry_get(session, kit_text("e007"), &entry, NULL),
+                         WAL_OK);
+        assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
+        assert_int_equal(count_maps(getpid(), true), 0);
+        assert_slice(entry.id, "e007");
+        assert_slice(entry.parent_id, "e006");
+        assert_slice(entry.type, "message");
+        assert_slice(entry.payload, "{\"id\":\"e007\"}");
+        assert_slice(doc.key, "k");
+        assert_slice(doc.value, "\"the value\"");
+    }
+    assert_int_equal(
+        wal_session_redact(session, kit_text("e007"), kit_text(""), NULL, NULL),
+        WAL_OK);
+    assert_int_equal(wal_entry_get(session, kit_text("e007"), &entry, NULL),
+                     WAL_EREDACTED);
+    assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
+    assert_int_equal(count_maps(getpid(), true), 0);
+    assert_entries(session, 7);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void test_erase__what_lookups_returned_keeps_no_file(void **state)
+{
+    (void)state;
+    erase_after_lookups(0);
+}
+
+static void test_erase__lookups_without_maps_keep_no_file(void **state)
+{
+    (void)state;
+    erase_after_lookups(WAL_OPEN_PREAD);
+}
+
 /* --- closing ------------------------------------------------------------ */
 
 static void test_close__unmaps_what_no_slice_points_to(void **state)
@@ -430,6 +517,8 @@ int main(void)
         KIT_TEST(test_erase__waits_for_a_process_without_maps),
         KIT_TEST(test_compact__waiting_process_lets_go_soon),
         KIT_TEST(test_erase__waits_for_a_reader_that_was_alone),
+        KIT_TEST(test_erase__what_lookups_returned_keeps_no_file),
+        KIT_TEST(test_erase__lookups_without_maps_keep_no_file),
         KIT_TEST(test_erase__names_the_process_that_keeps_a_slice),
         KIT_TEST(test_close__unmaps_what_no_slice_points_to),
         KIT_TEST(test_close__unmaps_all_while_a_session_is_open),

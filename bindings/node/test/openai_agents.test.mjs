@@ -48,6 +48,9 @@ test('items are returned in order, and the last ones by a limit', async (t) => {
   assert.deepEqual(await session.getItems(2), [message('b'), message('c')]);
   assert.equal((await session.getItems(99)).length, 3);
   assert.deepEqual(await session.getItems(0), []);
+  for (const [limit, count] of [[1.5, 2], [0.5, 1], [NaN, 3], [-1, 0], [-0.5, 0]]) {
+    assert.equal((await session.getItems(limit)).length, count, String(limit));
+  }
   assert.deepEqual(await session.getItems(-1), []);
 });
 
@@ -427,4 +430,32 @@ test('a refusal of items repeats none of their content', async (t) => {
   const error = await session.addItems(items).catch((thrown) => thrown);
   assert.ok(error instanceof TypeError);
   assert.doesNotMatch(`${error.message} ${error.cause}`, /secret/);
+});
+
+test('a transaction with members that a copy would lose is refused', async (t) => {
+  const { session } = await openSession(t);
+  const hidden = (item, key, member) => Object.defineProperty(item, key, member);
+  const cyclic = message('a');
+  cyclic.self = cyclic;
+  let deep = message('a');
+  for (let i = 0; i < 20_000; i++) {
+    deep = { deep };
+  }
+  const items = [
+    hidden(message('a'), 'id', { value: 'secret' }),
+    hidden(message('a'), 'id', { enumerable: true, get: () => 'secret' }),
+    { ...message('a'), [Symbol('secret')]: 1 },
+    { ...message('a'), inner: [hidden({}, 'x', { value: 'secret' })] },
+    { ...message('a'), list: hidden([1], 'secret', { value: 1 }) },
+    cyclic, deep,
+  ];
+
+  for (const [i, item] of items.entries()) {
+    for (const change of [append(`a${i}`, item), replace(`r${i}`, [], [item])]) {
+      const error = await rejection(session.applyHistoryTransaction(change));
+      assert.ok(error instanceof TypeError, `${i}: ${error}`);
+      assert.doesNotMatch(error.message, /secret/);
+    }
+  }
+  assert.deepEqual(await session.getItems(), []);
 });

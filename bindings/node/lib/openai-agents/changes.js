@@ -2,13 +2,35 @@
 
 // Changes of a history as the SDK describes them, checked and applied to items.
 
-const { copyItems } = require('./items.js');
+const { MAX_DEPTH, copyItems } = require('./items.js');
 
 /** Fields that a transaction must have, and no other. */
 const FIELDS = {
   append_items: ['items', 'type'],
   replace_suffix: ['expectedSuffix', 'replacement', 'type'],
 };
+
+/** Fails for members that a copy would leave out or compute: those that cannot be
+ * enumerated, whose keys are symbols, or that have a getter. */
+function checkMembers(value, ancestors = []) {
+  if (value === null || typeof value !== 'object' || value instanceof Uint8Array ||
+      ancestors.includes(value) || ancestors.length > MAX_DEPTH) {
+    return; // items of data alone that are as deep or cyclic are refused later
+  }
+  const inner = [...ancestors, value];
+
+  for (const key of Reflect.ownKeys(value)) {
+    const member = Object.getOwnPropertyDescriptor(value, key);
+
+    if (key === 'length' && Array.isArray(value)) {
+      continue;
+    }
+    if (typeof key === 'symbol' || !member.enumerable || !('value' in member)) {
+      throw new TypeError('the items of the transaction have a member that is not data');
+    }
+    checkMembers(member.value, inner);
+  }
+}
 
 /** Returns a copy of a transaction and its operation, or fails. */
 function checkTransaction(args) {
@@ -30,6 +52,7 @@ function checkTransaction(args) {
   if (Object.keys(transaction).sort().join() !== fields.join()) {
     throw new TypeError(`a transaction "${type}" has the fields ${fields.join(', ')}`);
   }
+  checkMembers(transaction);
   return { operationId, transaction: { type, ...Object.fromEntries(
     fields.filter((name) => name !== 'type')
       .map((name) => [name, copyItems(transaction[name])])) } };

@@ -226,13 +226,16 @@ function epochOf(session) {
 }
 
 /** The last items of a branch, at most `limit`; other entries are left out. */
-function lastItems(session, head, limit = Infinity) {
+function lastItems(session, head, count = Infinity) {
+  // As MemorySession of the SDK counts.
+  const limit = Number.isNaN(count) ? Infinity : Math.ceil(count);
+
   if (head === null || !(limit > 0)) {
     return [];
   }
   for (let last = limit; ; last *= 4) {
     const entries = session.entries({ upTo: head,
-      ...(last <= 65536 ? { last: Math.ceil(last) } : {}) }).toArray();
+      ...(last <= 65536 ? { last } : {}) }).toArray();
     const items = entries.filter(isItem);
 
     if (items.length >= limit || last > 65536 || entries.length < last) {

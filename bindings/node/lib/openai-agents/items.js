@@ -189,5 +189,6 @@ const digest = (value) =>
   createHash('sha256').update(canonical(value)).digest('hex');
 
 module.exports = {
+  MAX_DEPTH,
   canonical, copyItems, decodeItem, digest, encodeItem, isItem,
 };

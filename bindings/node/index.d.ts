@@ -1,6 +1,6 @@
 // The interface of the npm package "agentwal": sessions of AI agents in one
 // crash-safe log. README.md shows it by example; agentwal.h of the library,
-// which this binds, states the contract of each call in full.
+// in the package in docs/include, states the contract of each call in full.
 //
 // Conventions
 //   Promises   A call that writes returns a promise; it fulfils once the change

@@ -28,4 +28,17 @@ for library in libssl-dev liblz4-dev zlib1g-dev libdeflate-dev libsqlite3-dev; d
     cat "/usr/share/doc/$library/copyright"
     printf '\n\n'
 done >NOTICE
-npm pack --silent --pack-destination "$folder"
+
+# What is packed: with the headers of the library, and without links that lead
+# out of the package.
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+node -p 'require("./package.json").files.join("\n")' |
+    xargs cp -r --parents -t "$stage" package.json README.md
+cp -r ../../engine/include "$stage/docs/include"
+sed -i -E -e 's#\]\(\.\./\.\./LICENSE\)#](LICENSE)#g' \
+    -e 's#\[([^]]*)\]\((\.\./){2}([^)]*)\)#\1 (`\3` of the sources)#g' \
+    "$stage/README.md"
+sed -i -E 's#\[([^]]*)\]\((\.\./){3}([^)]*)\)#\1 (`\3` of the sources)#g' \
+    "$stage"/docs/*.md
+(cd "$stage" && npm pack --silent --pack-destination "$folder")

@@ -29,7 +29,7 @@ if [ "${AGENTWAL_LONG:-}" = 1 ]; then
     copy .
     (cd packages && ../sources/bindings/node/pack.sh >/dev/null)
 else
-    copy bindings/node LICENSE
+    copy bindings/node engine/include LICENSE
     sources/bindings/node/pack.sh --binary "$AGENTWAL_BUILD/node/agentwal.node" \
         "$PWD/packages" >/dev/null
 fi
@@ -55,6 +55,17 @@ for name in native test bench node_modules build CMakeLists.txt; do
     [ ! -e "package/$name" ] || fail "it has $name"
 done
 cmp "$AGENTWAL_SOURCE/LICENSE" package/LICENSE
+cmp "$AGENTWAL_SOURCE/engine/include/agentwal.h" package/docs/include/agentwal.h
+# Each link in a document leads to a file of the package.
+find package -name '*.md' | while read -r page; do
+    { grep -o ']([^)#]*' "$page" || true; } | sed -e 's/^](//' -e '/^$/d' -e '/^https:/d' |
+        while read -r link; do
+            name=$(realpath -m --relative-to=. "$(dirname "$page")/$link")
+            [[ $name == package/* && -e $name ]] || printf '%s: %s\n' "$page" "$link"
+        done
+done >broken
+[ ! -s broken ] || fail "links lead nowhere: $(xargs <broken)"
+grep -q '(docs/api.md)' package/README.md || fail 'README.md has lost its links'
 for library in libssl liblz4 zlib1g libdeflate libsqlite3; do
     grep -q "code of $library:" package/NOTICE || fail "NOTICE has no $library"
 done

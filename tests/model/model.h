@@ -112,7 +112,6 @@ struct model_tally {
     uint64_t concurrent; /* calls of several workers at once */
     uint64_t erasures;   /* after which no canary was left */
     uint64_t canaries;   /* that were searched for */
-    uint64_t refused;    /* sessions, by a second store */
     uint64_t failures;   /* rounds with a difference */
     struct differential_counts counts;
 };

@@ -75,12 +75,10 @@ static void print_tally(const struct model_tally *tally, double seconds)
                   tally->rounds, tally->operations, tally->failures, seconds);
     print_message(
         "%" PRIu64 " kills, %" PRIu64 " times several at once, %" PRIu64
-        " compactions, %" PRIu64 " backups, %" PRIu64
-        " bundles and merges, %" PRIu64 " sessions refused\n",
+        " compactions, %" PRIu64 " backups, %" PRIu64 " bundles and merges\n",
         tally->kills, tally->concurrent,
         tally->tasks[MODEL_COMPACT] + tally->tasks[MODEL_COMPACT_SHARED],
-        tally->tasks[MODEL_BACKUP], tally->tasks[MODEL_TRANSFER],
-        tally->refused);
+        tally->tasks[MODEL_BACKUP], tally->tasks[MODEL_TRANSFER]);
     print_message("%" PRIu64 " times erased: %" PRIu64
                   " canaries searched for; %" PRIu64 " whole comparisons\n",
                   tally->erasures, tally->canaries, tally->counts.checks);

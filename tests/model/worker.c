@@ -269,6 +269,8 @@ static void make(uint32_t concurrent)
     uint32_t count = concurrent != 0 ? MODEL_CALLS : 1;
 
     self->count = 0;
+    /* A compaction that goes on meanwhile may drop them. */
+    reference_avoid_deltas(self->run.ref, concurrent != 0);
     for (uint32_t i = 0; i < count; i++) {
         struct model_call *call = &self->calls[self->count];
 
@@ -276,6 +278,7 @@ static void make(uint32_t concurrent)
             &self->run, call, concurrent != 0 ? self_number : 0,
             concurrent != 0 ? MODEL_WRITERS : 1, concurrent != 0);
     }
+    reference_avoid_deltas(self->run.ref, false);
     common->made = self->run.made; /* the texts stay */
 }
 

@@ -81,12 +81,13 @@ void differential_learn_dropped(struct differential *run, bool is_doubtful)
                                      : wal_entry_get(session, id, &entry, NULL);
 
         /* Its id may be that of a later one. */
+        if (status == WAL_END || is_doubtful) {
+            reference_doubt(run->ref, sequence);
+        }
         if (status == WAL_ENOTFOUND ||
             (status == WAL_OK && entry.sequence != sequence)) {
             reference_drop(run->ref, sequence);
             run->counts->dropped_deltas++;
-        } else if (status == WAL_END || is_doubtful) {
-            reference_doubt(run->ref, sequence);
         }
     }
 }

@@ -86,7 +86,7 @@ struct differential {
     uint32_t group_align;
     bool is_memory;    /* the store is in memory: it lives once */
     bool is_unsettled; /* a call was under way: the reference lacks it so far */
-    bool is_copy; /* the store is one: what of it was durable is not known */
+    bool is_copy;      /* the store is one, all of which is durable */
     /* Other processes use the store too: what they redact and drop may take
      * effect later here. */
     bool is_shared;

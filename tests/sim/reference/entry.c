@@ -127,6 +127,18 @@ void reference_show(struct reference *ref, uint64_t sequence, bool is_shown)
     ref->records[sequence - 1].is_shown = is_shown;
 }
 
+void reference_avoid_deltas(struct reference *ref, bool avoids)
+{
+    ref->avoids_deltas = avoids;
+}
+
+/* Whether a process may have the entry, and another one not. */
+static bool is_unclear(const struct reference *ref,
+                       const struct ref_record *record)
+{
+    return record->is_doubtful || (record->is_delta && ref->avoids_deltas);
+}
+
 bool reference_pick_entry(const struct reference *ref, uint32_t number,
                           uint64_t from, struct wal_entry *out)
 {
@@ -134,7 +146,8 @@ bool reference_pick_entry(const struct reference *ref, uint32_t number,
         uint64_t sequence = (from + i) % ref->count + 1;
         const struct ref_record *record = ref_at(ref, sequence);
 
-        if (record->kind == REF_ENTRY && ref_can_see(ref, number, sequence)) {
+        if (record->kind == REF_ENTRY && !is_unclear(ref, record) &&
+            ref_can_see(ref, number, sequence)) {
             /* A dropped delta may have been sent again with other content. */
             uint64_t present =
                 record->is_dropped

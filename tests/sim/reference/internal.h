@@ -71,8 +71,9 @@ struct reference {
     uint32_t session_count; /* sessions have the numbers from 1 to it */
     uint64_t count;
     uint64_t capacity;
-    uint64_t durable; /* the records up to this one are durable */
-    bool is_in_doubt; /* what is written may not be there */
+    uint64_t durable;   /* the records up to this one are durable */
+    bool is_in_doubt;   /* what is written may not be there */
+    bool avoids_deltas; /* no delta is picked */
     uint32_t schema_version;
     int64_t earliest_ms;
     int64_t latest_ms;

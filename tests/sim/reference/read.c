@@ -254,6 +254,19 @@ void reference_take_redaction(const struct reference *ref, struct wal_slice id,
     }
 }
 
+bool reference_is_redaction(const struct reference *ref, struct wal_slice id)
+{
+    bool found = false;
+
+    for (uint64_t i = 1; i <= ref->count && !found; i++) {
+        const struct ref_record *record = ref_at(ref, i);
+
+        found = record->kind == REF_REDACT &&
+                reference_is_equal(ref_entry_id(ref, record->by), id);
+    }
+    return found;
+}
+
 bool reference_next_redaction(const struct reference *ref, uint64_t *sequence)
 {
     for (uint64_t i = *sequence + 1; i <= ref->count; i++) {

@@ -189,6 +189,8 @@ void reference_show(struct reference *ref, uint64_t sequence, bool is_shown);
 /* Whether the session is there and sees the entry. */
 bool reference_can_see(const struct reference *ref, uint32_t number,
                        uint64_t sequence);
+/* Whether an entry with this id redacted another one. */
+bool reference_is_redaction(const struct reference *ref, struct wal_slice id);
 /* Whether the record is an entry that a redaction hides. */
 bool reference_is_redacted(const struct reference *ref, uint64_t sequence);
 /* The texts of a record: of an entry the payload and meta, of a document the
@@ -228,9 +230,11 @@ enum wal_status reference_get(const struct reference *ref, uint32_t number,
                               struct wal_slice id, uint32_t flags,
                               struct reference_entry *out);
 
+/* From now on no delta is picked. */
+void reference_avoid_deltas(struct reference *ref, bool avoids);
 /* An entry that the session sees: the first one from the record `from` on, or
- * around; as it was given when it was appended, under no parent. False: it
- * sees none. */
+ * around; as it was given when it was appended, under no parent. It is no delta
+ * that some process may have, and another one not. False: it sees none. */
 bool reference_pick_entry(const struct reference *ref, uint32_t number,
                           uint64_t from, struct wal_entry *out);
 /* The same, an entry that another one is under. */

@@ -5,9 +5,12 @@
  *
  * Threads: the tool has one thread.
  */
+#include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agentwal/admin.h"
@@ -280,6 +283,41 @@ static void note_erase_limits(const struct cli *cli)
     }
 }
 
+/* Removes the sessions that a handoff or a resume left which was killed: one that
+ * lives makes its file again when it is repeated. */
+static int remove_bundles(const struct cli *cli)
+{
+    static const char suffix[] = ".bundle";
+    char path[PATH_MAX];
+    const struct dirent *entry;
+    DIR *directory;
+    int code = CLI_OK;
+    int size = snprintf(path, sizeof(path), "%s/remotes", cli->items[1]);
+
+    if (size <= 0 || size >= (int)sizeof(path)) {
+        return CLI_OK;
+    }
+    directory = opendir(path);
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        const size_t length = strlen(entry->d_name);
+
+        if (length < sizeof(suffix) ||
+            strcmp(entry->d_name + length - (sizeof(suffix) - 1), suffix) !=
+                0 ||
+            unlinkat(dirfd(directory), entry->d_name, 0) == 0 ||
+            errno == ENOENT) {
+            continue;
+        }
+        code = cli_error(cli, CLI_NEGATIVE, "--erase",
+                         "the file %s/%s may hold what was erased: %s", path,
+                         entry->d_name, strerror(errno));
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
+    return code;
+}
+
 int walctl_check_views(const struct cli *cli, bool erases, bool rewrites_views)
 {
     return rewrites_views && !erases
@@ -315,6 +353,7 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
     if (status == WAL_OK && !dry_run &&
         (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0) {
         note_erase_limits(cli);
+        code = cli_worse_code(code, remove_bundles(cli));
     }
     code = cli_worse_code(code, report_readers(cli, gc));
     return cli_worse_code(code, walctl_space_report(cli, &gc->space));
@@ -346,6 +385,7 @@ int walctl_erase(const struct cli *cli, struct wal_store *store,
         cli_worse_code(code, walctl_report_views(cli, store, rewrites_views));
     if (status == WAL_OK) {
         note_erase_limits(cli);
+        code = cli_worse_code(code, remove_bundles(cli));
     }
     code = cli_worse_code(code, report_readers(cli, &gc));
     code = cli_worse_code(code, walctl_space_report(cli, &gc.space));

@@ -29,6 +29,16 @@ code 0 agentwal gc --erase
 grep -q 'not reached: the remote of the store' stderr || fail "not named: $(cat stderr)"
 ! grep -rqaF secret-text-5d1f "$store" || fail "the store still holds it"
 
+# What a handoff left that was killed; one that cannot be removed is named.
+mkdir -p "$store/remotes"
+echo secret-text-5d1f >"$store/remotes/handoff.bundle"
+mkdir "$store/remotes/other.bundle"
+code 1 agentwal gc --erase
+grep -q 'other.bundle may hold' stderr || fail "not named: $(cat stderr)"
+rmdir "$store/remotes/other.bundle"
+! grep -rqaF secret-text-5d1f "$store" || fail "the bundle is there"
+code 0 agentwal gc --erase
+
 # Elsewhere there is the log as it is now.
 code 0 agentwal remote add --replace "file://$work/second"
 code 0 agentwal remote push

@@ -17,6 +17,7 @@
 
 #include "agentwal/admin.h"
 #include "engine/api/api_store.h"
+#include "engine/part/replica.h"
 #include "engine/salvage/salvage.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/sim/workload/copied_store.h"
@@ -221,6 +222,29 @@ static void expect_copied(const struct scene *scene)
     sim_disk_destroy(disk);
 }
 
+/* The copy is completed before it follows another store. */
+static void expect_taken(const struct scene *scene)
+{
+    struct wal__replica replica = {.takes_store = true};
+    struct scene taken = *scene;
+    struct old_process machine;
+    int count = copied_count(scene->disk, COPY);
+
+    taken.disk = sim_disk_clone(scene->disk);
+    old_process_start(&machine, taken.disk);
+    if (wal__replica_init(&replica, COPY, &machine.heap.heap,
+                          sim_process_io(machine.process),
+                          &old_error) != WAL_OK) {
+        fail_msg("the copy cannot follow: %s (%s)", old_error.text,
+                 old_error.file);
+    }
+    wal__replica_deinit(&replica);
+    old_process_stop(&machine);
+    assert_false(has_shadows(&taken));
+    assert_int_equal(copied_count(taken.disk, COPY), count);
+    sim_disk_destroy(taken.disk);
+}
+
 /* True: the fault struck. */
 static bool cut_short(struct scene *scene, const struct sim_fault *fault)
 {
@@ -275,6 +299,7 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
         }
         if (has_shadows(&scene)) {
             expect_copied(&scene);
+            expect_taken(&scene);
             (*scene.shadows)++;
         }
         if (nth % 7 < 2 && scene.copied != NONE) {

@@ -283,8 +283,8 @@ static void note_erase_limits(const struct cli *cli)
     }
 }
 
-/* Removes the sessions that a handoff or a resume left which was killed: one that
- * lives makes its file again when it is repeated. */
+/* Removes the sessions that a handoff or a resume left which was killed: one
+ * that lives makes its file again when it is repeated. */
 static int remove_bundles(const struct cli *cli)
 {
     static const char suffix[] = ".bundle";

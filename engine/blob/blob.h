@@ -116,9 +116,11 @@ enum wal_status wal__blob_stat(struct wal__blob_store *blobs,
                                uint64_t *end,
                                struct wal_error *error) WAL_MUST_USE;
 
-/* The same without reading the record, for a record that is to name the content
- * under the caller's guard: *end is 0 if the content is not stored, or only
- * where a compaction may drop it. */
+/* The same for a record that is to name the content under the caller's guard:
+ * *end is 0 if the content is not stored, or only where a compaction may drop
+ * it, or not whole: a compaction may have left a record that nothing names
+ * without its chunks, or a delta without its base. Reads the heads of records,
+ * and no content. blob_decode.c */
 enum wal_status wal__blob_find_end(struct wal__blob_store *blobs,
                                    const struct wal__digest *digest,
                                    uint64_t *end,

@@ -309,3 +309,111 @@ enum wal_status wal__blob_stat(struct wal__blob_store *blobs,
     *end = wal__blob_sync_end(position);
     return WAL_OK;
 }
+
+/* Finds the newest record with the digest, and reads of it what
+ * wal__chunk_record_decode does. */
+static enum wal_status peek_record(struct wal__blob_store *blobs,
+                                   const struct wal__digest *digest,
+                                   struct wal__record_buf *scratch,
+                                   struct wal__blob_frame *found,
+                                   struct wal_error *error)
+{
+    enum wal_status status =
+        wal__blob_find(blobs, digest, &found->position, error);
+
+    if (status == WAL_OK) {
+        status =
+            wal__log_peek(&blobs->log, found->position, WAL__CHUNK_HEAD_MAX,
+                          scratch, &found->frame, &found->payload, error);
+    }
+    if (status == WAL_OK &&
+        (found->payload.size < WAL__DIGEST_SIZE ||
+         memcmp(found->payload.data, digest->bytes, WAL__DIGEST_SIZE) != 0)) {
+        status = WAL_ECORRUPT;
+    }
+    return status;
+}
+
+/* Finds a chunk and what it is based on: WAL_ENOTFOUND, WAL_ECORRUPT. */
+static enum wal_status find_chunk(struct wal__blob_store *blobs,
+                                  const struct wal__digest *digest,
+                                  struct wal__record_buf *scratch,
+                                  struct wal_error *error)
+{
+    struct wal__digest wanted = *digest;
+
+    for (int i = 0; i < DELTA_CHAIN_MAX; i++) {
+        struct wal__blob_frame found;
+        struct wal__chunk_record chunk;
+        enum wal_status status =
+            peek_record(blobs, &wanted, scratch, &found, error);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+        found.payload.size = found.frame.stored_size;
+        if (found.frame.type != WAL__FRAME_CHUNK ||
+            wal__chunk_record_decode(found.payload, &chunk) != WAL__FMT_OK) {
+            return WAL_ECORRUPT;
+        }
+        if (chunk.encoding != WAL__CHUNK_DELTA) {
+            return WAL_OK;
+        }
+        wanted = chunk.base;
+    }
+    return WAL_ECORRUPT;
+}
+
+/* Finds content with all that it consists of: WAL_ENOTFOUND, WAL_ECORRUPT.
+ * *position is that of its record. */
+static enum wal_status find_whole(struct wal__blob_store *blobs,
+                                  const struct wal__digest *digest,
+                                  struct wal__record_buf *scratch,
+                                  uint64_t *position, struct wal_error *error)
+{
+    struct wal__blob_frame found;
+    struct wal__digest chunk;
+    struct wal__buf chunks;
+    uint64_t ignored;
+    enum wal_status status = peek_record(blobs, digest, scratch, &found, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    *position = found.position;
+    if (found.frame.type != WAL__FRAME_BLOB) {
+        return find_chunk(blobs, digest, scratch, error);
+    }
+    wal__buf_init(&chunks, blobs->env->heap);
+    status = wal__blob_list_chunks(blobs, digest, &chunks, &ignored, error);
+    for (size_t at = 0; at < chunks.size && status == WAL_OK;
+         at += WAL__DIGEST_SIZE) {
+        memcpy(chunk.bytes, chunks.data + at, WAL__DIGEST_SIZE);
+        status = find_chunk(blobs, &chunk, scratch, error);
+    }
+    wal__buf_deinit(&chunks);
+    return status;
+}
+
+enum wal_status wal__blob_find_end(struct wal__blob_store *blobs,
+                                   const struct wal__digest *digest,
+                                   uint64_t *end, struct wal_error *error)
+{
+    const uint64_t condemned = wal__blob_condemned_end(blobs);
+    struct wal__record_buf scratch;
+    uint64_t position = 0;
+    enum wal_status status;
+
+    wal__record_buf_init(&scratch, blobs->env->heap);
+    status = find_whole(blobs, digest, &scratch, &position, error);
+    wal__record_buf_deinit(&scratch);
+    if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT ||
+        status == WAL_EIO) {
+        position = 0; /* it is stored again */
+        status = WAL_OK;
+    }
+    if (status == WAL_OK) {
+        *end = position <= condemned ? 0 : wal__blob_sync_end(position);
+    }
+    return status;
+}

@@ -570,21 +570,6 @@ static enum wal_status find(struct wal__blob_store *blobs,
     return current ? WAL_OK : catch_up_and_find(blobs, digest, position, error);
 }
 
-enum wal_status wal__blob_find_end(struct wal__blob_store *blobs,
-                                   const struct wal__digest *digest,
-                                   uint64_t *end, struct wal_error *error)
-{
-    uint64_t condemned = wal__blob_condemned_end(blobs);
-    uint64_t position;
-    enum wal_status status = find(blobs, digest, &position, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    *end = position <= condemned ? 0 : wal__blob_sync_end(position);
-    return WAL_OK;
-}
-
 enum wal_status wal__blob_find(struct wal__blob_store *blobs,
                                const struct wal__digest *digest,
                                uint64_t *position, struct wal_error *error)

@@ -286,31 +286,6 @@ put_one_chunk(struct wal__blob_store *blobs, struct wal__span content,
     return status;
 }
 
-/* Looks the whole content up; if it exists, result->end covers it. Content of
- * the caller's own is always put: its list may be one that may be dropped. */
-static enum wal_status find_content(struct wal__blob_store *blobs,
-                                    struct wal__span content,
-                                    enum wal__blob_owner owner,
-                                    struct wal__digest *digest,
-                                    struct wal__blob_put_result *result,
-                                    bool *exists, struct wal_error *error)
-{
-    enum wal_status status;
-    uint64_t end = 0;
-
-    *exists = false;
-    if (owner == WAL__BLOB_OF_CALLER) {
-        return WAL_OK;
-    }
-    if (wal__sha256(&blobs->sha256_alg, content, digest) != WAL_OK) {
-        return wal__no_memory(error);
-    }
-    status = wal__blob_find_end(blobs, digest, &end, error);
-    *exists = end != 0;
-    result->end = end > result->end ? end : result->end;
-    return status;
-}
-
 enum wal_status
 wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
               const struct wal__digest *base, enum wal__blob_owner owner,
@@ -318,39 +293,21 @@ wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
               struct wal_error *error)
 {
     struct wal__blob_writer *writer = NULL;
-    struct wal__digest whole;
     enum wal_status status;
     uint64_t size = 0;
-    bool exists = false;
 
     if (content.size <= WAL__CHUNK_MAX) {
         return put_one_chunk(blobs, content, base, owner, digest, result,
                              error);
     }
-    status =
-        find_content(blobs, content, owner, &whole, result, &exists, error);
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (exists) {
-        *digest = whole;
-        return WAL_OK;
-    }
     status = wal__blob_writer_create(blobs, base, owner, &writer, error);
-    if (status != WAL_OK) {
-        return status;
+    if (status == WAL_OK) {
+        status = wal__blob_writer_append(writer, content, error);
     }
-    status = wal__blob_writer_append(writer, content, error);
-    if (status != WAL_OK) {
-        goto done;
+    if (status == WAL_OK) {
+        status = wal__blob_writer_finish(writer, digest, &size, result, error);
+        WAL__ASSERT(status != WAL_OK || size == content.size);
     }
-    status = wal__blob_writer_finish(writer, &whole, &size, result, error);
-    if (status != WAL_OK) {
-        goto done;
-    }
-    WAL__ASSERT(size == content.size);
-    *digest = whole;
-done:
     wal__blob_writer_destroy(writer);
     return status;
 }

@@ -20,6 +20,7 @@ enum {
     WAL__CHUNK_MAX = 1024 * 1024,
     WAL__CHUNK_DEPTH_MAX = 7,    /* length of a chain of base chunks */
     WAL__CHUNK_BLOCK = 32768,    /* content bytes per WAL__CHUNK_DELTA block */
+    WAL__CHUNK_HEAD_MAX = 72,    /* bytes before the data, of a delta */
     WAL__CHUNK_BLOCK_HEAD = 8,   /* header bytes of a block */
     WAL__CHUNK_WINDOW = 65536,   /* base bytes in the dictionary of a block */
     WAL__BLOB_CHUNKS_MAX = 65472 /* keeps a BLOB payload below 2 MiB */
@@ -49,6 +50,7 @@ size_t wal__chunk_record_size(const struct wal__chunk_record *chunk);
 /* Writes the bytes before the data and returns their number. */
 size_t wal__chunk_record_encode_head(const struct wal__chunk_record *chunk,
                                      uint8_t *out);
+/* Reads at most WAL__CHUNK_HEAD_MAX bytes, and none of the data. */
 enum wal__fmt wal__chunk_record_decode(struct wal__span payload,
                                        struct wal__chunk_record *chunk);
 

@@ -36,6 +36,7 @@ static bool decode_record(const struct wal__frame *frame,
         return false;
     }
     blob->type = frame->type;
+    blob->is_callers = frame->kind == 0;
     blob->span = (uint32_t)wal__frame_total_size(frame->stored_size);
     return wal__digest_hash(&blob->digest) == frame->id_hash;
 }

@@ -132,6 +132,8 @@ struct check_blob {
                         * fault; 0: that record is missing */
     uint32_t span;     /* of the frame, in bytes */
     uint8_t type;
+    bool is_callers; /* put by a caller; else a record of the log names it, or
+                      * nothing does */
 };
 
 /* A lost record of the blob stream: the first 8 bytes of its digest. */

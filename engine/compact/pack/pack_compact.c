@@ -71,7 +71,7 @@ static enum wal_status open_segments(struct pack_job *job,
 /* --- what is live ------------------------------------------------------- */
 
 /* Names a content that a caller put; of a segment that is not condemned, also
- * what a delta there is based on. */
+ * larger content, whose chunks may be, and what a delta there is based on. */
 static enum wal_status name_place(struct pack_job *job,
                                   const struct wal__pack_place *place,
                                   bool is_condemned,
@@ -95,7 +95,8 @@ static enum wal_status name_place(struct pack_job *job,
         return wal__pack_live_name(&job->live, &place->digest, false);
     }
     if (status == WAL_OK &&
-        wal__blob_frame_owner(&frame) == WAL__BLOB_OF_CALLER) {
+        (wal__blob_frame_owner(&frame) == WAL__BLOB_OF_CALLER ||
+         (!is_condemned && frame.type == WAL__FRAME_BLOB))) {
         status = wal__pack_live_name(&job->live, &place->digest, false);
     }
     if (status == WAL_OK && !is_condemned && frame.type == WAL__FRAME_CHUNK &&
@@ -319,8 +320,11 @@ static enum wal_status compact_condemned(struct pack_job *job,
     enum wal_status status = wal__blob_store_rotate(job->blobs, error);
 
     if (status == WAL_OK) {
-        /* What a compaction replaced that was killed is not known. */
-        wal__blob_store_invalidate(job->blobs);
+        /* What a compaction replaced that was killed is known to nobody, and
+         * nobody may find content there once this one has ended. */
+        status = wal__blob_store_publish(job->blobs, error);
+    }
+    if (status == WAL_OK) {
         status = open_segments(job, error);
     }
     if (status != WAL_OK || job->count == 0) {

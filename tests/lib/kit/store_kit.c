@@ -318,6 +318,21 @@ struct wal_session_info kit_info(struct wal_session *session)
     return info;
 }
 
+void kit_check_sound(const char *path)
+{
+    const char *folder = getenv("WALBIN");
+    char command[600];
+
+    (void)snprintf(command, sizeof(command), "%s/walcheck",
+                   folder == NULL ? "" : folder);
+    if (access(command, X_OK) == 0) {
+        (void)snprintf(command, sizeof(command),
+                       "%s/walcheck %s >report 2>&1 || { cat report; false; }",
+                       folder, path);
+        assert_int_equal(system(command), 0);
+    }
+}
+
 uint64_t kit_random(uint64_t *state)
 {
     return rng_next(state);

@@ -80,6 +80,10 @@ void assert_parent(struct wal_session *session, const char *id,
                    const char *parent);
 struct wal_session_info kit_info(struct wal_session *session);
 
+/* The store in this folder is sound, by walcheck, whose report is in the file
+ * "report"; nothing where the tools are not built. */
+void kit_check_sound(const char *path);
+
 /* As rng_next. */
 uint64_t kit_random(uint64_t *state);
 /* AGENTWAL_SEED, or one from the clock; printed. */

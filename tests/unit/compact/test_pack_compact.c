@@ -3,7 +3,9 @@
  * goes and what stays, by whom it is named, and who waits for whom.
  */
 #include <dirent.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
@@ -20,12 +22,15 @@ enum {
     BIG = 300 * 1024
 };
 
-static struct wal_store_compact_result compact(struct wal_store *store,
-                                               uint32_t flags)
+static struct wal_store_compact_result
+compact_some(struct wal_store *store, uint32_t flags, uint32_t dead_percent)
 {
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
     const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
+        .struct_size = sizeof(options),
+        .flags = flags,
+        .dead_percent = dead_percent,
+        .rate = UINT64_MAX};
     struct wal_error error = KIT_ERROR;
 
     if (wal_store_compact(store, &options, &result, &error) != WAL_OK) {
@@ -35,6 +40,12 @@ static struct wal_store_compact_result compact(struct wal_store *store,
         fail_msg("%s: %s", result.refusal.file, result.refusal.text);
     }
     return result;
+}
+
+static struct wal_store_compact_result compact(struct wal_store *store,
+                                               uint32_t flags)
+{
+    return compact_some(store, flags, 0);
 }
 
 /* Bytes of the files in store/pack. */
@@ -265,6 +276,7 @@ static void test_pack__files_of_deleted_checkpoints_that_forks_see(void **state)
 
     kit_append(work.session, "e", NULL);
     kit_write(&work, "a", "one");
+    kit_wait_past_mtime(); /* so that the lists of c1 and c2 are equal */
     (void)kit_checkpoint(&work, "c1", "a");
     (void)kit_checkpoint(&work, "c2", "a");
     assert_int_equal(
@@ -487,6 +499,200 @@ static void test_pack__condemned_content_is_stored_again(void **state)
     kit_close(store);
 }
 
+/* --- what stays without what it needs ------------------------------------ */
+
+/* Stores a payload as records do, without a record that names it: two chunks in
+ * one segment, the last chunk and the list in the next one. */
+static struct wal__digest put_apart(struct wal_store *store,
+                                    const char *payload)
+{
+    struct wal_blob_writer *writer = NULL;
+    struct wal__digest digest;
+
+    assert_int_equal(wal_blob_create_named(store, &writer, NULL), WAL_OK);
+    assert_int_equal(wal_blob_write(writer, kit_text(payload), NULL), WAL_OK);
+    assert_int_equal(wal__blob_store_rotate(&store->core.blobs, NULL), WAL_OK);
+    assert_int_equal(wal_blob_finish(writer, digest.bytes, NULL, NULL), WAL_OK);
+    wal_blob_discard(writer);
+    return digest;
+}
+
+/* The content counts as not stored. */
+static void check_incomplete(struct wal_store *store,
+                             const struct wal__digest *digest)
+{
+    uint64_t end = 99;
+
+    assert_int_equal(wal__blob_find_end(&store->core.blobs, digest, &end, NULL),
+                     WAL_OK);
+    assert_int_equal(end, 0);
+}
+
+/* An entry that has the payload has all of it, also when the store is opened
+ * again; the store is sound. */
+static void check_append(struct wal_store *store, const char *payload)
+{
+    struct wal_session *session = kit_create(store, "s");
+
+    kit_check_sound("store");
+    large_append(session, "e", payload, 0);
+    large_check(session, "e", payload, 0);
+    wal_session_close(session);
+    kit_close(store);
+    kit_check_sound("store");
+    store = kit_store();
+    session = kit_session(store, "s");
+    large_check(session, "e", payload, 0);
+    wal_session_close(session);
+    (void)compact(store, 0);
+    kit_close(store);
+    kit_check_sound("store");
+}
+
+/* The segment of the list is not worth rewriting, that of the chunks is. */
+static void test_pack__a_list_stays_and_its_chunks_go(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content filler = kit_content(1, 20 * KIT_MIB, false);
+    char *payload = large_json(2, 3 * KIT_MIB);
+    struct wal__digest digest = put_apart(store, payload);
+    uint8_t ignored[WAL_DIGEST_SIZE];
+
+    kit_put_blob(store, &filler, ignored);
+    assert_int_equal(compact_some(store, 0, 90).dropped_contents, 2);
+    assert_true(has(store, digest.bytes));
+    check_incomplete(store, &digest);
+    check_append(store, payload);
+    kit_content_free(&filler);
+    free(payload);
+}
+
+/* The same of a delta and its base. */
+static void test_pack__a_delta_stays_and_its_base_goes(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct kit_content filler = kit_content(1, 20 * KIT_MIB, false);
+    struct kit_content base = kit_content(2, BIG, false);
+    struct kit_content version = version_of(&base);
+    struct wal__blob_put_result again = {0};
+    struct wal__digest digest = put_of_records(store, &base, NULL);
+    uint8_t ignored[WAL_DIGEST_SIZE];
+
+    assert_int_equal(wal__blob_store_rotate(&store->core.blobs, NULL), WAL_OK);
+    digest = put_of_records(store, &version, &digest);
+    assert_int_equal(depth_of(store, &digest), 1);
+    kit_put_blob(store, &filler, ignored);
+    assert_int_equal(compact_some(store, 0, 90).dropped_contents, 1);
+    assert_true(has(store, digest.bytes));
+    check_incomplete(store, &digest);
+    kit_check_sound("store");
+    assert_int_equal(
+        put_unsynced(store,
+                     (struct wal__span){version.data, (size_t)version.size},
+                     NULL, WAL__BLOB_OF_CALLER, &digest, &again, NULL),
+        WAL_OK);
+    assert_int_equal(again.new_blobs, 1);
+    kit_check_blob(store, digest.bytes, &version);
+    kit_content_free(&filler);
+    kit_content_free(&base);
+    kit_content_free(&version);
+    kit_close(store);
+}
+
+static void *run_compact(void *ctx)
+{
+    (void)compact(ctx, 0);
+    return NULL;
+}
+
+/* A writer that the compaction waits for ends without a record that names its
+ * content: its list is in a segment that the compaction leaves. */
+static void
+test_pack__content_is_finished_while_its_chunks_are_condemned(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    struct wal__control *control = &store->core.control;
+    char *payload = large_json(2, 3 * KIT_MIB);
+    struct wal_blob_writer *writer = NULL;
+    struct wal__digest digest;
+    struct kit_content found;
+    pthread_t thread;
+
+    assert_int_equal(wal_blob_create_named(store, &writer, NULL), WAL_OK);
+    assert_int_equal(wal_blob_write(writer, kit_text(payload), NULL), WAL_OK);
+    assert_int_equal(pthread_create(&thread, NULL, run_compact, store), 0);
+    while (wal__content_condemned(control) == 0) {
+        (void)usleep(1000);
+    }
+    assert_int_equal(wal_blob_finish(writer, digest.bytes, NULL, NULL), WAL_OK);
+    wal_blob_discard(writer);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    found = (struct kit_content){(uint8_t *)payload, strlen(payload)};
+    kit_check_blob(store, digest.bytes, &found);
+    check_append(store, payload);
+    free(payload);
+}
+
+static int32_t kill_self(void *ctx, uint64_t done, uint64_t total)
+{
+    (void)ctx;
+    (void)total;
+    if (done > 0) {
+        (void)raise(SIGKILL);
+    }
+    return 0;
+}
+
+/* Compacts in another process, which is killed once it has replaced a segment,
+ * or ends. */
+static void compact_in_child(bool is_killed)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options),
+        .rate = UINT64_MAX,
+        .progress = is_killed ? kill_self : NULL};
+    pid_t child = kit_start_process();
+    int result = 0;
+
+    if (child == 0) {
+        struct wal_store *store = kit_store();
+        struct wal_error error = KIT_ERROR;
+
+        if (wal_store_compact(store, &options, NULL, &error) != WAL_OK) {
+            (void)fprintf(stderr, "%s\n", error.text);
+            _exit(1);
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(WIFSIGNALED(result), is_killed);
+    assert_true(is_killed || WEXITSTATUS(result) == 0);
+}
+
+/* What it replaced is not known to a process that has looked before. */
+static void test_pack__a_compaction_was_killed_before_others_knew(void **state)
+{
+    (void)state;
+    struct wal_store *store = kit_store();
+    char *payload = large_json(2, LARGE_MIN);
+    const struct kit_content content = {(uint8_t *)payload, strlen(payload)};
+    struct kit_content filler = kit_content(1, BIG, false);
+    struct wal__digest digest = put_of_records(store, &content, NULL);
+    uint8_t ignored[WAL_DIGEST_SIZE];
+
+    kit_put_blob(store, &filler, ignored);
+    assert_int_equal(wal__blob_store_rotate(&store->core.blobs, NULL), WAL_OK);
+    kit_check_blob(store, digest.bytes, &content);
+    compact_in_child(true);
+    compact_in_child(false); /* which finds nothing to replace */
+    check_append(store, payload);
+    kit_content_free(&filler);
+    free(payload);
+}
+
 /* --- space -------------------------------------------------------------- */
 
 static void test_pack__space_comes_back(void **state)
@@ -541,6 +747,10 @@ int main(void)
         KIT_TEST(test_pack__a_guard_makes_the_compaction_wait),
         KIT_TEST(test_pack__content_that_is_to_be_named),
         KIT_TEST(test_pack__condemned_content_is_stored_again),
+        KIT_TEST(test_pack__a_list_stays_and_its_chunks_go),
+        KIT_TEST(test_pack__a_delta_stays_and_its_base_goes),
+        KIT_TEST(test_pack__content_is_finished_while_its_chunks_are_condemned),
+        KIT_TEST(test_pack__a_compaction_was_killed_before_others_knew),
         KIT_TEST(test_pack__space_comes_back),
         KIT_TEST(test_pack__again_changes_nothing),
     };

@@ -168,22 +168,6 @@ static uint32_t create_and_delete(struct wal_store *store, const char *id)
     return number;
 }
 
-/* The store is sound, by the tool; nothing where the tools are not built. */
-static void check(const char *path)
-{
-    const char *folder = getenv("WALBIN");
-    char command[600];
-
-    (void)snprintf(command, sizeof(command), "%s/walcheck",
-                   folder == NULL ? "" : folder);
-    if (access(command, X_OK) == 0) {
-        (void)snprintf(command, sizeof(command),
-                       "%s/walcheck %s >report 2>&1 || { cat report; false; }",
-                       folder, path);
-        assert_int_equal(system(command), 0);
-    }
-}
-
 static void test_fold__deleted_sessions_leave_memory_and_catalogue(void **state)
 {
     struct wal_store *store = open_folding("store");
@@ -213,14 +197,14 @@ static void test_fold__deleted_sessions_leave_memory_and_catalogue(void **state)
     }
     wal_session_close(filler);
     kit_close(store);
-    check("store");
+    kit_check_sound("store");
     store = open_folding("store");
     assert_string_equal(ids(store), "filler");
     filler = kit_create(store, "s0");
     assert_int_equal(filler->number, last + 1);
     wal_session_close(filler);
     kit_close(store);
-    check("store");
+    kit_check_sound("store");
 }
 
 /* A handle of a session that the catalogue has forgotten. */
@@ -251,7 +235,7 @@ static void test_fold__handle_of_a_forgotten_session_reports_it(void **state)
     wal_session_close(gone);
     wal_session_close(filler);
     kit_close(store);
-    check("store");
+    kit_check_sound("store");
 }
 
 static void test_fold__fork_of_a_deleted_session_is_read(void **state)
@@ -278,7 +262,7 @@ static void test_fold__fork_of_a_deleted_session_is_read(void **state)
         wal_session_close(fork);
         wal_session_close(filler);
         kit_close(store);
-        check("store");
+        kit_check_sound("store");
         store = open_folding("store");
         fork = kit_session(store, "fork");
         filler = kit_session(store, "filler");
@@ -289,7 +273,7 @@ static void test_fold__fork_of_a_deleted_session_is_read(void **state)
     assert_int_equal(get(store, number, &summary), WAL_ENOTFOUND);
     wal_session_close(filler);
     kit_close(store);
-    check("store");
+    kit_check_sound("store");
 }
 
 /* In a process that dies then, which leaves the tail without an index file. */
@@ -351,7 +335,7 @@ static void test_fold__omitted_session_of_the_tail_is_restored(void **state)
     assert_int_equal(remove("store/index/catalogue"), 0);
     store->core.snapshot_position = 0; /* so that closing writes one */
     kit_close(store);
-    check("store");
+    kit_check_sound("store");
     assert_int_equal(system("cp -r store second"), 0);
     append_and_die("second", kit_text("1"), 1);
     for (int killed = 0; killed < 2; killed++) {
@@ -374,7 +358,7 @@ static void test_fold__omitted_session_of_the_tail_is_restored(void **state)
         }
         wal_session_close(filler);
         kit_close(store);
-        check(path);
+        kit_check_sound(path);
     }
 }
 
@@ -410,7 +394,7 @@ static void test_fold__segment_ends_at_the_position_of_a_close(void **state)
     assert_branch(session, "a b");
     wal_session_close(session);
     kit_close(store);
-    check("store");
+    kit_check_sound("store");
     free(payload);
 }
 
@@ -500,7 +484,7 @@ static void test_fold__catalogue_of_the_close_is_not_taken(void **state)
     wal_session_close(session);
     wal_session_close(filler);
     kit_close(store);
-    check("store");
+    kit_check_sound("store");
     free(payload);
 }
 
@@ -550,7 +534,7 @@ static void test_fold__open_cursor_keeps_its_order(void **state)
     wal_session_cursor_close(list);
     wal_session_close(filler);
     kit_close(store);
-    check("store");
+    kit_check_sound("store");
 }
 
 /* Two handles fold at the same ends of segments: one writes, both adopt. */
@@ -580,7 +564,7 @@ static void test_fold__other_process_adopts_what_was_written(void **state)
     wal_session_close(filler);
     kit_close(other);
     kit_close(store);
-    check("store");
+    kit_check_sound("store");
 }
 
 /* A temporary file that a killed process left stops folds, until a process is
@@ -604,7 +588,7 @@ static void test_fold__partial_file_is_removed_by_the_first_opener(void **state)
     assert_in_range(overlay_count(store), 0, 1);
     wal_session_close(filler);
     kit_close(store);
-    check("store");
+    kit_check_sound("store");
 }
 
 static struct wal__io counted_io;
@@ -652,7 +636,7 @@ static uint32_t compact_sessions(const char *path, uint32_t loaded_max)
     assert_in_range(overlay_count(store), 0, 1); /* what the tail has */
     assert_string_equal(ids(store), "filler s2 s1 s0");
     kit_close(store);
-    check(path);
+    kit_check_sound(path);
     return catalogues;
 }
 

@@ -103,7 +103,8 @@ enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
     }
     while (status == WAL_OK) {
         status = wal__doc_cursor_get(docs, span, version, out, error);
-        if (!wal__core_invalidate_derived(docs->core, status, &looked)) {
+        if (!wal__core_read_again(docs->core, status, docs->is_damaged,
+                                  &looked)) {
             break;
         }
         status = WAL_OK;
@@ -141,6 +142,7 @@ enum wal_status wal_doc_get(struct wal_store *store,
                             struct wal_error *error)
 {
     uint64_t looked = 0;
+    bool is_damaged = false;
     struct wal__core *core = NULL;
     struct wal__span span;
     struct wal_doc own;
@@ -164,8 +166,8 @@ enum wal_status wal_doc_get(struct wal_store *store,
         status = wal__lookup_doc(
             core, session != NULL ? &session->lookup : &store->lookup,
             session != NULL ? session->number : WAL__STORE_NUMBER, span,
-            version, out, error);
-        if (!wal__core_invalidate_derived(core, status, &looked)) {
+            version, out, &is_damaged, error);
+        if (!wal__core_read_again(core, status, is_damaged, &looked)) {
             break;
         }
         status = WAL_OK;

@@ -106,7 +106,8 @@ enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *cursor,
     out = wal__struct_target(WAL__STRUCT(wal_entry), entry, &own);
     do {
         status = wal__entry_cursor_get(cursor, span, out, error);
-    } while (wal__core_invalidate_derived(cursor->core, status, &looked));
+    } while (wal__core_read_again(cursor->core, status, cursor->is_damaged,
+                                  &looked));
     if (status == WAL_OK) {
         wal__struct_store(WAL__STRUCT(wal_entry), entry, out);
     }
@@ -117,6 +118,7 @@ enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
                               struct wal_entry *entry, struct wal_error *error)
 {
     uint64_t looked = 0;
+    bool is_damaged = false;
     struct wal__span span;
     struct wal_entry own;
     struct wal_entry *out = &own;
@@ -135,8 +137,8 @@ enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
         out = wal__struct_target(WAL__STRUCT(wal_entry), entry, &own);
     }
     while (status == WAL_OK) {
-        status = wal__lookup_entry(session, span, out, error);
-        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
+        status = wal__lookup_entry(session, span, out, &is_damaged, error);
+        if (!wal__core_read_again(session->core, status, is_damaged, &looked)) {
             break;
         }
         status = WAL_OK;

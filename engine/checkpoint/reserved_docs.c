@@ -54,7 +54,8 @@ enum wal_status wal__reserved_doc_get(struct wal_session *session,
     wal__record_buf_init(&docs.scratch, session->core->env.heap);
     do {
         status = try_get(&docs, key, value, version, error);
-    } while (wal__core_invalidate_derived(session->core, status, &looked));
+    } while (
+        wal__core_read_again(session->core, status, docs.is_damaged, &looked));
     wal__record_buf_deinit(&docs.scratch);
     return status;
 }

@@ -1215,7 +1215,7 @@ wal_entry_cursor_remaining(const struct wal_entry_cursor *cursor);
  * the cursor where it is. WAL_ECORRUPT, WAL_EIO: this entry cannot be read, or
  * not be found in the indexes; damage of what was written since the cursor was
  * opened does not concern it. WAL_EPOISONED: it was lost when a sync failed.
- * WAL_ENOTFOUND: the session was deleted. */
+ * WAL_ENOTFOUND: the session was deleted, and a compaction has begun. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_entry_cursor_next(struct wal_entry_cursor *cursor, struct wal_entry *entry,
                       struct wal_error *error);

@@ -457,6 +457,11 @@ enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
                               struct wal__frame *frame, struct wal__span *first,
                               struct wal_error *error) WAL_MUST_USE;
 
+/* Whether the header of the record with the sequence number is there, as an
+ * index says: what cannot be read is then the record, and no index. */
+bool wal__log_has_record(struct wal__log *log, uint64_t position,
+                         uint64_t sequence, struct wal__record_buf *scratch);
+
 /* Prefetches `size` bytes of a record that is read soon. State lock. */
 void wal__log_prefetch(const struct wal__log *log, uint64_t position,
                        uint64_t size);

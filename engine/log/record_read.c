@@ -421,6 +421,17 @@ enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
     return WAL_OK;
 }
 
+bool wal__log_has_record(struct wal__log *log, uint64_t position,
+                         uint64_t sequence, struct wal__record_buf *scratch)
+{
+    struct wal__frame frame;
+    struct wal__span ignored;
+
+    return wal__log_peek(log, position, 0, scratch, &frame, &ignored, NULL) ==
+               WAL_OK &&
+           frame.sequence == sequence;
+}
+
 void wal__log_prefetch(const struct wal__log *log, uint64_t position,
                        uint64_t size)
 {

@@ -368,6 +368,7 @@ enum wal_status wal__doc_cursor_get(struct wal_doc_cursor *docs,
     struct wal__frame frame;
     enum wal_status status = wal__core_write_lock(docs->core, error);
 
+    docs->is_damaged = false;
     if (status != WAL_OK) {
         return status;
     }
@@ -393,6 +394,9 @@ enum wal_status wal__doc_cursor_get(struct wal_doc_cursor *docs,
     if (at != NULL && !found.deleted) {
         status = read_record(docs, found.position, found.sequence, &frame,
                              &record, error);
+        docs->is_damaged = status == WAL_ECORRUPT &&
+                           wal__log_has_record(&docs->core->log, found.position,
+                                               found.sequence, &docs->scratch);
     }
     if (status == WAL_OK &&
         (at == NULL || found.deleted || record.key.size != key.size ||

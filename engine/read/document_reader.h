@@ -24,6 +24,8 @@ struct wal_doc_cursor {
     size_t next;
     struct wal__record_buf scratch;
     struct wal__buf copy; /* of what one lookup returned (lookup.c) */
+    /* As in struct wal_entry_cursor, of wal__doc_cursor_get. */
+    bool is_damaged;
 };
 
 /* Keys that start with a zero byte are reserved for the engine: public calls

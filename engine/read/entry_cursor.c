@@ -619,6 +619,7 @@ enum wal_status wal__entry_cursor_get(struct wal_entry_cursor *cursor,
     struct lookup lookup;
     enum wal_status status;
 
+    cursor->is_damaged = false;
     status = end_slices(cursor, error);
     if (status != WAL_OK) {
         return status;
@@ -641,5 +642,10 @@ enum wal_status wal__entry_cursor_get(struct wal_entry_cursor *cursor,
                           &cursor->aux_scratch, &parent_hint.id) == WAL_OK) {
         parent_hint.sequence = lookup.parent;
     }
-    return read_entry(cursor, &lookup.item, &parent_hint, true, entry, error);
+    status = read_entry(cursor, &lookup.item, &parent_hint, true, entry, error);
+    cursor->is_damaged =
+        status == WAL_ECORRUPT &&
+        wal__log_has_record(&cursor->core->log, lookup.item.position,
+                            lookup.item.sequence, &cursor->scratch);
+    return status;
 }

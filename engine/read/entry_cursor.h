@@ -80,6 +80,9 @@ struct wal_entry_cursor {
     /* Elements are struct wal__buf. With WAL_ENTRY_CURSOR_PINNED: the buffers
      * of entries returned before. */
     struct wal__buf pinned;
+    /* What the last wal__entry_cursor_get did not read is damaged itself, where
+     * the indexes say: loading them again would leave it out. */
+    bool is_damaged;
 };
 
 /* entry_cursor_open.c: options may be NULL. Takes the state lock. */

@@ -90,13 +90,14 @@ static enum wal_status copy_doc(struct wal_doc_cursor *cursor,
 
 enum wal_status wal__lookup_entry(struct wal_session *session,
                                   struct wal__span id, struct wal_entry *entry,
-                                  struct wal_error *error)
+                                  bool *is_damaged, struct wal_error *error)
 {
     struct wal__lookup *lookup = &session->lookup;
     struct wal_entry found = {.struct_size = entry->struct_size};
     enum wal_status status = check_session(session, error);
 
     WAL__ASSERT(entry->struct_size != 0);
+    *is_damaged = false;
     if (status != WAL_OK) {
         return status;
     }
@@ -107,6 +108,7 @@ enum wal_status wal__lookup_entry(struct wal_session *session,
     }
     if (status == WAL_OK) {
         status = wal__entry_cursor_get(lookup->entries, id, &found, error);
+        *is_damaged = lookup->entries->is_damaged;
     }
     if (status == WAL_OK) {
         status = copy_entry(lookup->entries, &found, error);
@@ -125,12 +127,14 @@ enum wal_status wal__lookup_entry(struct wal_session *session,
 enum wal_status wal__lookup_doc(struct wal__core *core,
                                 struct wal__lookup *lookup, uint32_t number,
                                 struct wal__span key, uint64_t version,
-                                struct wal_doc *doc, struct wal_error *error)
+                                struct wal_doc *doc, bool *is_damaged,
+                                struct wal_error *error)
 {
     struct wal_doc found = {.struct_size = doc->struct_size};
     enum wal_status status = WAL_OK;
 
     WAL__ASSERT(doc->struct_size != 0);
+    *is_damaged = false;
     pthread_mutex_lock(&lookup->mutex);
     if (lookup->docs == NULL) {
         status =
@@ -138,6 +142,7 @@ enum wal_status wal__lookup_doc(struct wal__core *core,
     }
     if (status == WAL_OK) {
         status = wal__doc_cursor_get(lookup->docs, key, version, &found, error);
+        *is_damaged = lookup->docs->is_damaged;
     }
     if (status == WAL_OK) {
         status = copy_doc(lookup->docs, &found, error);

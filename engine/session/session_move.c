@@ -87,7 +87,8 @@ static enum wal_status get_document(struct wal_session *session,
 
     do {
         status = wal__doc_cursor_get(docs, wal__moved_key(), 0, doc, error);
-    } while (wal__core_invalidate_derived(session->core, status, &looked));
+    } while (
+        wal__core_read_again(session->core, status, docs->is_damaged, &looked));
     return status;
 }
 

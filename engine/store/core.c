@@ -748,3 +748,10 @@ bool wal__core_invalidate_derived(struct wal__core *core,
     }
     return again;
 }
+
+bool wal__core_read_again(struct wal__core *core, enum wal_status status,
+                          bool is_damaged, uint64_t *looked)
+{
+    return is_damaged ? wal__core_look_again(core, looked)
+                      : wal__core_invalidate_derived(core, status, looked);
+}

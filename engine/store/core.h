@@ -238,6 +238,11 @@ void wal__core_adopt_files(struct wal__core *core);
  * valid segment indexes. False for other statuses. */
 bool wal__core_invalidate_derived(struct wal__core *core,
                                   enum wal_status status, uint64_t *looked);
+/* The same for a reader that found the record: `is_damaged` where the indexes
+ * say (wal__log_has_record), they are not made anew, which would leave it out,
+ * and only files that were replaced are looked for. */
+bool wal__core_read_again(struct wal__core *core, enum wal_status status,
+                          bool is_damaged, uint64_t *looked);
 
 /* feature.c: adds incompatible feature bits to the store (WAL__INCOMPAT_...);
  * does nothing, and takes no lock, when it did so before. Durable. Without a

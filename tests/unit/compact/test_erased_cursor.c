@@ -178,6 +178,43 @@ static void test_erased_cursor__of_this_process(void **state)
     }
 }
 
+/* Until a compaction the cursor reads on; then each entry that it has left is
+ * not found, and it ends. */
+static void test_erased_cursor__of_a_deleted_session(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * READINGS; i++) {
+        const struct reading *reading = &readings[i / 2];
+        const bool is_compacted = i % 2 != 0;
+        struct wal_store *store =
+            kit_open("store", WAL_OPEN_CREATE | reading->open_flags);
+        struct wal_session *session = kit_create(store, "s");
+        struct wal_entry_cursor *cursor = NULL;
+        enum wal_status status = WAL_OK;
+        int counts[2] = {0, 0}; /* read, not found */
+
+        fill(session);
+        assert_true(begin(session, reading, &cursor));
+        hide(session, true);
+        if (is_compacted) {
+            compact(store, NULL);
+        }
+        while (status != WAL_END) {
+            struct wal_entry entry = {.struct_size = sizeof(entry)};
+
+            status = wal_entry_cursor_next(cursor, &entry, NULL);
+            assert_true(status == WAL_END ||
+                        status == (is_compacted ? WAL_ENOTFOUND : WAL_OK));
+            counts[is_compacted] += status != WAL_END;
+        }
+        assert_int_equal(counts[is_compacted], 3);
+        wal_entry_cursor_close(cursor);
+        wal_session_close(session);
+        kit_close(store);
+        assert_int_equal(system("rm -rf store"), 0);
+    }
+}
+
 /* --- in another process ------------------------------------------------- */
 
 /* The reader: returns its exit code. */
@@ -305,6 +342,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_erased_cursor__of_this_process),
+        KIT_TEST(test_erased_cursor__of_a_deleted_session),
         KIT_TEST(test_erased_cursor__of_another_process),
         KIT_TEST(test_erased_cursor__of_a_session_deleted_elsewhere),
         KIT_TEST(test_erased_cursor__after_a_compaction_that_was_cut_short),

@@ -225,6 +225,37 @@ static void test_damaged_cursor__entry_is_passed_over(void **state)
     }
 }
 
+/* A lookup of a damaged entry of this process comes first. The tail has no
+ * index that is written: it is made anew from the log. */
+static void test_damaged_cursor__entry_was_looked_up_before(void **state)
+{
+    (void)state;
+    for (int i = 0; i < READINGS; i++) {
+        struct wal_entry entry = {.struct_size = sizeof(entry)};
+        struct wal_session *session;
+        struct wal_session *fork;
+        struct reader reader;
+
+        reader.store =
+            kit_open("store", WAL_OPEN_CREATE | readings[i].open_flags);
+        session = kit_create(reader.store, "s");
+        append(session, 0, ENTRIES);
+        fork = kit_fork(session, NULL, "f");
+        append(fork, ENTRIES, ENTRIES + OWN);
+        flip_after("<1190>xxx");
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(
+                wal_entry_get(session, kit_text("e1190"), &entry, NULL),
+                WAL_ECORRUPT);
+        }
+        reader = begin(&readings[i], reader.store);
+        read_rest(&reader, 1);
+        wal_session_close(fork);
+        wal_session_close(session);
+        end(&reader);
+    }
+}
+
 /* The index of a session that was read before is damaged when the cursor needs
  * it again: it is made from the log. */
 static void test_damaged_cursor__index_is_made_anew(void **state)
@@ -406,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_damaged_cursor__entry_is_passed_over),
+        KIT_TEST(test_damaged_cursor__entry_was_looked_up_before),
         KIT_TEST(test_damaged_cursor__index_is_made_anew),
         KIT_TEST(test_damaged_cursor__later_segment_is_damaged),
         KIT_TEST(test_damaged_cursor__later_segment_is_missing),

@@ -245,6 +245,10 @@ static void test_compact_kill__nothing_acknowledged_is_lost(void **state)
         assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
         children[victim] = start(counts, victim);
     }
+    /* On a slow machine each one may have been killed. */
+    while (atomic_load(&counts->rewritten) == 0) {
+        (void)usleep(PAUSE_MS * 1000);
+    }
     stop(counts, children);
     for (int i = 0; i < 2; i++) {
         store = kit_open("store", i == 0 ? 0 : WAL_OPEN_PREAD);
@@ -256,7 +260,6 @@ static void test_compact_kill__nothing_acknowledged_is_lost(void **state)
     print_message("%u compactions of %u segments, %u reads\n",
                   atomic_load(&counts->compactions),
                   atomic_load(&counts->rewritten), atomic_load(&counts->read));
-    assert_true(atomic_load(&counts->rewritten) > 0);
     assert_int_equal(munmap(counts, sizeof(*counts)), 0);
 }
 

@@ -230,7 +230,7 @@ static enum wal_status back_up(struct backup *backup, struct wal_error *error)
         status = change(backup, error);
     }
     if (status == WAL_OK) {
-        status = wal__search_files_sweep(&backup->dest, error);
+        status = wal__search_files_sweep(&backup->dest, NULL, error);
     }
     if (status == WAL_OK) {
         count_segments(backup);

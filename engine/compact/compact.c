@@ -502,10 +502,28 @@ static enum wal_status sweep_search_files(const struct compaction *compaction,
                                           struct wal_error *error)
 {
     bool must = status == WAL_OK && compaction->options->erase;
-    enum wal_status swept =
-        wal__search_files_sweep(&compaction->core->env, must ? error : NULL);
+    struct wal__core *core = compaction->core;
+    enum wal_status swept = wal__search_files_sweep(&core->env, &core->control,
+                                                    must ? error : NULL);
 
     return must ? swept : status;
+}
+
+/* Names the store when the sync of a directory of it failed in this boot: of
+ * what was removed, the next run finds nothing that it could remove again. */
+static void report_lost_names(const struct compaction *compaction)
+{
+    struct wal__core *core = compaction->core;
+    struct wal_error error = {.struct_size = sizeof(error)};
+
+    if (atomic_load(&core->control.page->has_lost_names) == 0) {
+        return;
+    }
+    (void)!wal__fail_at(&error, WAL_EIO, 0, core->env.root, 0,
+                        "the sync of a directory failed since the machine "
+                        "started, so that what was erased may be back after a "
+                        "loss of power: restart it, then erase again");
+    wal__compact_count_refusal(compaction->options, compaction->result, &error);
 }
 
 static void note_reader(void *ctx, uint32_t process, uint64_t bytes)
@@ -559,6 +577,9 @@ static enum wal_status compact_locked(struct compaction *compaction,
     if (status == WAL_OK) {
         status = compact(compaction, error);
         status = sweep_search_files(compaction, status, error);
+        if (status == WAL_OK && compaction->options->erase) {
+            report_lost_names(compaction);
+        }
         wal__compact_lock_release(control);
     }
     pthread_mutex_unlock(&core->compact_mutex);

@@ -176,7 +176,8 @@ enum wal_status wal__index_writer_close(struct wal__index_writer *writer,
     if (status == WAL_OK) {
         memcpy(directory, writer->path, sizeof(directory));
         *strrchr(directory, '/') = '\0';
-        status = io->sync_directory(io->ctx, directory, &writer->sys_errno);
+        status = wal__control_sync_directory(writer->control, io, directory,
+                                             &writer->sys_errno);
     } else {
         (void)!io->unlink(io->ctx, writer->temporary, &ignored);
     }
@@ -211,6 +212,20 @@ enum wal_status wal__index_file_write(const struct wal__log *log, uint64_t id,
     return WAL_OK;
 }
 
+enum wal_status wal__index_sync_directory(const struct wal__log *log)
+{
+    const struct wal__env *env = log->env;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    wal__index_path(env, log->log_id, 0, path);
+    *strrchr(path, '/') = '\0';
+    status = wal__control_sync_directory(log->control, env->io, path, &err);
+    /* A store may be without the directory: it has derived files only. */
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
 enum wal_status wal__index_file_remove(const struct wal__log *log, uint64_t id)
 {
     const struct wal__io *io = log->env->io;
@@ -220,13 +235,9 @@ enum wal_status wal__index_file_remove(const struct wal__log *log, uint64_t id)
 
     wal__index_path(log->env, log->log_id, id, path);
     status = io->unlink(io->ctx, path, &err);
-    if (status != WAL_OK && status != WAL_ENOTFOUND) {
-        return status;
-    }
-    *strrchr(path, '/') = '\0';
-    status = io->sync_directory(io->ctx, path, &err);
-    /* A store may be without the directory: it has derived files only. */
-    return status == WAL_ENOTFOUND ? WAL_OK : status;
+    return status == WAL_OK || status == WAL_ENOTFOUND
+               ? wal__index_sync_directory(log)
+               : status;
 }
 
 enum wal_status wal__index_file_write_tail(struct wal__log *log,

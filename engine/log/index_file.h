@@ -61,10 +61,13 @@ enum wal_status wal__index_writer_write(void *ctx, const void *data,
 enum wal_status wal__index_writer_close(struct wal__index_writer *writer,
                                         enum wal_status status) WAL_MUST_USE;
 
-/* Writes or removes the index file of a segment, durably. */
+/* Syncs index/, where it is; writes or removes the index file of a segment,
+ * durably. */
 enum wal_status wal__index_file_write(const struct wal__log *log, uint64_t id,
                                       struct wal__span bytes,
                                       struct wal_error *error) WAL_MUST_USE;
+enum wal_status
+wal__index_sync_directory(const struct wal__log *log) WAL_MUST_USE;
 enum wal_status wal__index_file_remove(const struct wal__log *log,
                                        uint64_t id) WAL_MUST_USE;
 

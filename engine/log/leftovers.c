@@ -351,9 +351,17 @@ enum wal_status wal__log_remove_compacted(struct wal__log *log,
     if (atomic_load(&log->shared->unsynced_renames) == 0) {
         status = remove_all_replaced(&removal, error);
     }
-    return status == WAL_OK && removal.has_removed
-               ? wal__log_sync_directory(log, error)
-               : status;
+    if (status == WAL_OK && removal.has_removed) {
+        status = wal__log_sync_directory(log, error);
+    }
+    if (status == WAL_OK && removal.has_removed) {
+        status = wal__index_sync_directory(log);
+        status = status == WAL_OK
+                     ? WAL_OK
+                     : wal__fail_at(error, status, 0, log->env->root, 0,
+                                    "cannot sync the directory index/");
+    }
+    return status;
 }
 
 enum wal_status wal__log_remove_unlinked(struct wal__log *log,

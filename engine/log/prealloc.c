@@ -198,14 +198,14 @@ static enum wal_status make_segment(struct wal__log *log, uint64_t id,
 enum wal_status wal__log_sync_directory(const struct wal__log *log,
                                         struct wal_error *error)
 {
-    const struct wal__io *io = log->env->io;
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
 
     wal__segment_path(log->env, log->directory, 0, path);
     *strrchr(path, '/') = '\0';
-    status = io->sync_directory(io->ctx, path, &err);
+    status =
+        wal__control_sync_directory(log->control, log->env->io, path, &err);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, path, 0,
                             "cannot sync the directory of the segments");

@@ -119,11 +119,13 @@ static enum wal_status consider(struct sweep *sweep, const char *name,
 }
 
 /* A power cut must not bring back what was erased. */
-static enum wal_status sync_index(const struct wal__env *env, const char *path,
-                                  struct wal_error *error)
+static enum wal_status sync_index(const struct wal__env *env,
+                                  const struct wal__control *control,
+                                  const char *path, struct wal_error *error)
 {
     int err = 0;
-    enum wal_status status = env->io->sync_directory(env->io->ctx, path, &err);
+    enum wal_status status =
+        wal__control_sync_directory(control, env->io, path, &err);
 
     return status == WAL_OK ? WAL_OK
                             : wal__fail_at(error, status, err, path, 0,
@@ -131,6 +133,7 @@ static enum wal_status sync_index(const struct wal__env *env, const char *path,
 }
 
 enum wal_status wal__search_files_sweep(const struct wal__env *env,
+                                        const struct wal__control *control,
                                         struct wal_error *error)
 {
     struct sweep sweep = {.env = env};
@@ -153,7 +156,7 @@ enum wal_status wal__search_files_sweep(const struct wal__env *env,
         status = consider(&sweep, (const char *)sweep.names.data + at, error);
     }
     if (status == WAL_OK && sweep.has_removed) {
-        status = sync_index(env, path, error);
+        status = sync_index(env, control, path, error);
     }
     wal__buf_deinit(&sweep.names);
     return status;

@@ -6,14 +6,16 @@
 #define AGENTWAL_ENGINE_LOG_SEARCH_FILES_H
 
 #include "engine/os/env.h"
+#include "engine/process/control.h"
 
 /*
  * Removes the index files of segments that log/ does not have, by their salt,
  * and those that are being made. After the segments that replace others are
  * published: then no file of a replaced segment gets a name any more. Stops at
- * the first failure. Any thread; no lock.
+ * the first failure. control: of the store, or NULL. Any thread; no lock.
  */
 enum wal_status wal__search_files_sweep(const struct wal__env *env,
+                                        const struct wal__control *control,
                                         struct wal_error *error) WAL_MUST_USE;
 
 #endif

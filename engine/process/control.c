@@ -8,6 +8,7 @@
  */
 #include "engine/process/control.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -131,6 +132,9 @@ static void reset_page(struct wal__control *control)
     memset(page->claims, 0, sizeof(page->claims));
     atomic_store(&page->condemned_id, 0);
     atomic_store(&page->shipping.sequence, 0);
+    if (!live) {
+        atomic_store(&page->has_lost_names, 0);
+    }
     for (uint32_t i = 0; i < WAL__LOG_COUNT; i++) {
         struct wal__control_log *shared = &page->logs[i];
 
@@ -141,6 +145,20 @@ static void reset_page(struct wal__control *control)
     if (!live) {
         identify_page(control);
     }
+}
+
+enum wal_status wal__control_sync_directory(const struct wal__control *control,
+                                            const struct wal__io *io,
+                                            const char *path, int *sys_errno)
+{
+    enum wal_status status = io->sync_directory(io->ctx, path, sys_errno);
+
+    /* Other errors are of opening it: nothing is lost then. */
+    if (status != WAL_OK && control != NULL &&
+        (*sys_errno == EIO || *sys_errno == ENOSPC || *sys_errno == EDQUOT)) {
+        atomic_store(&control->page->has_lost_names, 1);
+    }
+    return status;
 }
 
 /* Whether the page is live and the first opener has finished recovery. */

@@ -129,7 +129,8 @@ struct wal__control_page {
      * none. The round rises with each compaction. */
     _Atomic uint64_t condemned_id;
     _Atomic uint32_t content_round;
-    uint32_t unused;
+    /* Of wal__control_sync_directory: 1: one failed in this boot. */
+    _Atomic uint32_t has_lost_names;
     struct wal__control_shipping shipping;
 };
 
@@ -218,6 +219,16 @@ uint64_t wal__control_encode_poison(enum wal__poison_kind kind,
                                     uint32_t detail);
 void wal__control_poison(struct wal__control_log *shared,
                          enum wal__poison_kind kind, uint32_t detail);
+
+/*
+ * Syncs a directory of the store. When that fails, the page says so as long as
+ * this boot lasts: what was removed from the directory may be back after a loss
+ * of power, whatever is synced later. control: NULL: no page says so.
+ */
+enum wal_status wal__control_sync_directory(const struct wal__control *control,
+                                            const struct wal__io *io,
+                                            const char *path,
+                                            int *sys_errno) WAL_MUST_USE;
 
 /* Tries to make the participant lock exclusive. True: this process is the only
  * one, and holds the lock until wal__control_finish_open or close. */

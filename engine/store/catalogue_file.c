@@ -205,7 +205,7 @@ static enum wal_status remove_catalogue(struct wal__core *core, int *err)
         return status;
     }
     *strrchr(path, '/') = '\0';
-    status = io->sync_directory(io->ctx, path, err);
+    status = wal__control_sync_directory(&core->control, io, path, err);
     return status == WAL_ENOTFOUND ? WAL_OK : status; /* nothing was there */
 }
 

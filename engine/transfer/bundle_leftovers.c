@@ -8,9 +8,12 @@
  */
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "engine/transfer/bundle_leftovers.h"
 
 #include "engine/transfer/bundle.h"
 #include "engine/transfer/record_copy.h"
@@ -130,4 +133,16 @@ void wal__bundle_remove_leftovers(const struct wal__io *io, const char *place)
     int err = 0;
 
     (void)!io->list(io->ctx, place, remove_leftover, &removal, &err);
+}
+
+const char *wal__bundle_default_place(void)
+{
+    const char *place = getenv("TMPDIR");
+
+    return place == NULL || place[0] == '\0' ? "/tmp" : place;
+}
+
+void wal__bundle_sweep(const char *place)
+{
+    wal__bundle_remove_leftovers(&wal__io_posix, place);
 }

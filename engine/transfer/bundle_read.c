@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/api/api_check.h"
@@ -16,6 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "engine/transfer/bundle.h"
+#include "engine/transfer/bundle_leftovers.h"
 #include "format/bytes/crc32.h"
 
 static enum wal_status damaged(const struct wal__bundle_job *job,
@@ -196,9 +196,8 @@ static enum wal_status unpack(struct wal__bundle_job *job, struct wal__file *in,
     size_t count = rows->size / sizeof(*items);
     uint64_t offset =
         WAL__BUNDLE_HEADER_SIZE + (uint64_t)count * WAL__BUNDLE_FILE_SIZE;
-    const char *place = getenv("TMPDIR");
-    enum wal_status status = wal__bundle_make_directory(
-        job, place == NULL || place[0] == '\0' ? "/tmp" : place);
+    enum wal_status status =
+        wal__bundle_make_directory(job, wal__bundle_default_place());
 
     for (size_t i = 0; i < 3 && status == WAL_OK; i++) {
         char path[WAL__PATH_MAX + 8];

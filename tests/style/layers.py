@@ -69,7 +69,8 @@ LAYERS = {
     "tools/walcat/": TOOL + BYTES + ["tools/store_file/", "tools/shown/"],
     "tools/walcheck/": TOOL + BYTES + ["tools/store_file/", "tools/remote/"],
     "tools/walconv/": TOOL + BYTES,
-    "tools/walctl/": TOOL + ["engine/convert/import_tree/", "engine/retain/"],
+    "tools/walctl/": TOOL + ["engine/convert/import_tree/", "engine/retain/",
+                             "engine/transfer/"],
     SEARCH_API: [API],
     # A client of the interface, and a separate library.
     **cumulative([API, SEARCH_API, "format/bytes/", "format/index/"] +

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agentwal/admin.h"
+#include "engine/transfer/bundle_leftovers.h"
 #include "tools/cli/json.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/size.h"
@@ -284,7 +285,8 @@ static void note_erase_limits(const struct cli *cli)
 }
 
 /* Removes the sessions that a handoff or a resume left which was killed: one
- * that lives makes its file again when it is repeated. */
+ * that lives makes its file again when it is repeated. And the temporary stores
+ * of bundles, of any store, whose process was killed. */
 static int remove_bundles(const struct cli *cli)
 {
     static const char suffix[] = ".bundle";
@@ -297,6 +299,8 @@ static int remove_bundles(const struct cli *cli)
     if (size <= 0 || size >= (int)sizeof(path)) {
         return CLI_OK;
     }
+    wal__bundle_sweep(path);
+    wal__bundle_sweep(wal__bundle_default_place());
     directory = opendir(path);
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
         const size_t length = strlen(entry->d_name);

@@ -103,3 +103,15 @@ done
 agentwal check >/dev/null || fail "the store is not sound"
 code 0 agentwal --store copy merge "$store"
 [ -z "$(agentwal --store copy checkpoints files --json)" ] || fail "the copy has it still"
+
+# What calls on bundles left that were killed, also of sessions of other stores.
+mkdir -p tmp "$store/remotes"
+for place in tmp "$store/remotes"; do
+    left=$place/.agentwal-0123456789abcdef
+    mkdir -p "$left/log"
+    echo 'left-in-a-store-5c77' >"$left/log/0000000000000001.seg"
+    touch "$left.lock"
+    echo 'left-in-a-bundle-5c78' >"$place/.agentwal-1123456789abcdef.tmp"
+done
+TMPDIR=$work/tmp code 0 agentwal gc --erase
+[ -z "$(find tmp "$store/remotes" -name '.agentwal-*')" ] || fail "a temporary store is left"

@@ -459,3 +459,27 @@ test('a transaction with members that a copy would lose is refused', async (t) =
   }
   assert.deepEqual(await session.getItems(), []);
 });
+
+test('what a getter or a proxy of a transaction throws is not repeated', async (t) => {
+  const { session } = await openSession(t);
+  const fail = () => {
+    throw new Error('secret');
+  };
+  const { transaction } = append('a', message('a'));
+  const changes = [
+    { get operationId() { return fail(); }, transaction },
+    { operationId: 'a', get transaction() { return fail(); } },
+    { operationId: 'a', transaction: { ...transaction, get type() { return fail(); } } },
+    { operationId: 'a', transaction: new Proxy(transaction, { get: fail }) },
+    { operationId: 'a', transaction: new Proxy(transaction, { ownKeys: fail }) },
+    append('a', new Proxy(message('a'), { get: fail })),
+    new Proxy({ operationId: 'a', transaction }, { get: fail }),
+  ];
+
+  for (const [i, change] of changes.entries()) {
+    const error = await rejection(session.applyHistoryTransaction(change));
+    assert.ok(error instanceof TypeError, `${i}: ${error}`);
+    assert.doesNotMatch(error.message, /secret/);
+  }
+  assert.deepEqual(await session.getItems(), []);
+});

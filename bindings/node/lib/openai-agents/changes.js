@@ -10,31 +10,43 @@ const FIELDS = {
   replace_suffix: ['expectedSuffix', 'replacement', 'type'],
 };
 
-/** Fails for members that a copy would leave out or compute: those that cannot be
- * enumerated, whose keys are symbols, or that have a getter. */
-function checkMembers(value, ancestors = []) {
+/** Whether a copy has all members as they are: all can be enumerated, no key is
+ * a symbol, and none has a getter. */
+function hasDataAlone(value, ancestors = []) {
   if (value === null || typeof value !== 'object' || value instanceof Uint8Array ||
       ancestors.includes(value) || ancestors.length > MAX_DEPTH) {
-    return; // items of data alone that are as deep or cyclic are refused later
+    return true; // items of data alone that are as deep or cyclic are refused later
   }
   const inner = [...ancestors, value];
 
-  for (const key of Reflect.ownKeys(value)) {
+  return Reflect.ownKeys(value).every((key) => {
     const member = Object.getOwnPropertyDescriptor(value, key);
 
-    if (key === 'length' && Array.isArray(value)) {
-      continue;
-    }
-    if (typeof key === 'symbol' || !member.enumerable || !('value' in member)) {
-      throw new TypeError('the items of the transaction have a member that is not data');
-    }
-    checkMembers(member.value, inner);
+    return (key === 'length' && Array.isArray(value)) ||
+      (typeof key === 'string' && member.enumerable && 'value' in member &&
+       hasDataAlone(member.value, inner));
+  });
+}
+
+/** A copy of the arguments; fails without what their getters, their proxies or
+ * structuredClone say, which may repeat the content of the items. */
+function copyArguments(args) {
+  let copy;
+
+  try {
+    copy = hasDataAlone(args) ? structuredClone(args) : undefined;
+  } catch {
+    copy = undefined;
   }
+  if (copy === undefined) {
+    throw new TypeError('the arguments of the transaction have a member that is not data');
+  }
+  return copy;
 }
 
 /** Returns a copy of a transaction and its operation, or fails. */
 function checkTransaction(args) {
-  const { operationId, transaction } = args ?? {};
+  const { operationId, transaction } = copyArguments(args ?? {});
 
   if (typeof operationId !== 'string' || operationId.trim() === '') {
     throw new TypeError('operationId must be a non-empty string');
@@ -52,7 +64,6 @@ function checkTransaction(args) {
   if (Object.keys(transaction).sort().join() !== fields.join()) {
     throw new TypeError(`a transaction "${type}" has the fields ${fields.join(', ')}`);
   }
-  checkMembers(transaction);
   return { operationId, transaction: { type, ...Object.fromEntries(
     fields.filter((name) => name !== 'type')
       .map((name) => [name, copyItems(transaction[name])])) } };

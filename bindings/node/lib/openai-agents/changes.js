@@ -22,9 +22,11 @@ function hasDataAlone(value, ancestors = []) {
   return Reflect.ownKeys(value).every((key) => {
     const member = Object.getOwnPropertyDescriptor(value, key);
 
-    return (key === 'length' && Array.isArray(value)) ||
-      (typeof key === 'string' && member.enumerable && 'value' in member &&
-       hasDataAlone(member.value, inner));
+    if (key === 'length' && Array.isArray(value)) {
+      return true;
+    }
+    return typeof key === 'string' && member.enumerable && 'value' in member &&
+      hasDataAlone(member.value, inner);
   });
 }
 

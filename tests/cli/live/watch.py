@@ -27,12 +27,14 @@ def line(text, role="user", **members):
 
 class Follower:
     """A process that follows; its output goes to a file."""
+    processes = []
 
     def __init__(self, name, *arguments, program=BIN):
         self.path = name
         with open(name, "wb") as output:
             self.process = subprocess.Popen([program, *arguments],
                                             stdout=output, env=environment())
+        self.processes.append(self.process)
         time.sleep(1.0)  # it looks for what comes from now on
 
     def text(self):
@@ -260,4 +262,8 @@ def main():
     return 0
 
 
-sys.exit(main())
+try:
+    sys.exit(main())
+finally:  # one that is left would keep the output of the test open
+    for process in Follower.processes:
+        process.kill()

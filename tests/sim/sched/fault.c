@@ -385,6 +385,7 @@ static void cut(struct sched *sched)
     if (!sched->names_unsynced) {
         sim_disk_power_loss(sched->disk, &loss,
                             sched__random(&sched->fault_random, UINT64_MAX));
+        sched->directory_failed = false;
         sched__mark_power_loss(sched);
         sched->heal_name_pending = false;
     }

@@ -191,6 +191,7 @@ struct sched {
     bool may_lock;          /* an unlock failed */
     bool heal_name_pending; /* healing gave a name that is not durable yet */
     bool names_unsynced;    /* a sync of a directory's names failed for good */
+    bool directory_failed;  /* a sync of any directory failed in this boot */
     bool moves_main;        /* `main` is moved by hand */
     bool failed;
     struct sched_replaced replaced[SCHED_REPLACED];

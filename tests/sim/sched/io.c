@@ -438,6 +438,7 @@ static enum wal_status io_sync_directory(void *ctx, const char *path,
 
     before(process, SIM_SYNC_DIRECTORY, path, 0);
     status = process->base->sync_directory(process->base->ctx, path, sys_errno);
+    process->sched->directory_failed |= status != WAL_OK;
     track_name_sync(process->sched, strchr(path + 1, '/') == NULL,
                     status == WAL_OK);
     return after(process, SIM_SYNC_DIRECTORY, path, 0, status);

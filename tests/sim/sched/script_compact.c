@@ -16,11 +16,13 @@ static bool is_kept_waiting(const struct sched_process *process)
            process->blocked_byte == WAL__LOCK_CONTENT + 1;
 }
 
-/* A segment is refused where reading it failed, and nowhere else. */
+/* A segment is refused where reading it failed, and where the sync of a
+ * directory has failed since the machine started; nowhere else. */
 static void check_refusals(struct sched_process *process,
                            const struct wal_store_compact_result *result)
 {
-    if (result->refused != 0 && !process->failed) {
+    if (result->refused != 0 && !process->failed &&
+        !process->sched->directory_failed) {
         sched__fail(process->sched, "compaction refuses %u segments: %s",
                     (unsigned)result->refused, result->refusal.text);
     }

@@ -13,6 +13,7 @@
 
 #include "engine/base/cpu_pause.h"
 #include "engine/base/error.h"
+#include "engine/base/thread.h"
 #include "engine/commit/background.h"
 #include "engine/commit/commit_cycle.h"
 #include "engine/commit/idle_work.h"
@@ -374,16 +375,15 @@ static void *committer_main(void *arg)
 
 static enum wal_status start_threads(struct wal__committer *committer)
 {
-    if (pthread_create(&committer->background_thread, NULL,
-                       wal__background_main, committer) != 0) {
+    if (wal__thread_start(&committer->background_thread, wal__background_main,
+                          committer) != 0) {
         return WAL_ENOMEM;
     }
     committer->has_background = true;
     if (committer->log->env->read_only) {
         return WAL_OK;
     }
-    if (pthread_create(&committer->thread, NULL, committer_main, committer) !=
-        0) {
+    if (wal__thread_start(&committer->thread, committer_main, committer) != 0) {
         wal__committer_stop(committer);
         return WAL_ENOMEM;
     }

@@ -64,7 +64,8 @@
  *   Signals    The library installs a handler of SIGBUS, which keeps a process
  *              alive when another program cuts a file of the store, and passes
  *              every other one on. One that is installed later must do the
- *              same (SPEC.md 4.6).
+ *              same (SPEC.md 4.6). The library's threads take no signal of
+ *              the program.
  *   Durability A call that writes returns once its change is durable, unless
  *              it takes an enum wal_durability.
  */

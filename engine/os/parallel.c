@@ -8,9 +8,9 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 
+#include "engine/base/thread.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -140,23 +140,18 @@ static uint32_t count_threads(const struct wal__parallel_for *loop)
 }
 
 /* The caller's thread is one of the workers; if threads cannot be created, the
- * others do the work. The new threads block all signals. */
+ * others do the work. */
 static void run(struct work *work)
 {
     uint32_t thread_count = work->thread_count;
     pthread_t threads[WAL__PARALLEL_THREADS_MAX];
     uint32_t started = 0;
-    sigset_t all;
-    sigset_t old;
 
     WAL__ASSERT(thread_count > 0 && thread_count <= WAL__PARALLEL_THREADS_MAX);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     while (started + 1 < thread_count &&
-           pthread_create(&threads[started], NULL, worker_main, work) == 0) {
+           wal__thread_start(&threads[started], worker_main, work) == 0) {
         started++;
     }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     worker_main(work);
     for (uint32_t i = 0; i < started; i++) {
         pthread_join(threads[i], NULL);

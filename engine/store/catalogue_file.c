@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/thread.h"
 #include "engine/process/control_lock.h"
 #include "engine/store/core.h"
 #include "format/bytes/assert.h"
@@ -478,8 +479,7 @@ static void start_thread(struct wal__core *core)
     }
     join(core);
     atomic_store(&fold->is_done, false);
-    fold->has_thread =
-        pthread_create(&fold->thread, NULL, fold_main, core) == 0;
+    fold->has_thread = wal__thread_start(&fold->thread, fold_main, core) == 0;
 }
 
 void wal__core_stop_fold(struct wal__core *core)

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "engine/base/error.h"
+#include "engine/base/thread.h"
 #include "format/bytes/assert.h"
 #include "remote/history/flow.h"
 #include "remote/history/machine.h"
@@ -118,8 +119,8 @@ static void start_threads(struct wal__fetch *fetch)
         return;
     }
     while (fetch->thread_count < count &&
-           wal__machine_start_thread(&fetch->threads[fetch->thread_count], run,
-                                     fetch) == 0) {
+           wal__thread_start(&fetch->threads[fetch->thread_count], run,
+                             fetch) == 0) {
         fetch->thread_count++;
     }
 }

@@ -3,7 +3,6 @@
  */
 #include "remote/history/machine.h"
 
-#include <signal.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -52,18 +51,4 @@ enum wal_status wal__machine_random(uint8_t bytes[16], struct wal_error *error)
         return wal__fail(error, WAL_EIO, "the system has no random numbers");
     }
     return WAL_OK;
-}
-
-int wal__machine_start_thread(pthread_t *thread, void *(*run)(void *),
-                              void *arg)
-{
-    sigset_t all;
-    sigset_t before;
-    int err;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    err = pthread_create(thread, NULL, run, arg);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return err;
 }

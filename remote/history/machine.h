@@ -7,8 +7,6 @@
 #ifndef AGENTWAL_REMOTE_HISTORY_MACHINE_H
 #define AGENTWAL_REMOTE_HISTORY_MACHINE_H
 
-#include <pthread.h>
-
 #include "remote/layout/object_json.h"
 
 /* Milliseconds that pass while the machine sleeps too, from any start. */
@@ -22,10 +20,5 @@ void wal__machine_host(char host[WAL__EPOCH_HOST_SIZE]);
 /* Fills 16 bytes that no one else has: WAL_OK or WAL_EIO. */
 enum wal_status wal__machine_random(uint8_t bytes[16],
                                     struct wal_error *error) WAL_MUST_USE;
-
-/* Starts a thread, which gets no signals of the program. Returns 0 or an
- * errno. */
-int wal__machine_start_thread(pthread_t *thread, void *(*run)(void *),
-                              void *arg);
 
 #endif

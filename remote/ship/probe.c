@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/thread.h"
 #include "remote/history/machine.h"
 #include "remote/history/remote.h"
 
@@ -73,7 +74,7 @@ static void create_all(struct probe *probe, struct creator *creators)
         (void)snprintf(creator->body, BODY_SIZE, "%-15d", i);
         creator->has_thread =
             probe->remote->readers > 0 &&
-            wal__machine_start_thread(&creator->thread, create, creator) == 0;
+            wal__thread_start(&creator->thread, create, creator) == 0;
     }
     (void)pthread_mutex_unlock(&probe->start);
     for (int i = 0; i < CREATORS; i++) {

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "engine/base/error.h"
+#include "engine/base/thread.h"
 #include "remote/history/machine.h"
 
 enum {
@@ -241,7 +242,7 @@ enum wal_status wal__shipper_start(struct wal_remote_shipper *shipper,
     (void)pthread_cond_init(&shipper->stop, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
     publish(shipper, WAL_OK);
-    err = wal__machine_start_thread(&shipper->thread, shipper_main, shipper);
+    err = wal__thread_start(&shipper->thread, shipper_main, shipper);
     if (err != 0) {
         (void)pthread_cond_destroy(&shipper->stop);
         (void)pthread_mutex_destroy(&shipper->mutex);

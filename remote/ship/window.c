@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include "engine/base/thread.h"
 #include "remote/history/machine.h"
 
 static struct wal__send *send_of(struct wal__window *window, uint64_t number)
@@ -136,8 +137,8 @@ static bool has_thread(struct wal__window *window, uint32_t max_threads)
     }
     (void)pthread_mutex_unlock(&window->mutex);
     if (waiting > window->thread_count && window->thread_count < max_threads &&
-        wal__machine_start_thread(&window->threads[window->thread_count],
-                                  thread_main, window) == 0) {
+        wal__thread_start(&window->threads[window->thread_count], thread_main,
+                          window) == 0) {
         window->thread_count++;
     }
     return window->thread_count > 0;

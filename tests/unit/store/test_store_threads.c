@@ -4,7 +4,9 @@
  */
 #include "tests/lib/kit/store_kit.h"
 
+#include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "format/bytes/assert.h"
@@ -352,6 +354,54 @@ static void test_threads__two_handles_of_a_store(void **state)
     }
 }
 
+/* The signals that a thread of this process blocks, one bit each. */
+static uint64_t blocked_by(const char *thread)
+{
+    char path[300];
+    char line[256];
+    uint64_t blocked = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%s/status", thread);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, "SigBlk:", 7) == 0) {
+            blocked = strtoull(line + 7, NULL, 16);
+        }
+    }
+    (void)fclose(file);
+    return blocked;
+}
+
+/* They take no signal of the program, and SIGBUS does not end it in them. */
+static void test_threads__of_the_library_leave_signals_alone(void **state)
+{
+    (void)state;
+    const uint64_t usual = (uint64_t)1 << (SIGUSR1 - 1) |
+                           (uint64_t)1 << (SIGWINCH - 1) |
+                           (uint64_t)1 << (SIGTERM - 1);
+    struct wal_store *store = kit_store();
+    DIR *threads = opendir("/proc/self/task");
+    const struct dirent *thread;
+    uint32_t count = 0;
+
+    assert_non_null(threads);
+    while ((thread = readdir(threads)) != NULL) {
+        if (thread->d_name[0] != '.' &&
+            strtoul(thread->d_name, NULL, 10) != (unsigned long)getpid()) {
+            uint64_t blocked = blocked_by(thread->d_name);
+
+            count++;
+            assert_int_equal(blocked & usual, usual);
+            assert_int_equal(blocked & (uint64_t)1 << (SIGBUS - 1), 0);
+        }
+    }
+    (void)closedir(threads);
+    assert_true(count >= 2);
+    kit_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +409,7 @@ int main(void)
         KIT_TEST(test_threads__the_same_with_pread),
         KIT_TEST(test_threads__race_for_the_same_tail),
         KIT_TEST(test_threads__two_handles_of_a_store),
+        KIT_TEST(test_threads__of_the_library_leave_signals_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

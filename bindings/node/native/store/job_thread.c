@@ -7,8 +7,7 @@
  */
 #include "bindings/node/native/store/job_thread.h"
 
-#include <signal.h>
-
+#include "bindings/node/native/base/thread.h"
 #include "bindings/node/native/base/value.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
@@ -107,27 +106,13 @@ bool job_thread_prepare(struct call *call, struct job *job)
     return true;
 }
 
-/* Signals are for the other threads. */
-static bool start(struct job *job)
-{
-    sigset_t all;
-    sigset_t before;
-    int failure;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failure = pthread_create(&job->thread.id, NULL, run, job);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failure == 0;
-}
-
 bool job_thread_start(struct job *job)
 {
     if ((job->store != NULL && !store_is_open(job->store)) ||
         (job->other != NULL && !store_is_open(job->other))) {
         atomic_store_explicit(&job->must_end, true, memory_order_relaxed);
     }
-    job->thread.is_joinable = start(job);
+    job->thread.is_joinable = thread_start(&job->thread.id, run, job);
     if (job->thread.is_joinable) {
         job->thread.next = job->addon->threads;
         job->addon->threads = job;

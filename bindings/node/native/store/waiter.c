@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "bindings/node/native/base/thread.h"
 #include "bindings/node/native/store/store.h"
 
 struct waiter {
@@ -125,7 +126,7 @@ bool waiter_start(struct call *call, struct store *store)
     waiter->stop_fd = -1;
     if (open_descriptors(call, store, waiter) &&
         make_ring(call, store, waiter)) {
-        if (pthread_create(&waiter->thread, NULL, run, waiter) == 0) {
+        if (thread_start(&waiter->thread, run, waiter)) {
             waiter->is_running = true;
             store->waiter = waiter;
             return true;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "bindings/node/native/base/thread.h"
 #include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
 #include "bindings/node/native/store/store.h"
@@ -152,7 +153,7 @@ static struct watcher *make_watcher(struct call *call, struct store *store,
     }
     (void)napi_unref_threadsafe_function(call->env, watcher->ring);
     store_renew_hook(store);
-    if (pthread_create(&watcher->thread, NULL, run, watcher) != 0) {
+    if (!thread_start(&watcher->thread, run, watcher)) {
         call_fail(call, WAL_ENOMEM, "cannot start a thread");
         watcher_destroy(watcher);
         return NULL;

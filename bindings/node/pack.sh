@@ -36,9 +36,11 @@ trap 'rm -rf "$stage"' EXIT
 node -p 'require("./package.json").files.join("\n")' |
     xargs cp -r --parents -t "$stage" package.json README.md
 cp -r ../../engine/include "$stage/docs/include"
+# shellcheck disable=SC2016  # Markdown
 sed -i -E -e 's#\]\(\.\./\.\./LICENSE\)#](LICENSE)#g' \
     -e 's#\[([^]]*)\]\((\.\./){2}([^)]*)\)#\1 (`\3` of the sources)#g' \
     "$stage/README.md"
+# shellcheck disable=SC2016  # Markdown
 sed -i -E 's#\[([^]]*)\]\((\.\./){3}([^)]*)\)#\1 (`\3` of the sources)#g' \
     "$stage"/docs/*.md
 (cd "$stage" && npm pack --silent --pack-destination "$folder")

@@ -169,7 +169,7 @@ static enum wal_status remove_temporary(void *arg, const char *name)
     bool is_new = size > 8 && strcmp(name + size - 8, ".seg.new") == 0;
     bool is_shadow = size > 5 && strcmp(name + size - 5, ".next") == 0;
     const struct backup_source *source = wal__backup_find_source(
-        removal->stream, wal__segment_parse_name(name, true));
+        removal->stream, wal__segment_parse_name(name, ".next"));
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int length;

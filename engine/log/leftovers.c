@@ -351,17 +351,17 @@ enum wal_status wal__log_remove_compacted(struct wal__log *log,
     if (atomic_load(&log->shared->unsynced_renames) == 0) {
         status = remove_all_replaced(&removal, error);
     }
-    if (status == WAL_OK && removal.has_removed) {
-        status = wal__log_sync_directory(log, error);
+    if (status != WAL_OK || !removal.has_removed) {
+        return status;
     }
-    if (status == WAL_OK && removal.has_removed) {
-        status = wal__index_sync_directory(log);
-        status = status == WAL_OK
-                     ? WAL_OK
-                     : wal__fail_at(error, status, 0, log->env->root, 0,
-                                    "cannot sync the directory index/");
+    status = wal__log_sync_directory(log, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return status;
+    status = wal__index_sync_directory(log);
+    return status == WAL_OK ? WAL_OK
+                            : wal__fail_at(error, status, 0, log->env->root, 0,
+                                           "cannot sync the directory index/");
 }
 
 enum wal_status wal__log_remove_unlinked(struct wal__log *log,

@@ -41,15 +41,12 @@ void wal__segment_shadow_path(const struct wal__env *env, const char *directory,
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
 }
 
-uint64_t wal__segment_parse_name(const char *name, bool shadows)
+uint64_t wal__segment_parse_name(const char *name, const char *suffix)
 {
     char *end = NULL;
     uint64_t id = strtoull(name, &end, 16);
 
-    return end == name + 16 && (strcmp(end, ".seg") == 0 ||
-                                (shadows && strcmp(end, ".next") == 0))
-               ? id
-               : 0;
+    return end == name + 16 && strcmp(end, suffix) == 0 ? id : 0;
 }
 
 static enum wal_status fail_segment(const struct wal__segment *segment,

@@ -36,8 +36,11 @@ bool wal__log_is_unfinished(const char *name)
 static enum wal_status collect_id(void *arg, const char *name)
 {
     struct listing *listing = arg;
-    uint64_t id = wal__segment_parse_name(name, listing->has_shadows);
+    uint64_t id = wal__segment_parse_name(name, ".seg");
 
+    if (id == 0 && listing->has_shadows) {
+        id = wal__segment_parse_name(name, ".next");
+    }
     listing->has_unfinished |= wal__log_is_unfinished(name);
     return id == 0 ? WAL_OK : wal__buf_append(&listing->ids, &id, sizeof(id));
 }

@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "engine/log/segment.h"
 #include "engine/salvage/damaged_store.h"
 #include "format/bytes/assert.h"
 
@@ -120,13 +120,9 @@ struct listing {
 static enum wal_status take_name(void *arg, const char *name)
 {
     const struct listing *listing = arg;
-    char *end = NULL;
-    uint64_t id;
+    uint64_t id = wal__segment_parse_name(name, listing->suffix);
 
-    id = strtoull(name, &end, 16);
-    return end == name + 16 && strcmp(end, listing->suffix) == 0 && id != 0
-               ? listing->each(listing->ctx, id)
-               : WAL_OK;
+    return id != 0 ? listing->each(listing->ctx, id) : WAL_OK;
 }
 
 enum wal_status

@@ -6,6 +6,7 @@
  * is cut short is repeated.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -152,24 +153,9 @@ static bool is_recorded(const struct wal_session_move *known,
 
 /* --- what is known here ------------------------------------------------- */
 
-/* The claim of the session, or NULL. */
-static struct wal__move_seen *find_claim(struct wal__moves *moves,
-                                         const uint8_t id[16])
+static int compare_id(const void *id, const void *item)
 {
-    size_t first = 0;
-    size_t last = count_of(moves);
-
-    while (first < last) {
-        const size_t middle = first + (last - first) / 2;
-        const int order = memcmp(item_of(moves, middle)->id, id, 16);
-
-        if (order == 0) {
-            return item_of(moves, middle);
-        }
-        first = order < 0 ? middle + 1 : first;
-        last = order < 0 ? last : middle;
-    }
-    return NULL;
+    return memcmp(id, ((const struct wal__move_seen *)item)->id, 16);
 }
 
 /* A claim that the session has recorded is done. One with the number of a
@@ -184,7 +170,10 @@ static void look_at(struct wal_store *store, struct wal__moves *moves,
     uint8_t id[16];
 
     (void)snprintf(name, sizeof(name), "%.*s", WAL_ARG(session));
-    item = wal__own_id(name, id) == WAL_OK ? find_claim(moves, id) : NULL;
+    item = wal__own_id(name, id) == WAL_OK
+               ? bsearch(id, moves->seen.data, count_of(moves), sizeof(*item),
+                         compare_id)
+               : NULL;
     if (item != NULL && !item->is_done &&
         wal_session_open(store, session, &handle, NULL) == WAL_OK &&
         wal_session_get_move(handle, &known, NULL) == WAL_OK) {

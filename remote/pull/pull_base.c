@@ -234,40 +234,24 @@ static enum wal_status look_at_segment(struct wal__pull *pull,
     return status;
 }
 
-static enum wal_status apply_segment(struct wal__pull *pull,
-                                     const struct wal__base_list *base,
-                                     size_t at, struct wal_error *error)
-{
-    struct wal__buf bytes;
-    char name[WAL__STORE_OBJECT_SIZE];
-    enum wal_status status;
-
-    pull->lost = wal__base_object(pull->uuid, base, at);
-    wal__store_object_format(&pull->lost, name);
-    wal__buf_init(&bytes, pull->remote->heap);
-    status =
-        wal__remote_get(pull->remote, name, WAL__OBJECT_MAX, &bytes, error);
-    if (status == WAL_OK) {
-        status = wal__pull_apply(
-            pull, (struct wal_slice){bytes.data, bytes.size}, name, error);
-    }
-    wal__buf_deinit(&bytes);
-    return status;
-}
-
 /* The log before the content: what is erased there is named by nothing then. */
 static enum wal_status erase(struct wal__pull *pull, uint64_t number,
                              const struct wal__base_list *base,
                              struct wal_error *error)
 {
     const size_t count = wal__base_list_count(base);
-    struct wal__buf later; /* ranks of segments of the content */
-    enum wal_status status = WAL_OK;
+    const struct wal__fetch_item *items;
+    struct wal__buf all;   /* items */
+    struct wal__buf later; /* those of the content */
+    enum wal_status status;
 
     if (number == 0 || base->erased == 0 || base->erased == pull->erased) {
         return WAL_OK;
     }
     wal__buf_init(&later, pull->remote->heap);
+    wal__buf_init(&all, pull->remote->heap);
+    status = wal__base_items(pull->uuid, base, 0, &all, error);
+    items = (const void *)all.data;
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
         size_t stream = WAL_PART_LOG;
         int32_t needs = 0;
@@ -277,18 +261,19 @@ static enum wal_status erase(struct wal__pull *pull, uint64_t number,
             continue;
         }
         if (stream == WAL_PART_LOG) {
-            status = apply_segment(pull, base, i, error);
-        } else if (wal__buf_append(&later, &i, sizeof(i)) != WAL_OK) {
+            status = apply_segments(pull, &items[i], 1, error);
+        } else if (wal__buf_append(&later, &items[i], sizeof(items[i])) !=
+                   WAL_OK) {
             status = wal__no_memory(error);
         }
     }
-    for (size_t i = 0; i < later.size / sizeof(i) && status == WAL_OK; i++) {
-        size_t at;
-
-        memcpy(&at, later.data + i * sizeof(at), sizeof(at));
-        status = apply_segment(pull, base, at, error);
+    if (status == WAL_OK) {
+        status =
+            apply_segments(pull, (const void *)later.data,
+                           later.size / sizeof(struct wal__fetch_item), error);
     }
     wal__buf_deinit(&later);
+    wal__buf_deinit(&all);
     if (status == WAL_OK) {
         pull->erased = base->erased;
     }

@@ -30,10 +30,11 @@ bool cli_session_move(struct wal_store *store,
                       const struct wal_session_info *info,
                       struct wal_session_move *move);
 
-/* Writes the members of the object of a session of the store, without the
- * braces. */
-void cli_session_json(struct cli_json *json, struct wal_store *store,
-                      const struct wal_session_info *info);
+/* Writes the members of a session's object, without the braces. move: where it
+ * has moved to, or NULL. */
+void cli_session_json(struct cli_json *json,
+                      const struct wal_session_info *info,
+                      const struct wal_session_move *move);
 
 /* Returns the title, or for a session without one its first message, or the
  * name of its file, which is put into `text`. */

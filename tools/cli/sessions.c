@@ -45,11 +45,10 @@ static void write_move(struct cli_json *json,
     cli_json_text_or_null(json, cli_slice(store));
 }
 
-void cli_session_json(struct cli_json *json, struct wal_store *store,
-                      const struct wal_session_info *info)
+void cli_session_json(struct cli_json *json,
+                      const struct wal_session_info *info,
+                      const struct wal_session_move *move)
 {
-    struct wal_session_move move = WAL_INIT(wal_session_move);
-
     cli_json_key(json, "sessionId");
     cli_json_text(json, info->id);
     cli_json_key(json, "title");
@@ -78,16 +77,19 @@ void cli_session_json(struct cli_json *json, struct wal_store *store,
         cli_json_key(json, "moved");
         cli_json_bool(json, true);
     }
-    if (cli_session_move(store, info, &move)) {
-        write_move(json, &move);
+    if (move != NULL) {
+        write_move(json, move);
     }
 }
 
 static void write_row(struct cli_json *json, struct wal_store *store,
                       const struct wal_session_info *info)
 {
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+
     cli_json_open(json, '{');
-    cli_session_json(json, store, info);
+    cli_session_json(json, info,
+                     cli_session_move(store, info, &move) ? &move : NULL);
     cli_json_close(json, '}');
     cli_json_end_line(json);
 }

@@ -340,7 +340,9 @@ static void print_status_json(const char *url, bool is_writer, bool has_past,
     }
     cli_json_key(&json, "isWriter");
     cli_json_bool(&json, is_writer);
-    put_numbers(&json, numbers, has_past ? 5 : 3);
+    /* The lag is at the end. */
+    put_numbers(&json, numbers,
+                sizeof(numbers) / sizeof(numbers[0]) - (has_past ? 0 : 2));
     close_json(&json);
 }
 

@@ -86,10 +86,13 @@ static int print_latest(const struct cli *cli, struct wal_store *store,
         status = wal_session_cursor_next(list, &info, &error);
     }
     if (status == WAL_OK && cli->json) {
+        struct wal_session_move move = WAL_INIT(wal_session_move);
         struct cli_json json;
+
         cli_json_init(&json, stdout);
         cli_json_open(&json, '{');
-        cli_session_json(&json, store, &info);
+        cli_session_json(&json, &info,
+                         cli_session_move(store, &info, &move) ? &move : NULL);
         cli_json_close(&json, '}');
         cli_json_end_line(&json);
     } else if (status == WAL_OK) {
@@ -259,15 +262,16 @@ static void write_heads(struct cli_json *json,
     cli_json_close(json, '}');
 }
 
-static void write_session(struct wal_store *store,
-                          const struct session_details *session_details)
+static void write_session(const struct session_details *session_details)
 {
     const struct wal_session_info *info = &session_details->info;
     struct cli_json json;
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_session_json(&json, store, info);
+    cli_session_json(&json, info,
+                     session_details->has_moved ? &session_details->move
+                                                : NULL);
     cli_json_key(&json, "heads");
     write_heads(&json, session_details);
     cli_json_key(&json, "lineage");
@@ -417,8 +421,11 @@ static int show(const struct cli *cli, struct wal_store *store,
     bool is_whole = false;
 
     session_details.has_moved =
-        cli_session_move(store, &session_details.info, &session_details.move);
-
+        status == WAL_OK &&
+        (session_details.info.flags & WAL_SESSION_MOVED) != 0;
+    if (session_details.has_moved) {
+        status = wal_session_get_move(session, &session_details.move, &error);
+    }
     if (status == WAL_OK) {
         status = cli_heads_read(&session_details.heads, session, &error);
     }
@@ -431,7 +438,7 @@ static int show(const struct cli *cli, struct wal_store *store,
         is_whole = status == WAL_OK || session_details.has_checkpoints;
     }
     if (is_whole && cli->json) {
-        write_session(store, &session_details);
+        write_session(&session_details);
     } else if (is_whole) {
         cli_start_pager(cli);
         print_session(cli, &session_details);

@@ -2,7 +2,7 @@
 
 // Changes of a history as the SDK describes them, checked and applied to items.
 
-const { MAX_DEPTH, copyItems } = require('./items.js');
+const { MAX_DEPTH, checkItems } = require('./items.js');
 
 /** Fields that a transaction must have, and no other. */
 const FIELDS = {
@@ -68,7 +68,7 @@ function checkTransaction(args) {
   }
   return { operationId, transaction: { type, ...Object.fromEntries(
     fields.filter((name) => name !== 'type')
-      .map((name) => [name, copyItems(transaction[name])])) } };
+      .map((name) => [name, checkItems(transaction[name])])) } };
 }
 
 /** The items after mutations; an item that stays is the same object. Mutations

@@ -77,25 +77,30 @@ function encodeValue(value, path, special, ancestors) {
       .map(([key, member]) => [key, encode(member, key)]));
 }
 
-/** A copy of items that the caller cannot change. */
-function copyItems(items) {
+/** Fails unless it is an array of objects. */
+function checkItems(items) {
   if (!Array.isArray(items)) {
     throw new TypeError('expected an array of items');
   }
-  let copies;
-
-  try {
-    copies = structuredClone(items);
-  } catch {
-    // What structuredClone says repeats the content of the items.
-    throw new TypeError('the items cannot be copied: they have a value that is not data');
-  }
-  for (const item of copies) {
+  for (const item of items) {
     if (item === null || typeof item !== 'object' || Array.isArray(item)) {
       throw new TypeError('an item of the history is not an object');
     }
   }
-  return copies;
+  return items;
+}
+
+/** A copy of items that the caller cannot change. */
+function copyItems(items) {
+  let copies;
+
+  try {
+    copies = Array.isArray(items) ? structuredClone(items) : null;
+  } catch {
+    // What structuredClone says repeats the content of the items.
+    throw new TypeError('the items cannot be copied: they have a value that is not data');
+  }
+  return checkItems(copies);
 }
 
 /** The parts of an entry that are the item. */
@@ -190,5 +195,5 @@ const digest = (value) =>
 
 module.exports = {
   MAX_DEPTH,
-  canonical, copyItems, decodeItem, digest, encodeItem, isItem,
+  canonical, checkItems, copyItems, decodeItem, digest, encodeItem, isItem,
 };

@@ -276,7 +276,7 @@ static bool check_rank(struct check_store *store, uint32_t rank, uint32_t *last,
 {
     const struct check_catalogue *catalogue = &store->catalogue;
     uint64_t at = catalogue->layout.summaries + rank * WAL__SUMMARY_SIZE;
-    const struct check_session *session;
+    struct check_session *session;
     const char *field = "number";
 
     if (!summary_at(catalogue, rank, summary) || summary->number <= *last) {

@@ -221,8 +221,23 @@ static bool record_differs(const struct check_store *store,
            texts_differ(store, session, summary);
 }
 
+/* Whether nothing but the id is left of the session's newest SESSION record. So
+ * erasing leaves one that a later record replaces. */
+static bool is_emptied(const struct check_store *store,
+                       const struct check_session *session)
+{
+    const struct wal__session_record *record = &session->record;
+    uint64_t position = session->state.session_position;
+
+    return check_chain_find_rewritten(
+               &store->log, wal__position_segment(position)) != NULL &&
+           record->cwd.size + record->project.size + record->title.size +
+                   record->source.size + record->parent_id.size ==
+               0;
+}
+
 const char *check_summary(const struct check_store *store,
-                          const struct check_session *session,
+                          struct check_session *session,
                           const struct wal__summary *summary,
                           const struct check_segment *of, bool is_loose)
 {
@@ -250,8 +265,14 @@ const char *check_summary(const struct check_store *store,
                     ? "SESSION position"
                 : summary->schema_version != state->schema_version
                     ? "schema version"
-                : texts_differ(store, session, summary) ? "texts"
-                                                        : NULL;
+                    : NULL;
+    }
+    if (field == NULL && is_record_known &&
+        texts_differ(store, session, summary)) {
+        if (of == NULL || !is_emptied(store, session)) {
+            return "texts";
+        }
+        session->outdated_in = of; /* it is not rewritten yet */
     }
     return field;
 }

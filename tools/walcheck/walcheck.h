@@ -217,9 +217,9 @@ struct check_session {
     uint32_t number;
     bool damaged; /* some of its records are lost or invalid */
     bool has_record;
-    /* The index of a rewritten segment has another SESSION record, which was
-     * left out: there is a later one, or this is damage of that segment. */
-    struct check_segment *outdated_in;
+    /* The index of this segment has another SESSION record, which was left out
+     * or emptied: there is a later one, or this is damage of that segment. */
+    const struct check_segment *outdated_in;
     bool is_kept;     /* the catalogue must have it */
     uint8_t *payload; /* payload of the newest SESSION record */
     struct wal__session_record record; /* its texts point into payload */
@@ -491,9 +491,10 @@ void check_catalogue_finish(struct check_store *store);
 
 /* Compares a summary with its session. Returns the name of the first field that
  * differs, or null. `of` is the segment whose index has it; null: the
- * catalogue. is_loose: it counts records that were left out. summary.c */
+ * catalogue. is_loose: it counts records that were left out. Notes that the
+ * session's SESSION record was emptied. summary.c */
 const char *check_summary(const struct check_store *store,
-                          const struct check_session *session,
+                          struct check_session *session,
                           const struct wal__summary *summary,
                           const struct check_segment *of, bool is_loose);
 /* Takes from a summary what the log does not say any more. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A redacted first message whose beginning the index of a later segment has: agentwal check
-finds no damage while that is not rewritten, and erasing with --max-bytes says what it left."""
+"""A redacted first message whose beginning, or a replaced SESSION record, the index of a later
+segment has: agentwal check finds no damage while that is not rewritten, and erasing with --max-bytes
+says what it left."""
 import json
 import os
 import random
@@ -42,9 +43,9 @@ def holds_secret(directory):
     return False
 
 
-def begin(directory, name):
+def begin(directory, name, *options):
     os.environ["AGENTWAL_STORE"] = os.path.join(directory, name)
-    run(0, "create", "--id", "s")
+    run(0, "create", "--id", "s", *options)
     return os.environ["AGENTWAL_STORE"]
 
 
@@ -66,6 +67,27 @@ def rewrite_the_first_only(directory):
         sys.exit("verbs_gc_left.py: the text is still there")
 
 
+def erase_up_to_the_second():
+    text = run(1, "gc", "--erase", "--max-bytes", "70000")
+    if "beyond the limit of bytes" not in text or "0000000000000002.seg" not in text:
+        sys.exit("verbs_gc_left.py: it is not named: " + text)
+    run(0, "check")
+    run(0, "gc", "--erase")
+
+
+def leave_a_replaced_record(directory):
+    """The index of the second segment, which the limit leaves, has the texts of the first SESSION
+    record, which a later one replaces."""
+    begin(directory, "replaced", "--title", "a title")
+    add(1, 1, 10)
+    run(0, "gc")
+    add(2, 1, 10)
+    run(0, "gc", "--max-bytes", "1")
+    run(0, "meta", "s", "--merge", '{"reviewed": true}')
+    erase_up_to_the_second()
+    run(0, "check")
+
+
 def leave_one_by_the_limit(directory):
     """Two segments, of which the limit leaves the second, never rewritten."""
     store = begin(directory, "limited")
@@ -75,11 +97,7 @@ def leave_one_by_the_limit(directory):
     run(0, "gc", "--max-bytes", "1")
     run(0, "redact", "s", "e0")
     run(0, "check")
-    text = run(1, "gc", "--erase", "--max-bytes", "70000")
-    if "beyond the limit of bytes" not in text or "0000000000000002.seg" not in text:
-        sys.exit("verbs_gc_left.py: it is not named: " + text)
-    run(0, "check")
-    run(0, "gc", "--erase")
+    erase_up_to_the_second()
     run(0, "check")
     if holds_secret(store):
         sys.exit("verbs_gc_left.py: the text is still there")
@@ -89,6 +107,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=os.environ.get("AGENTWAL_SCRATCH")) as directory:
         rewrite_the_first_only(directory)
         leave_one_by_the_limit(directory)
+        leave_a_replaced_record(directory)
 
 
 main()

@@ -42,7 +42,8 @@ enum model_task {
     MODEL_MARK,      /* makes a session: a process that writes finds out whether
                       * what another one had under way is there */
     MODEL_LOOK,      /* reads here and there, for as long as others call */
-    MODEL_CHECK,     /* compares everything */
+    MODEL_CHECK,     /* compares everything; entries in each way to read them,
+                      * or in one */
     MODEL_COMPACT,
     MODEL_COMPACT_SHARED, /* others write at the same time */
     MODEL_SYNC,

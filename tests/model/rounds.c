@@ -107,7 +107,8 @@ static uint32_t any_writer(struct model *model)
 }
 
 /* A process opens the store, or a copy of it, compares everything, and ends. */
-static void check_anew(struct model *model, const char *root, uint32_t flags)
+static void check_anew(struct model *model, const char *root, uint32_t flags,
+                       bool is_whole)
 {
     if (model->has_failed) {
         return;
@@ -115,16 +116,18 @@ static void check_anew(struct model *model, const char *root, uint32_t flags)
     model->workers[FRESH].root = root;
     model_start(model, FRESH, flags);
     if (model->workers[FRESH].process != 0 &&
-        model_do(model, FRESH, MODEL_CHECK, 0)) {
+        model_do(model, FRESH, MODEL_CHECK, is_whole)) {
         (void)model_do(model, FRESH, MODEL_END, 0);
     }
     model_kill(model, FRESH);
 }
 
-/* The program that checks stores finds nothing. */
+/* The program that checks stores finds nothing. What it says of one that is
+ * damaged is kept next to it. */
 static void check_sound(struct model *model, const char *root)
 {
     char program[MODEL_PATH];
+    char log[MODEL_PATH + 16];
     const char *bin = getenv("WALBIN");
     int status = 0;
     pid_t process;
@@ -134,12 +137,10 @@ static void check_sound(struct model *model, const char *root)
     }
     (void)snprintf(program, sizeof(program), "%s/walcheck",
                    bin != NULL ? bin : "bin");
+    (void)snprintf(log, sizeof(log), "%s.check", root);
     process = fork();
     WAL__ASSERT(process >= 0);
     if (process == 0) {
-        char log[MODEL_PATH + 16];
-
-        (void)snprintf(log, sizeof(log), "%s.check", root);
         if (freopen(log, "w", stdout) != NULL && dup2(1, 2) == 2) {
             (void)execl(program, program, "--jobs", "1", root, (char *)NULL);
         }
@@ -147,8 +148,10 @@ static void check_sound(struct model *model, const char *root)
     }
     (void)waitpid(process, &status, 0);
     if (status != 0) {
-        model_fail(model, "walcheck of %s ends with status %#x: see %s.check",
-                   root, (unsigned)status, root);
+        model_fail(model, "walcheck of %s ends with status %#x: see %s", root,
+                   (unsigned)status, log);
+    } else {
+        (void)unlink(log);
     }
 }
 
@@ -283,7 +286,7 @@ static void back_up(struct model *model, bool kills, bool is_erased)
         replace(model, worker);
         return;
     }
-    check_anew(model, model->copy, WAL_OPEN_READ_ONLY);
+    check_anew(model, model->copy, WAL_OPEN_READ_ONLY, is_erased);
     check_sound(model, model->copy);
 }
 
@@ -397,7 +400,7 @@ static void finish(struct model *model)
             (void)model_do(model, worker, MODEL_CHECK, 0);
         }
     }
-    check_anew(model, model->root, WAL_OPEN_READ_ONLY | WAL_OPEN_PREAD);
+    check_anew(model, model->root, WAL_OPEN_READ_ONLY | WAL_OPEN_PREAD, true);
     check_sound(model, model->root);
     if (!model->has_failed) {
         compact(model, true);
@@ -411,9 +414,9 @@ static void finish(struct model *model)
         }
         model_kill(model, worker);
     }
-    check_anew(model, model->root, WAL_OPEN_READ_ONLY);
+    check_anew(model, model->root, WAL_OPEN_READ_ONLY, true);
     check_sound(model, model->root);
-    check_anew(model, model->root, 0);
+    check_anew(model, model->root, 0, true);
 }
 
 static void begin(struct model *model, uint64_t seed)

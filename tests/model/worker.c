@@ -343,7 +343,11 @@ static void do_task(enum model_task task, uint32_t argument)
         break;
     case MODEL_CHECK:
         run->operation = "compare everything";
-        differential_check_all(run);
+        if (argument != 0) {
+            differential_check_all(run);
+        } else {
+            differential_check_sample(run);
+        }
         break;
     case MODEL_COMPACT:
     case MODEL_COMPACT_SHARED:

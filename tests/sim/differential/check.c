@@ -323,18 +323,14 @@ static uint32_t read_dropped(struct differential *run, uint32_t number,
                              const struct wal_entry_cursor_options *options,
                              struct reference_entry **entries)
 {
-    uint64_t last = reference_last_sequence(run->ref);
     uint32_t count = 0;
 
-    for (uint64_t sequence = 1; sequence <= last; sequence++) {
-        reference_show(run->ref, sequence, true);
-    }
+    reference_hide_dropped(run->ref);
+    reference_show_dropped(run->ref, true);
     (void)differential_compare_status(
         run, WAL_OK,
         reference_read(run->ref, number, options, entries, &count));
-    for (uint64_t sequence = 1; sequence <= last; sequence++) {
-        reference_show(run->ref, sequence, false);
-    }
+    reference_show_dropped(run->ref, false);
     return count;
 }
 
@@ -379,15 +375,6 @@ static void learn_shown(struct differential *run, uint32_t number,
     (void)differential_compare_status(run, status, WAL_END);
     wal_entry_cursor_close(iter);
     common_free(entries);
-}
-
-static void hide_shown(struct differential *run)
-{
-    uint64_t last = reference_last_sequence(run->ref);
-
-    for (uint64_t sequence = 1; sequence <= last; sequence++) {
-        reference_show(run->ref, sequence, false);
-    }
 }
 
 /* Whether a reader may have deltas that were dropped, or lack some that were
@@ -471,7 +458,7 @@ void differential_check_read(struct differential *run, uint32_t number,
     wal_entry_cursor_close(iter);
     common_free(entries);
     if (is_uncertain(options)) {
-        hide_shown(run);
+        reference_hide_dropped(run->ref);
     }
 }
 
@@ -629,18 +616,24 @@ void differential_check_doc_get(struct differential *run, uint32_t number,
 
 /* ---------------------------------------------------------- everything --- */
 
-static void check_session_whole(struct differential *run, uint32_t number)
+/* Reads each stream in every way, or in the one of this step. */
+static void check_session_whole(struct differential *run, uint32_t number,
+                                bool is_sample)
 {
     static const uint32_t flags[] = {
         0, WAL_ENTRY_CURSOR_SINCE_COMPACTION,
         WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED,
         WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_DURABLE};
+    const uint32_t ways = sizeof(flags) / sizeof(flags[0]);
     struct wal_doc_cursor_options docs = {.struct_size = sizeof(docs)};
 
     differential_check_session(run, number);
     differential_check_heads(run, number);
     for (uint32_t stream = 0; stream < DIFFERENTIAL_STREAMS; stream++) {
-        for (uint32_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        uint32_t first = is_sample ? differential_random(run, ways) : 0;
+        uint32_t last = is_sample ? first : ways - 1;
+
+        for (uint32_t i = first; i <= last; i++) {
             struct wal_entry_cursor_options options = {.struct_size =
                                                            sizeof(options),
                                                        .flags = flags[i],
@@ -657,7 +650,7 @@ static void check_session_whole(struct differential *run, uint32_t number)
     differential_check_docs(run, number, &docs);
 }
 
-void differential_check_all(struct differential *run)
+static void check_all(struct differential *run, bool is_sample)
 {
     struct wal_session_cursor_options list = {.struct_size = sizeof(list)};
     struct wal_doc_cursor_options docs = {.struct_size = sizeof(docs),
@@ -669,7 +662,7 @@ void differential_check_all(struct differential *run)
     run->counts->checks++;
     for (uint32_t number = 1; number <= count; number++) {
         if (!reference_is_deleted(run->ref, number)) {
-            check_session_whole(run, number);
+            check_session_whole(run, number, is_sample);
             alive++;
         }
     }
@@ -687,4 +680,14 @@ void differential_check_all(struct differential *run)
     differential_check_number(run, "the last sequence of the store",
                               info.last_sequence,
                               reference_last_sequence(run->ref));
+}
+
+void differential_check_all(struct differential *run)
+{
+    check_all(run, false);
+}
+
+void differential_check_sample(struct differential *run)
+{
+    check_all(run, true);
 }

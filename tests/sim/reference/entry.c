@@ -124,7 +124,17 @@ bool reference_is_dropped(const struct reference *ref, uint64_t sequence,
 
 void reference_show(struct reference *ref, uint64_t sequence, bool is_shown)
 {
-    ref->records[sequence - 1].is_shown = is_shown;
+    ref->records[sequence - 1].shown = is_shown ? ref->hidings + 1 : 0;
+}
+
+void reference_show_dropped(struct reference *ref, bool is_shown)
+{
+    ref->shows_dropped = is_shown;
+}
+
+void reference_hide_dropped(struct reference *ref)
+{
+    ref->hidings++;
 }
 
 void reference_avoid_deltas(struct reference *ref, bool avoids)

@@ -34,7 +34,6 @@ struct ref_record {
     bool is_delta;     /* REF_ENTRY: provisional */
     bool is_dropped;   /* REF_ENTRY: a delta that compaction dropped */
     bool is_doubtful;  /* REF_ENTRY: a delta that compaction may have dropped */
-    bool is_shown;     /* is_dropped: a process has it still */
     bool ends;         /* the last record of its operation */
     uint32_t other;    /* REF_FORK: the session it was forked from */
     /* The sequence number of: REF_ENTRY the parent, REF_FORK the fork point,
@@ -44,6 +43,7 @@ struct ref_record {
     /* The sequence number of: REF_ENTRY the first REF_REDACT of it, REF_SESSION
      * the record of the session before; or 0. */
     uint64_t known;
+    uint64_t shown; /* is_dropped: a process has it still, at this count */
     int64_t earliest_ms;
     int64_t latest_ms;
     union { /* copies of what the caller gave */
@@ -74,6 +74,8 @@ struct reference {
     uint64_t durable;   /* the records up to this one are durable */
     bool is_in_doubt;   /* what is written may not be there */
     bool avoids_deltas; /* no delta is picked */
+    bool shows_dropped; /* all of them */
+    uint64_t hidings;   /* records with another count are not shown */
     uint32_t schema_version;
     int64_t earliest_ms;
     int64_t latest_ms;

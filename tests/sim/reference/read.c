@@ -28,7 +28,8 @@ static void add_own(const struct reference *ref, uint32_t number,
 
         if (record->kind == REF_ENTRY && record->session == number &&
             record->stream == stream &&
-            (!record->is_dropped || record->is_shown) &&
+            (!record->is_dropped || ref->shows_dropped ||
+             record->shown == ref->hidings + 1) &&
             (end == NULL ||
              (record->is_delta && record->target == *end && i > completed))) {
             path->items[path->count++] = i;

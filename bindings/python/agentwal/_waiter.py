@@ -14,7 +14,8 @@ from ._store import Store
 class Waiter:
     """Wakes futures of one event loop when any process wrote a record.
 
-    The thread runs while a future waits, and looks for new ones every SLICE_MS.
+    The thread runs while a future waits, and looks for new ones every SLICE_MS. It says what it
+    found to the loop, which wakes in the order of waiting; until then nothing else overtakes.
     """
 
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop, durability: int) -> None:
@@ -23,6 +24,7 @@ class Waiter:
         self._durability = durability
         self._lock = threading.Lock()
         self._waiting: list[tuple[int, asyncio.Future[int]]] = []
+        self._found: list[tuple[asyncio.Future[int], int, Error | None]] = []
         self._is_running = False
 
     def wait(self, sequence: int) -> asyncio.Future[int]:
@@ -30,7 +32,8 @@ class Waiter:
         future: asyncio.Future[int] = self._loop.create_future()
         newest = _wal.store_wait(self._store._handle, sequence, self._durability, 0)
         if newest is not None:
-            _wake(self._take(newest), newest, None)  # First what waited before.
+            self._find(newest, None)  # First what waited before.
+            self._wake()
             future.set_result(newest)
             return future
         with self._lock:
@@ -42,7 +45,8 @@ class Waiter:
 
     def end(self, error: Error) -> None:
         """Fails what waits, in the thread of the loop."""
-        _wake(self._take(None), 0, error)
+        self._find(None, error)
+        self._wake()
 
     def _run(self) -> None:
         while (sequence := self._first_sequence()) is not None:
@@ -54,10 +58,11 @@ class Waiter:
                 error = raised
             if newest is None and error is None:
                 continue
+            self._find(newest, error)
             try:
-                self._loop.call_soon_threadsafe(_wake, self._take(newest), newest or 0, error)
+                self._loop.call_soon_threadsafe(self._wake)
             except RuntimeError:  # The loop was closed: nothing waits any more.
-                self._take(None)
+                self._find(None, None)
 
     def _first_sequence(self) -> int | None:
         """The sequence to wait after; None: nothing waits, and the thread ends."""
@@ -68,21 +73,22 @@ class Waiter:
             self._is_running = False
             return None
 
-    def _take(self, newest: int | None) -> list[asyncio.Future[int]]:
+    def _find(self, newest: int | None, error: Error | None) -> None:
         """Takes out what waits for a record up to `newest`; None: everything."""
         with self._lock:
-            taken = [future for sequence, future in self._waiting
-                     if newest is None or sequence < newest]
+            self._found += [(future, newest or 0, error) for sequence, future in self._waiting
+                            if newest is None or sequence < newest]
             self._waiting = [] if newest is None else [
                 pair for pair in self._waiting if pair[0] >= newest]
-            return taken
 
-
-def _wake(futures: list[asyncio.Future[int]], newest: int, error: Error | None) -> None:
-    for future in futures:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(newest)
-        else:
-            future.set_exception(error)
+    def _wake(self) -> None:
+        """Ends the futures that were found, in the thread of the loop."""
+        with self._lock:
+            found, self._found = self._found, []
+        for future, newest, error in found:
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(newest)
+            else:
+                future.set_exception(error)

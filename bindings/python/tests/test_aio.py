@@ -474,6 +474,26 @@ def test_follow__many_share_a_thread_that_ends(tmp_path):
     run(main())
 
 
+def test_follow__what_the_thread_found_is_not_overtaken(tmp_path):
+    async def main():
+        async with aio.open(tmp_path / "store") as store:
+            session = store.blocking.create(id="s")
+            last = store.blocking.info().last_sequence
+            woken = []
+            first = store._wait(last, agentwal._wal.WRITTEN)
+            first.add_done_callback(lambda _: woken.append(1))
+            session.append({"n": 1})
+            for thread in threading.enumerate():
+                if thread.name == "agentwal-follow":
+                    thread.join(30)  # It found the entry; the loop does not know yet.
+            second = store._wait(last, agentwal._wal.WRITTEN)
+            second.add_done_callback(lambda _: woken.append(2))
+            await asyncio.gather(first, second)
+            assert woken == [1, 2]
+
+    run(main())
+
+
 def test_run__calls_of_the_blocking_objects(tmp_path):
     async def main():
         async with aio.open(tmp_path / "store") as store:

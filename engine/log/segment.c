@@ -41,14 +41,6 @@ void wal__segment_shadow_path(const struct wal__env *env, const char *directory,
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
 }
 
-uint64_t wal__segment_parse_name(const char *name, const char *suffix)
-{
-    char *end = NULL;
-    uint64_t id = strtoull(name, &end, 16);
-
-    return end == name + 16 && strcmp(end, suffix) == 0 ? id : 0;
-}
-
 static enum wal_status fail_segment(const struct wal__segment *segment,
                                     enum wal_status status, uint64_t offset,
                                     const char *why, struct wal_error *error)

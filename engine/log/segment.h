@@ -47,9 +47,6 @@ void wal__segment_path(const struct wal__env *env, const char *directory,
 /* The same of its shadow segment (SPEC.md 3.11). */
 void wal__segment_shadow_path(const struct wal__env *env, const char *directory,
                               uint64_t id, char out[WAL__PATH_MAX]);
-/* Returns the id of the segment that has a file name with this suffix: ".seg",
- * or ".next" of a shadow segment; 0: none. */
-uint64_t wal__segment_parse_name(const char *name, const char *suffix);
 
 /*
  * Opens an existing segment and reads header, OPEN and trailer, of its

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/log/segment.h"
 #include "engine/salvage/damaged_store.h"
 #include "format/bytes/assert.h"
+#include "format/segment/segment_fmt.h"
 
 static bool is_of_store(const struct wal__damaged_store *store, uint64_t id,
                         const struct wal__index_header *header)

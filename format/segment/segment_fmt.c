@@ -9,6 +9,8 @@
 #include "format/segment/segment_fmt.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
@@ -427,6 +429,14 @@ enum wal__fmt wal__trailer_decode(const uint8_t *at, uint64_t salt,
     }
     *trailer = read;
     return WAL__FMT_OK;
+}
+
+uint64_t wal__segment_parse_name(const char *name, const char *suffix)
+{
+    char *end = NULL;
+    uint64_t id = strtoull(name, &end, 16);
+
+    return end == name + 16 && strcmp(end, suffix) == 0 ? id : 0;
 }
 
 uint64_t wal__guard_salt(const uint8_t uuid[16], uint64_t id)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A redacted first message whose beginning, or a replaced SESSION record, the index of a later
-segment has: agentwal check finds no damage while that is not rewritten, and erasing with --max-bytes
-says what it left."""
+segment has: agentwal check finds no damage while that is not rewritten, and erasing with
+--max-bytes says what it left."""
 import json
 import os
 import random

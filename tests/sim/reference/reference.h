@@ -186,7 +186,7 @@ bool reference_is_dropped(const struct reference *ref, uint64_t sequence,
 /* Whether complete reads have an entry that was dropped: those of a process
  * that has the files from before. */
 void reference_show(struct reference *ref, uint64_t sequence, bool is_shown);
-/* Whether they have all, besides those that are shown. */
+/* Whether they have all, next to those that are shown. */
 void reference_show_dropped(struct reference *ref, bool is_shown);
 /* None is shown any more. */
 void reference_hide_dropped(struct reference *ref);

@@ -263,7 +263,8 @@ enum wal_status ref_append(struct reference *ref, uint32_t number,
     record->stream = entry->stream;
     record->target = parent;
     record->entry = copy_entry(entry);
-    record->is_user_text = ref_user_text(entry, text) > 0;
+    record->user_text =
+        ref_copy((struct wal_slice){text, ref_user_text(entry, text)});
     record->is_delta = is_delta(entry);
     record->moves_head =
         (parent == head || (entry->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&

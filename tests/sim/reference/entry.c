@@ -342,7 +342,7 @@ static uint64_t own_message(const struct reference *ref, uint32_t number)
 
         if (record->kind == REF_ENTRY && record->session == number &&
             record->stream == 0 && !record->is_delta) {
-            if (record->is_user_text) {
+            if (record->user_text.size > 0) {
                 return i;
             }
             looked_at++;
@@ -380,9 +380,12 @@ uint32_t ref_first_text(const struct reference *ref, uint32_t number,
                         char out[160])
 {
     uint64_t first = first_message(ref, number);
+    struct wal_slice text;
 
     if (first == 0 || ref_redaction(ref, first) != NULL) {
         return 0;
     }
-    return ref_user_text(ref_at(ref, first)->entry, out);
+    text = ref_at(ref, first)->user_text;
+    memcpy(out, text.data, text.size);
+    return (uint32_t)text.size;
 }

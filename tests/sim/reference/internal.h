@@ -29,13 +29,12 @@ struct ref_record {
     enum ref_kind kind;
     uint32_t session; /* number; REFERENCE_STORE for the store's documents */
     uint32_t stream;
-    bool moves_head;   /* REF_ENTRY: the head `main` is here now */
-    bool is_user_text; /* REF_ENTRY: a user's message with text */
-    bool is_delta;     /* REF_ENTRY: provisional */
-    bool is_dropped;   /* REF_ENTRY: a delta that compaction dropped */
-    bool is_doubtful;  /* REF_ENTRY: a delta that compaction may have dropped */
-    bool ends;         /* the last record of its operation */
-    uint32_t other;    /* REF_FORK: the session it was forked from */
+    bool moves_head;  /* REF_ENTRY: the head `main` is here now */
+    bool is_delta;    /* REF_ENTRY: provisional */
+    bool is_dropped;  /* REF_ENTRY: a delta that compaction dropped */
+    bool is_doubtful; /* REF_ENTRY: a delta that compaction may have dropped */
+    bool ends;        /* the last record of its operation */
+    uint32_t other;   /* REF_FORK: the session it was forked from */
     /* The sequence number of: REF_ENTRY the parent, REF_FORK the fork point,
      * REF_HEAD the entry it points to, REF_REDACT the target; or 0. */
     uint64_t target;
@@ -46,7 +45,8 @@ struct ref_record {
     uint64_t shown; /* is_dropped: a process has it still, at this count */
     int64_t earliest_ms;
     int64_t latest_ms;
-    union { /* copies of what the caller gave */
+    struct wal_slice user_text; /* REF_ENTRY: of a user's message, or none */
+    union {                     /* copies of what the caller gave */
         struct ref_session *session_state;
         struct wal_entry *entry;
         struct wal_head *head;

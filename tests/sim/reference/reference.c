@@ -193,6 +193,7 @@ static void free_record(struct ref_record *record)
         break;
     case REF_ENTRY:
         free_entry(record->entry);
+        reference_free(record->user_text);
         break;
     case REF_HEAD:
         reference_free(record->head->name);

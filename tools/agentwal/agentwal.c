@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/agentwal/help.h"
+#include "tools/remote/verbs.h"
 #include "tools/walcat/walcat.h"
 #include "tools/walcheck/walcheck.h"
 #include "tools/walconv/walconv.h"
@@ -127,6 +128,9 @@ static int run_verb(struct cli *cli, int argc, char **argv)
         remove_arguments(&argc, argv, at, 1);
     }
     code = verb->run(cli, argc, argv);
+    if ((verb->flags & VERB_FENCED) != 0 && code == CLI_OK) {
+        remote_note_fenced(cli);
+    }
     free(text);
     return code;
 }

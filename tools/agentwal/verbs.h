@@ -27,7 +27,9 @@ enum {
     /* The verb creates the store that is missing. */
     VERB_ADDS = 1,
     /* Its name is not one of the operands that `run` gets. */
-    VERB_NAMELESS = 2
+    VERB_NAMELESS = 2,
+    /* It says whether another machine has taken the store over. */
+    VERB_FENCED = 4
 };
 
 struct verb_option {

@@ -16,6 +16,7 @@
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 #include "tools/cli/atomic_file.h"
+#include "tools/remote/verbs.h"
 
 static const char file_name[] = "remote.json";
 
@@ -122,15 +123,18 @@ static bool parse_marks(char *text, struct remote_config *config)
 
 static bool parse(const char *text, size_t size, struct remote_config *config)
 {
-    struct wal__json_member members[] = {
-        {.key = "version"}, {.key = "url"}, {.key = "writer"}, {.key = "sent"}};
+    struct wal__json_member members[] = {{.key = "version"},
+                                         {.key = "url"},
+                                         {.key = "writer"},
+                                         {.key = "sent"},
+                                         {.key = "fenced"}};
     struct remote_config parsed = {.url = ""};
     char marks[FILE_MAX] = "";
     char writer[33] = "";
     size_t count = 0;
     int64_t version = 0;
 
-    if (wal__json_members(text, size, members, 4, NULL) != WAL__JSON_OK ||
+    if (wal__json_members(text, size, members, 5, NULL) != WAL__JSON_OK ||
         members[0].value.kind != WAL__JSON_NUMBER ||
         wal__json_integer(members[0].value.span, &version) != WAL__JSON_OK ||
         version != 1 ||
@@ -146,6 +150,7 @@ static bool parse(const char *text, size_t size, struct remote_config *config)
          !parse_marks(marks, &parsed))) {
         return false;
     }
+    parsed.is_fenced = members[4].value.kind == WAL__JSON_TRUE;
     *config = parsed;
     return true;
 }
@@ -177,6 +182,19 @@ int remote_config_read(const struct cli *cli, const char *store, bool required,
                          "add the remote again");
     }
     return CLI_CONTINUE;
+}
+
+void remote_note_fenced(const struct cli *cli)
+{
+    const char *store = cli->items[cli->store_at];
+    struct remote_config config = {.url = ""};
+
+    if (remote_config_read(cli, store, false, &config) == CLI_CONTINUE &&
+        config.is_fenced) {
+        cli_note(cli, store,
+                 "another machine has taken this store over: what is appended "
+                 "here is not pushed; see: agentwal remote status");
+    }
 }
 
 /* --- writing ------------------------------------------------------------ */
@@ -227,8 +245,9 @@ static size_t format(const struct remote_config *config, char *text,
     }
     written = snprintf(text, capacity,
                        "{\"version\":1,\"url\":%.*s,\"writer\":\"%s\","
-                       "\"sent\":\"%s\"}\n",
-                       (int)size, url, writer, marks);
+                       "\"sent\":\"%s\"%s}\n",
+                       (int)size, url, writer, marks,
+                       config->is_fenced ? ",\"fenced\":true" : "");
     return written > 0 && (size_t)written < capacity ? (size_t)written : 0;
 }
 

@@ -20,6 +20,7 @@ struct remote_config {
     /* What was sent from here (wal_remote_keep_fn). */
     struct wal_remote_mark marks[WAL_REMOTE_MARKS];
     uint64_t mark_count;
+    bool is_fenced; /* the last push found that another writer took over */
 };
 
 /* Writes 2 * count hexadecimal digits and a terminator. */

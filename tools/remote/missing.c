@@ -32,6 +32,11 @@ static int report_missing(struct cli *cli, int argc, char **argv)
     return fail(cli, cli->verb);
 }
 
+void remote_note_fenced(const struct cli *cli)
+{
+    (void)cli;
+}
+
 int remote_run(struct cli *cli, int argc, char **argv)
 {
     return report_missing(cli, argc, argv);

@@ -235,6 +235,19 @@ static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
                : EIO;
 }
 
+/* Keeps for other verbs whether another writer has taken over. */
+static void keep_fenced(struct request *request, enum wal_status status)
+{
+    bool is_fenced = status == WAL_EFENCED;
+
+    if ((is_fenced || status == WAL_OK) &&
+        request->config.is_fenced != is_fenced) {
+        request->config.is_fenced = is_fenced;
+        (void)remote_config_write(request->cli, request->path,
+                                  &request->config);
+    }
+}
+
 /* Says from whom the epoch is taken. */
 static void note_writer(const struct request *request)
 {
@@ -265,6 +278,7 @@ static int push_once(struct request *request, struct wal_remote_writer *writer)
                                   request->remote, request->store);
 
     status = wal_remote_push(writer, &result, &error);
+    keep_fenced(request, status);
     if (status != WAL_OK) {
         return remote_report(request->cli, request->config.url, status, &error);
     }
@@ -304,6 +318,7 @@ static int open_writer(struct request *request,
     options.ctx = request;
     status = wal_remote_writer_open(request->remote, request->store, &options,
                                     writer, &error);
+    keep_fenced(request, status);
     return status == WAL_OK ? CLI_CONTINUE
                             : remote_report(request->cli, request->config.url,
                                             status, &error);

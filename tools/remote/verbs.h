@@ -13,6 +13,10 @@
  * the exit code. */
 int remote_run(struct cli *cli, int argc, char **argv);
 
+/* Says it where the last push of the store that a verb had found that another
+ * writer has taken over. */
+void remote_note_fenced(const struct cli *cli);
+
 /* Reads everything that a remote has of a store, and reports the damage. The
  * target is the URL of the remote, or the directory of a store that has one;
  * store_id may be null. Returns the exit code. */

@@ -100,6 +100,12 @@ copy_of laptop server
 append one fourth
 code 1 agentwal remote push
 grep -q 'another writer has epoch 2' stderr || fail "no reason: $(cat stderr)"
+for words in "list" "create --id later"; do
+    # shellcheck disable=SC2086 # A verb and its options.
+    code 0 agentwal $words
+    grep -q 'another machine has taken this store over' stderr || fail "$words is silent"
+done
+agentwal delete later >/dev/null 2>&1
 AGENTWAL_STORE=$work/server append one fifth
 code 0 agentwal --store server remote push
 code 1 agentwal remote push
@@ -123,7 +129,11 @@ cp -r server moved
 rm moved/remote.json
 code 0 agentwal --store moved remote add "$url"
 code 1 agentwal --store moved remote push
+code 0 agentwal --store moved list
+grep -q 'another machine has taken' stderr || fail "the fence is not named"
 code 0 agentwal --store moved remote push --take-over
+code 0 agentwal --store moved list
+same '' "$(cat stderr)" "what list says of a store that writes again"
 AGENTWAL_STORE=$work/server append one seventh
 code 1 agentwal --store server remote push
 AGENTWAL_STORE=$work/moved append one eighth

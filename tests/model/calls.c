@@ -195,7 +195,10 @@ void model_call_engine(struct differential *run, struct model_call *call)
     call->result.struct_size = sizeof(call->result);
     call->earliest_ms = run->io->now_ms(run->io->ctx);
     atomic_store(&call->is_begun, true);
-    call->status = ask(run, call);
+    do {
+        call->status = ask(run, call);
+        /* A process that has the lock did not run for seconds. */
+    } while (call->status == WAL_ELOCKED);
     call->latest_ms = run->io->now_ms(run->io->ctx);
     (void)snprintf(call->error, sizeof(call->error), "%.190s", run->error.text);
     atomic_store(&call->is_answered, true);

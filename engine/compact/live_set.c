@@ -337,7 +337,7 @@ static void keep_shared(const struct wal__live_set *set,
     const struct live_session *at = fork;
     struct live_session *above;
 
-    while (at->fork_owner != 0) {
+    while (at->fork_owner != 0 && at->fork_sequence != 0) {
         above = find_session(set, at->fork_owner);
         if (above == NULL || !above->is_deleted) {
             break;

@@ -332,7 +332,8 @@ enum wal__transfer_mark {
     WAL__TRANSFER_MARKED_SOURCE /* it is to be deleted */
 };
 /* Sets *same: the session and that of its id in `to` have the same fork point,
- * or none. Where fork_point is lowered, the one in `to` has to see it. */
+ * or none. Where fork_point is lowered, the one in `to` has to see it, if there
+ * is any. */
 enum wal_status
 wal__transfer_compare_forks(struct wal__transfer *transfer,
                             const struct wal__transfer_session *session,

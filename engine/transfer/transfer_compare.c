@@ -100,8 +100,10 @@ wal__transfer_compare_forks(struct wal__transfer *transfer,
     struct wal__fork_record b;
     enum wal_status status;
 
-    *same = !session->is_fork && to == NULL;
-    if (!session->is_fork || to == NULL) {
+    *same = session->is_fork
+                ? to != NULL && session->is_lowered && session->fork_point == 0
+                : to == NULL;
+    if (*same || !session->is_fork || to == NULL) {
         return WAL_OK;
     }
     status = wal__transfer_read_fork(transfer->from, session->fork_position,

@@ -264,8 +264,8 @@ static void add_source(struct wal__transfer *transfer,
 }
 
 /* Sets the FORK record of a fork in from_records. Where forks see nothing of a
- * session but what it sees itself of its sources, they need no more of these:
- * the rest up to its fork point may be gone (SPEC.md 3.9). */
+ * session but what it sees itself of its sources, or not even that, they need
+ * no more of these: the rest up to its fork point may be gone (SPEC.md 3.9). */
 static void find_point(const struct wal__transfer *transfer,
                        struct wal__transfer_session *session)
 {
@@ -273,8 +273,7 @@ static void find_point(const struct wal__transfer *transfer,
         wal__transfer_find_fork(&transfer->from_records);
 
     session->fork_position = fork == NULL ? 0 : fork->position;
-    if (fork != NULL && !session->is_wanted && session->entry_limit == 0 &&
-        session->through_point > 0) {
+    if (fork != NULL && !session->is_wanted && session->entry_limit == 0) {
         session->is_lowered = true;
         session->fork_point = session->through_point;
         session->fork_position = session->through_position;

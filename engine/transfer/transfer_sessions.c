@@ -95,9 +95,12 @@ static enum wal_status fork_session(struct wal__transfer *transfer,
                          "its source, %s, is refused",
                          source == NULL ? "" : source->id);
     }
-    status = wal__transfer_read_fork(transfer->from, session->fork_position,
-                                     &transfer->to_scratch, &record,
-                                     &transfer->error);
+    record.entry_id.size = 0;
+    status = session->fork_point == 0
+                 ? WAL_OK
+                 : wal__transfer_read_fork(
+                       transfer->from, session->fork_position,
+                       &transfer->to_scratch, &record, &transfer->error);
     if (status == WAL_OK) {
         status = record.entry_id.size == 0
                      ? fork_at_start(transfer, source->handle, options,

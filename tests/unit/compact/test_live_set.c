@@ -407,6 +407,28 @@ static void test_live_set__fork_of_a_deleted_fork(void **state)
     end(&set, &segment);
 }
 
+/* A fork of a session that had no entry there sees nothing of it, nor of what
+ * that one was forked from. */
+static void test_live_set__fork_of_nothing_shares_no_entry(void **state)
+{
+    struct wal__live_set set;
+    struct segment segment;
+
+    (void)state;
+    begin(&set, &segment);
+    add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
+    fork_at(&segment, 2, 10, 1, 5, 1);
+    fork_at(&segment, 3, 20, 2, 0, 2);
+    add(&segment, 1, WAL__FRAME_TOMBSTONE, 30, 0);
+    add(&segment, 2, WAL__FRAME_TOMBSTONE, 31, 0);
+    finish(&set, &segment);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_DROP);
+    /* Its documents it has. */
+    assert_int_equal(fate(&set, 1, WAL__FRAME_DOC, 6), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 2, WAL__FRAME_DOC, 15), WAL__FATE_KEEP);
+    end(&set, &segment);
+}
+
 static void test_live_set__all_of_a_lineage_deleted(void **state)
 {
     struct wal__live_set set;
@@ -492,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_live_set__deleted_session_goes_altogether),
         cmocka_unit_test(test_live_set__what_forks_share_stays),
         cmocka_unit_test(test_live_set__fork_of_a_deleted_fork),
+        cmocka_unit_test(test_live_set__fork_of_nothing_shares_no_entry),
         cmocka_unit_test(test_live_set__all_of_a_lineage_deleted),
         cmocka_unit_test(test_live_set__unknown_segment_retains_all),
         cmocka_unit_test(test_live_set__redactions_in_a_deleted_session),

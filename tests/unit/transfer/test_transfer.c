@@ -738,6 +738,68 @@ static void test_merge__fork_before_all_entries_alone(void **state)
     close_stores(&stores);
 }
 
+/* f forks s at b, and g forks f while its head is before all entries: it sees
+ * none, of f or of s, but a document of s. */
+static void make_fork_of_nothing_of_a_fork(struct wal_store *store)
+{
+    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *f;
+    struct wal_session *g;
+
+    kit_append_all(s, "a b");
+    put(NULL, s, "notes", "1");
+    (void)usleep(2000); /* lists are in the order of milliseconds */
+    f = kit_fork(s, "b", "f");
+    kit_append_all(f, "x");
+    move_head(f, "main", "", "");
+    (void)usleep(2000);
+    g = kit_fork(f, "", "g");
+    kit_append_all(g, "p");
+    wal_session_close(g);
+    wal_session_close(f);
+    wal_session_close(s);
+}
+
+static void test_merge__fork_of_nothing_of_a_fork(void **state)
+{
+    static const char *const deleted[] = {"", "f", "s", "sf"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(deleted) / sizeof(deleted[0]); i++) {
+        struct stores stores;
+
+        assert_int_equal(system("rm -rf from to"), 0);
+        stores = open_stores();
+        make_fork_of_nothing_of_a_fork(stores.from);
+        delete_and_erase(stores.from, deleted[i]);
+        (void)merge(&stores, "g", "created g;");
+        assert_same_session(stores.from, stores.to, "g");
+        assert_idempotent(&stores, "g", "unchanged g;");
+        (void)merge(&stores, NULL,
+                    i == 0   ? "created s;created f;unchanged g;"
+                    : i == 1 ? "created s;unchanged g;"
+                    : i == 2 ? "created f;unchanged g;"
+                             : "unchanged g;");
+        assert_same_stores(stores.from, stores.to);
+        close_stores(&stores);
+    }
+}
+
+/* The source is there, as a fork at its own fork point. */
+static void test_merge__fork_of_nothing_joins_its_source(void **state)
+{
+    struct stores stores = open_stores();
+
+    (void)state;
+    make_fork_of_nothing_of_a_fork(stores.from);
+    (void)merge(&stores, "f", "created f;");
+    delete_and_erase(stores.from, "sf");
+    (void)merge(&stores, "g", "created g;");
+    assert_same_session(stores.from, stores.to, "g");
+    assert_idempotent(&stores, "g", "unchanged g;");
+    close_stores(&stores);
+}
+
 static void test_merge__deleted_source_stays_deleted(void **state)
 {
     struct stores stores = open_stores();
@@ -1402,6 +1464,8 @@ int main(void)
         KIT_TEST(test_merge__fork_before_all_entries_of_its_source),
         KIT_TEST(test_merge__fork_before_all_entries_joins_its_source),
         KIT_TEST(test_merge__fork_before_all_entries_alone),
+        KIT_TEST(test_merge__fork_of_nothing_of_a_fork),
+        KIT_TEST(test_merge__fork_of_nothing_joins_its_source),
         KIT_TEST(test_merge__deleted_source_stays_deleted),
         KIT_TEST(test_merge__fork_joins_a_source_that_is_there),
         KIT_TEST(test_merge__fork_of_a_present_source_sees_what_it_saw),

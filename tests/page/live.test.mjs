@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
-import { AGENTWAL, append, kit, run } from './kit.mjs';
+import { AGENTWAL, append, erase, kit, run } from './kit.mjs';
 import { serve } from './server.mjs';
 
 const store = () => path.join(kit.folder, 'store');
@@ -56,7 +56,7 @@ test('what was redacted or deleted leaves an open page', async () => {
     await pages[0].bringToFront();
     await pages[0].waitForFunction(() => document.querySelectorAll('.treerow').length >= 3);
     run(['redact', 'first', 'b']);
-    run(['redact', 'first', 'a', '--erase']);
+    erase(['redact', 'first', 'a', '--erase']);
     // The words that a user looks for are the user's.
     await pages[0].evaluate(() => { document.querySelector('.find input').value = ''; });
     await pages[2].evaluate(() => { document.querySelector('.navtop input').value = ''; });

@@ -192,7 +192,7 @@ def check_erased(server):
         if data["id"] == "erased2":
             break
     for name in ("erased2", "erased1"):
-        server.run("delete", "--erase", name)
+        server.erase("delete", "--erase", name)
         seen = []
         while ("deleted", {"sessionId": name}) not in seen:
             number, kind, data = events.next()
@@ -251,7 +251,7 @@ def check_hidden(server):
         old = read_until(live, "session", {"id": session + "-fork"})
         if canary not in json.dumps(old):
             fail("no event has the text")
-        server.run(way[0], session, *way[1:])
+        server.erase(way[0], session, *way[1:])
         if way[0] == "redact":
             events = read_until(live, "entry", {"sessionId": session})
             same((None, True, "a"), (events[-1][0],
@@ -265,7 +265,7 @@ def check_hidden(server):
             read_until(fork, "entry", {"sessionId": session})
         else:
             read_until(live, "deleted", {"sessionId": session})
-        server.run("gc", "--erase")
+        server.erase("gc", "--erase")
         for query, last in (("?after=%d" % start, None), ("", start)):
             again = Events(server, query, last)
             events = read_until(again, "session", {"text": None, "parentId": None,

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 AGENTWAL = os.path.join(os.environ["WALBIN"], "agentwal")
 
@@ -98,6 +99,19 @@ class Server:
             fail("agentwal %s: %d: %s" % (" ".join(arguments), done.returncode,
                                           done.stderr))
         return done.stdout
+
+    def erase(self, *arguments):
+        """Runs agentwal, and then gc --erase until no other process has an old file: one that
+        gets little time on a busy machine is named when the wait for it is over."""
+        end = time.monotonic() + 60
+        while True:
+            done = subprocess.run([AGENTWAL, *arguments], env=self.environment,
+                                  capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return
+            if "of old files" not in done.stderr or time.monotonic() > end:
+                fail("agentwal %s: %s" % (" ".join(arguments), done.stderr))
+            arguments = ("gc", "--erase")
 
     def create(self, *options):
         return self.run("create", *options).strip()

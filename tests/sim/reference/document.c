@@ -33,10 +33,10 @@ const struct ref_record *ref_document(const struct reference *ref,
                                       uint64_t limit)
 {
     do {
-        for (uint64_t i = limit; i > 0; i--) {
+        REF_EACH_BACK (i, ref, number) {
             const struct ref_record *record = ref_at(ref, i);
 
-            if (record->kind == REF_DOC && record->session == number &&
+            if (i <= limit && record->kind == REF_DOC &&
                 reference_is_equal(record->doc->key, key)) {
                 return record;
             }
@@ -168,18 +168,24 @@ enum wal_status reference_docs(const struct reference *ref, uint32_t number,
     struct reference_doc *list;
     uint32_t owner = number;
     uint64_t limit = ref->count;
+    uint64_t most = 0;
 
     if (number != REFERENCE_STORE && reference_is_deleted(ref, number)) {
         return WAL_ENOTFOUND;
     }
-    list = common_alloc(ref->count + 1, sizeof(*list));
+    do {
+        most += ref_places_of(ref, owner).count;
+    } while (step_to_source(ref, &owner, &limit));
+    owner = number;
+    limit = ref->count;
+    list = common_alloc(most + 1, sizeof(*list));
     WAL__ASSERT(list != NULL);
     *count = 0;
     do {
-        for (uint64_t i = 1; i <= limit; i++) {
+        REF_EACH (i, ref, owner) {
             const struct ref_record *record = ref_at(ref, i);
 
-            if (record->kind == REF_DOC && record->session == owner &&
+            if (i <= limit && record->kind == REF_DOC &&
                 ref_begins_with(record->doc->key, options->prefix) &&
                 (history || (!is_deletion(record) &&
                              ref_document(ref, number, record->doc->key,

@@ -61,12 +61,11 @@ uint64_t ref_find_named(const struct reference *ref, uint32_t number,
 uint64_t ref_newest_child(const struct reference *ref, uint32_t number,
                           uint32_t stream, uint64_t parent)
 {
-    for (uint64_t i = ref->count; i > parent; i--) {
+    REF_EACH_BACK (i, ref, number) {
         const struct ref_record *record = ref_at(ref, i);
 
-        if (record->kind == REF_ENTRY && record->session == number &&
-            record->stream == stream && record->moves_head &&
-            record->target == parent) {
+        if (record->kind == REF_ENTRY && record->stream == stream &&
+            record->moves_head && record->target == parent) {
             return i;
         }
     }
@@ -337,15 +336,17 @@ static uint64_t own_message(const struct reference *ref, uint32_t number)
 {
     uint32_t looked_at = 0;
 
-    for (uint64_t i = 1; i <= ref->count && looked_at < FIRST_ENTRIES; i++) {
+    REF_EACH (i, ref, number) {
         const struct ref_record *record = ref_at(ref, i);
 
-        if (record->kind == REF_ENTRY && record->session == number &&
-            record->stream == 0 && !record->is_delta) {
+        if (record->kind == REF_ENTRY && record->stream == 0 &&
+            !record->is_delta) {
             if (record->user_text.size > 0) {
                 return i;
             }
-            looked_at++;
+            if (++looked_at == FIRST_ENTRIES) {
+                break;
+            }
         }
     }
     return 0;

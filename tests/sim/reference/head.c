@@ -22,10 +22,10 @@ uint64_t ref_head_setter(const struct reference *ref, uint32_t number,
 {
     bool main = is_main(name);
 
-    for (uint64_t i = limit; i > 0; i--) {
+    REF_EACH_BACK (i, ref, number) {
         const struct ref_record *record = ref_at(ref, i);
 
-        if (record->session != number || record->stream != stream) {
+        if (i > limit || record->stream != stream) {
             continue;
         }
         if (record->kind == REF_HEAD &&
@@ -195,10 +195,10 @@ enum wal_status reference_heads(const struct reference *ref, uint32_t number,
     if (reference_is_deleted(ref, number)) {
         return WAL_ENOTFOUND;
     }
-    list = common_alloc(ref->count + 1, sizeof(*list));
+    list = common_alloc(ref_places_of(ref, number).count + 1, sizeof(*list));
     WAL__ASSERT(list != NULL);
     *count = 0;
-    for (uint64_t i = 1; i <= ref->count; i++) {
+    REF_EACH (i, ref, number) {
         struct wal_head *head = &list[*count];
         uint64_t target;
 

@@ -42,6 +42,10 @@ struct ref_record {
     /* The sequence number of: REF_ENTRY the first REF_REDACT of it, REF_SESSION
      * the record of the session before; or 0. */
     uint64_t known;
+    /* The sequence numbers of the session's records before and after it, or
+     * of the store's; or 0. */
+    uint64_t previous;
+    uint64_t next;
     uint64_t shown; /* is_dropped: a process has it still, at this count */
     int64_t earliest_ms;
     int64_t latest_ms;
@@ -61,12 +65,15 @@ struct ref_places {
     uint64_t first;   /* REF_SESSION */
     uint64_t current; /* likewise */
     uint64_t tombstone;
+    uint64_t oldest; /* of any kind */
+    uint64_t newest; /* likewise */
+    uint64_t count;  /* of all kinds */
 };
 
 /* The record with the sequence number n is records[n - 1]. */
 struct reference {
     struct ref_record *records;
-    struct ref_places *places; /* by number, of one more than there are */
+    struct ref_places *places; /* by number; at 0 those of the store */
     uint32_t places_count;
     uint32_t session_count; /* sessions have the numbers from 1 to it */
     uint64_t count;
@@ -230,6 +237,16 @@ static inline const struct ref_record *ref_at(const struct reference *ref,
     WAL__ASSERT(sequence <= ref->count);
     return sequence == 0 ? NULL : &ref->records[sequence - 1];
 }
+
+/* The records of a session, or of the store, from the oldest one on, and from
+ * the newest one back: REF_EACH and REF_EACH_BACK of the sequence number i. */
+struct ref_places ref_places_of(const struct reference *ref, uint32_t number);
+#define REF_EACH(i, ref, number)                                   \
+    for (uint64_t i = ref_places_of(ref, number).oldest; (i) != 0; \
+         (i) = ref_at(ref, i)->next)
+#define REF_EACH_BACK(i, ref, number)                              \
+    for (uint64_t i = ref_places_of(ref, number).newest; (i) != 0; \
+         (i) = ref_at(ref, i)->previous)
 
 /* The sequence number of a record of the list. */
 static inline uint64_t ref_sequence(const struct reference *ref,

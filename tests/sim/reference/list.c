@@ -15,11 +15,11 @@ static uint64_t own_entries(const struct reference *ref, uint32_t number)
 {
     uint64_t count = 0;
 
-    for (uint64_t i = 1; i <= ref->count; i++) {
+    REF_EACH (i, ref, number) {
         const struct ref_record *record = ref_at(ref, i);
 
-        count += record->kind == REF_ENTRY && record->session == number &&
-                 record->stream == 0 && !record->is_delta;
+        count += record->kind == REF_ENTRY && record->stream == 0 &&
+                 !record->is_delta;
     }
     return count;
 }
@@ -38,10 +38,8 @@ static uint64_t own_documents(const struct reference *ref, uint32_t number)
 {
     uint64_t count = 0;
 
-    for (uint64_t i = 1; i <= ref->count; i++) {
-        const struct ref_record *record = ref_at(ref, i);
-
-        count += record->kind == REF_DOC && record->session == number;
+    REF_EACH (i, ref, number) {
+        count += ref_at(ref, i)->kind == REF_DOC;
     }
     return count;
 }
@@ -151,12 +149,11 @@ static void find_times(const struct reference *ref, uint32_t number,
                    ? (struct span_ms){first->earliest_ms, first->latest_ms}
                    : believed(first, given);
     *updated = *created;
-    for (uint64_t i = 1; i <= ref->count; i++) {
+    REF_EACH (i, ref, number) {
         const struct ref_record *record = ref_at(ref, i);
         struct span_ms at;
 
-        if (record->kind != REF_ENTRY || record->session != number ||
-            record->is_delta) {
+        if (record->kind != REF_ENTRY || record->is_delta) {
             continue;
         }
         at = entry_time(record);

@@ -23,11 +23,10 @@ static void add_own(const struct reference *ref, uint32_t number,
     uint64_t completed =
         end == NULL ? 0 : ref_newest_child(ref, number, stream, *end);
 
-    for (uint64_t i = 1; i <= ref->count; i++) {
+    REF_EACH (i, ref, number) {
         const struct ref_record *record = ref_at(ref, i);
 
-        if (record->kind == REF_ENTRY && record->session == number &&
-            record->stream == stream &&
+        if (record->kind == REF_ENTRY && record->stream == stream &&
             (!record->is_dropped || ref->shows_dropped ||
              record->shown == ref->hidings + 1) &&
             (end == NULL ||

@@ -216,6 +216,7 @@ static void free_record(struct ref_record *record)
 
 static struct ref_places *make_places(struct reference *ref, uint32_t number)
 {
+    number = number == REFERENCE_STORE ? 0 : number;
     if (number >= ref->places_count) {
         uint32_t count = number + 64;
 
@@ -231,9 +232,17 @@ static struct ref_places *make_places(struct reference *ref, uint32_t number)
 /* The last record was added. */
 static void note_places(struct reference *ref, struct ref_record *record)
 {
-    if (record->kind == REF_SESSION) {
-        struct ref_places *of = make_places(ref, record->session);
+    struct ref_places *of = make_places(ref, record->session);
 
+    record->previous = of->newest;
+    if (of->newest != 0) {
+        ref->records[of->newest - 1].next = ref->count;
+    } else {
+        of->oldest = ref->count;
+    }
+    of->newest = ref->count;
+    of->count++;
+    if (record->kind == REF_SESSION) {
         record->known = of->current;
         of->current = ref->count;
         if (record->known == 0) {
@@ -241,7 +250,7 @@ static void note_places(struct reference *ref, struct ref_record *record)
             ref->session_count = record->session;
         }
     } else if (record->kind == REF_TOMBSTONE) {
-        make_places(ref, record->session)->tombstone = ref->count;
+        of->tombstone = ref->count;
     }
 }
 
@@ -249,14 +258,23 @@ static void note_places(struct reference *ref, struct ref_record *record)
 static void forget_places(struct reference *ref,
                           const struct ref_record *record)
 {
+    struct ref_places *of = make_places(ref, record->session);
+
+    of->newest = record->previous;
+    of->count--;
+    if (of->newest != 0) {
+        ref->records[of->newest - 1].next = 0;
+    } else {
+        of->oldest = 0;
+    }
     if (record->kind == REF_SESSION) {
-        ref->places[record->session].current = record->known;
+        of->current = record->known;
         if (record->known == 0) {
-            ref->places[record->session].first = 0;
+            of->first = 0;
             ref->session_count = record->session - 1;
         }
     } else if (record->kind == REF_TOMBSTONE) {
-        ref->places[record->session].tombstone = 0;
+        of->tombstone = 0;
     } else if (record->kind == REF_REDACT &&
                ref_at(ref, record->target)->known == ref->count) {
         ref->records[record->target - 1].known = 0;

@@ -18,23 +18,24 @@ static const struct wal_slice nothing = {NULL, 0};
 
 /* ----------------------------------------------------------- what it is --- */
 
-static struct ref_places places_of(const struct reference *ref, uint32_t number)
+struct ref_places ref_places_of(const struct reference *ref, uint32_t number)
 {
     const struct ref_places none = {0};
 
+    number = number == REFERENCE_STORE ? 0 : number;
     return number < ref->places_count ? ref->places[number] : none;
 }
 
 const struct ref_record *ref_session_current(const struct reference *ref,
                                              uint32_t number)
 {
-    return ref_at(ref, places_of(ref, number).current);
+    return ref_at(ref, ref_places_of(ref, number).current);
 }
 
 const struct ref_record *ref_session_first(const struct reference *ref,
                                            uint32_t number)
 {
-    return ref_at(ref, places_of(ref, number).first);
+    return ref_at(ref, ref_places_of(ref, number).first);
 }
 
 const struct ref_record *ref_fork_of(const struct reference *ref,
@@ -53,7 +54,7 @@ uint32_t reference_session_count(const struct reference *ref)
 
 bool reference_is_deleted(const struct reference *ref, uint32_t number)
 {
-    return places_of(ref, number).tombstone != 0;
+    return ref_places_of(ref, number).tombstone != 0;
 }
 
 bool reference_is_trashed(const struct reference *ref, uint32_t number)
@@ -78,12 +79,7 @@ uint32_t ref_find_session(const struct reference *ref, struct wal_slice id)
 
 uint64_t ref_last_record(const struct reference *ref, uint32_t number)
 {
-    uint64_t last = ref->count;
-
-    while (last > 0 && ref_at(ref, last)->session != number) {
-        last--;
-    }
-    return last;
+    return ref_places_of(ref, number).newest;
 }
 
 /* Whether the store was opened to write sessions of this version. */

@@ -128,7 +128,8 @@ static int run_verb(struct cli *cli, int argc, char **argv)
         remove_arguments(&argc, argv, at, 1);
     }
     code = verb->run(cli, argc, argv);
-    if ((verb->flags & VERB_FENCED) != 0 && code == CLI_OK) {
+    if ((verb->flags & VERB_FENCED) != 0 && code == CLI_OK &&
+        cli->items != NULL) { /* it did not print its help alone */
         remote_note_fenced(cli);
     }
     free(text);

@@ -385,16 +385,19 @@ static bool is_uncertain(const struct wal_entry_cursor_options *options)
            (options->flags & WAL_ENTRY_CURSOR_DELTAS) != 0;
 }
 
-/* Opens a reader, and asks the reference for what it is to give. The process
- * may find the files of a compaction between two calls: not twice. */
-static bool open_read(struct differential *run, uint32_t number,
-                      const struct wal_entry_cursor_options *options,
-                      struct wal_entry_cursor **iter,
-                      struct reference_entry **entries, uint32_t *count)
+/* The process may find the files of a compaction between two calls: not
+ * twice. */
+bool differential_open_read(struct differential *run, uint32_t number,
+                            const struct wal_entry_cursor_options *options,
+                            struct wal_entry_cursor **iter,
+                            struct reference_entry **entries, uint32_t *count)
 {
     struct wal_session *session = differential_handle(run, number);
     bool is_same = false;
 
+    if (is_uncertain(options) && !reference_is_deleted(run->ref, number)) {
+        learn_shown(run, number, options);
+    }
     for (uint32_t i = 0; i < 3 && !is_same; i++) {
         enum wal_status status;
 
@@ -429,10 +432,8 @@ void differential_check_read(struct differential *run, uint32_t number,
     if (differential_handle(run, number) == NULL) {
         return;
     }
-    if (is_uncertain(options) && !reference_is_deleted(run->ref, number)) {
-        learn_shown(run, number, options);
-    }
-    if (!open_read(run, number, options, &iter, &entries, &count)) {
+    if (!differential_open_read(run, number, options, &iter, &entries,
+                                &count)) {
         return;
     }
     remaining = wal_entry_cursor_remaining(iter);
@@ -457,9 +458,7 @@ void differential_check_read(struct differential *run, uint32_t number,
         run, wal_entry_cursor_next(iter, &entry, &run->error), WAL_END);
     wal_entry_cursor_close(iter);
     common_free(entries);
-    if (is_uncertain(options)) {
-        reference_hide_dropped(run->ref);
-    }
+    reference_hide_dropped(run->ref);
 }
 
 void differential_check_get(struct differential *run, uint32_t number,
@@ -616,32 +615,42 @@ void differential_check_doc_get(struct differential *run, uint32_t number,
 
 /* ---------------------------------------------------------- everything --- */
 
-/* Reads each stream in every way, or in the one of this step. */
+/* Reads each stream in every way, or in one. */
 static void check_session_whole(struct differential *run, uint32_t number,
                                 bool is_sample)
 {
-    static const uint32_t flags[] = {
-        0, WAL_ENTRY_CURSOR_SINCE_COMPACTION,
-        WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED,
-        WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_DURABLE};
-    const uint32_t ways = sizeof(flags) / sizeof(flags[0]);
+    static const struct {
+        uint32_t mode;
+        uint32_t flags;
+    } ways[] = {
+        {WAL_ENTRY_CURSOR_BRANCH, 0},
+        {WAL_ENTRY_CURSOR_BRANCH, WAL_ENTRY_CURSOR_SINCE_COMPACTION},
+        {WAL_ENTRY_CURSOR_BRANCH,
+         WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED},
+        {WAL_ENTRY_CURSOR_BRANCH,
+         WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_DURABLE},
+        {WAL_ENTRY_CURSOR_ALL, 0},
+        {WAL_ENTRY_CURSOR_ALL,
+         WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED},
+        {WAL_ENTRY_CURSOR_ALL,
+         WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_DURABLE},
+    };
+    const uint32_t count = sizeof(ways) / sizeof(ways[0]);
     struct wal_doc_cursor_options docs = {.struct_size = sizeof(docs)};
 
     differential_check_session(run, number);
     differential_check_heads(run, number);
     for (uint32_t stream = 0; stream < DIFFERENTIAL_STREAMS; stream++) {
-        uint32_t first = is_sample ? differential_random(run, ways) : 0;
-        uint32_t last = is_sample ? first : ways - 1;
+        uint32_t first = is_sample ? differential_random(run, count) : 0;
+        uint32_t last = is_sample ? first : count - 1;
 
         for (uint32_t i = first; i <= last; i++) {
-            struct wal_entry_cursor_options options = {.struct_size =
-                                                           sizeof(options),
-                                                       .flags = flags[i],
-                                                       .stream = stream};
+            const struct wal_entry_cursor_options options = {
+                .struct_size = sizeof(options),
+                .flags = ways[i].flags,
+                .mode = ways[i].mode,
+                .stream = stream};
 
-            differential_check_read(run, number, &options);
-            options.mode = WAL_ENTRY_CURSOR_ALL;
-            options.flags &= ~(uint32_t)WAL_ENTRY_CURSOR_SINCE_COMPACTION;
             differential_check_read(run, number, &options);
         }
     }

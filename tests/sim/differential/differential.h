@@ -207,6 +207,13 @@ void differential_learn_gone(struct differential *run, uint64_t sequence);
 /* Lets the reference learn from the engine's list when each session was last
  * active. */
 void differential_learn_times(struct differential *run);
+/* Opens a reader, and asks the reference for what it is to give, with deltas
+ * that were dropped and that this process has still, until
+ * reference_hide_dropped. False: both refuse. */
+bool differential_open_read(struct differential *run, uint32_t number,
+                            const struct wal_entry_cursor_options *options,
+                            struct wal_entry_cursor **iter,
+                            struct reference_entry **entries, uint32_t *count);
 void differential_check_list(struct differential *run,
                              const struct wal_session_cursor_options *options,
                              uint32_t page);

@@ -45,10 +45,8 @@ static void open_iter(struct differential *run)
     struct differential_readers *held = &run->readers;
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
     uint32_t number = differential_session(run);
-    struct wal_session *session;
 
-    session = number == 0 ? NULL : differential_handle(run, number);
-    if (session == NULL) {
+    if (number == 0 || differential_handle(run, number) == NULL) {
         return;
     }
     options.flags = differential_one_in(run, 2) ? WAL_ENTRY_CURSOR_REDACTED : 0;
@@ -61,11 +59,9 @@ static void open_iter(struct differential *run)
     held->flags = options.flags;
     held->opened_at = run->compactions;
     held->limit = reference_last_sequence(run->ref);
-    (void)differential_compare_status(
-        run,
-        wal_entry_cursor_open(session, &options, &held->cursor, &run->error),
-        reference_read(run->ref, number, &options, &held->entries,
-                       &held->count));
+    (void)differential_open_read(run, number, &options, &held->cursor,
+                                 &held->entries, &held->count);
+    reference_hide_dropped(run->ref);
 }
 
 /* The entries that the reader is at when these redactions count for it, of its

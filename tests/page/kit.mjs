@@ -30,14 +30,15 @@ export function run(args, input) {
   });
 }
 
-// Runs agentwal, and then gc --erase until the server has no old file: on a busy machine it is
-// named when the wait for it is over.
-export function erase(args) {
+// Runs agentwal, and then gc --erase until the server has no old file: one that answers a page
+// is named when the wait for it is over, and no page goes on while agentwal is run from here.
+export async function erase(args) {
   for (const end = Date.now() + 60000; ; args = ['gc', '--erase']) {
     try {
       return run(args);
     } catch (error) {
       if (!String(error.stderr).includes('of old files') || Date.now() > end) throw error;
+      await new Promise((done) => setTimeout(done, 500));
     }
   }
 }

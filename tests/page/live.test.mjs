@@ -56,7 +56,7 @@ test('what was redacted or deleted leaves an open page', async () => {
     await pages[0].bringToFront();
     await pages[0].waitForFunction(() => document.querySelectorAll('.treerow').length >= 3);
     run(['redact', 'first', 'b']);
-    erase(['redact', 'first', 'a', '--erase']);
+    await erase(['redact', 'first', 'a', '--erase']);
     // The words that a user looks for are the user's.
     await pages[0].evaluate(() => { document.querySelector('.find input').value = ''; });
     await pages[2].evaluate(() => { document.querySelector('.navtop input').value = ''; });

@@ -14,8 +14,8 @@ from ._store import Store
 class Waiter:
     """Wakes futures of one event loop when any process wrote a record.
 
-    The thread runs while a future waits, and looks for new ones every SLICE_MS. It says what it
-    found to the loop, which wakes in the order of waiting; until then nothing else overtakes.
+    The thread runs while a future waits, and looks for new ones every SLICE_MS. What it finds
+    is woken in the thread of the loop, in the order of waiting, before what is found later.
     """
 
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop, durability: int) -> None:

@@ -106,6 +106,11 @@ for words in "list" "create --id later"; do
     grep -q 'another machine has taken this store over' stderr || fail "$words is silent"
 done
 agentwal delete later >/dev/null 2>&1
+cp laptop/remote.json kept
+echo damaged >laptop/remote.json
+code 0 agentwal list
+same '' "$(cat stderr)" "what list says of a remote.json that it cannot read"
+mv kept laptop/remote.json
 AGENTWAL_STORE=$work/server append one fifth
 code 0 agentwal --store server remote push
 code 1 agentwal remote push

@@ -46,7 +46,7 @@ struct ref_record {
      * of the store's; or 0. */
     uint64_t previous;
     uint64_t next;
-    uint64_t shown; /* is_dropped: a process has it still, at this count */
+    uint64_t shown; /* is_dropped: a process has it still; see hidings */
     int64_t earliest_ms;
     int64_t latest_ms;
     struct wal_slice user_text; /* REF_ENTRY: of a user's message, or none */
@@ -82,7 +82,8 @@ struct reference {
     bool is_in_doubt;   /* what is written may not be there */
     bool avoids_deltas; /* no delta is picked */
     bool shows_dropped; /* all of them */
-    uint64_t hidings;   /* records with another count are not shown */
+    uint64_t hidings;   /* times that all were hidden: ref_record.shown of those
+                       * that are shown since is one more */
     uint32_t schema_version;
     int64_t earliest_ms;
     int64_t latest_ms;

@@ -265,7 +265,7 @@ static enum wal_status run(struct wal__query *query, struct wal_error *error)
         wal__query_group(query);
     }
     wal__query_release(query);
-    wal__fts_set_trim(query->search);
+    wal__fts_set_close_files(query->search);
     return status;
 }
 

@@ -16,8 +16,7 @@
 #include "search/index/fts_file.h"
 
 enum {
-    OPEN_MAX = 256, /* databases of files */
-    ATTEMPTS = 4    /* updates, while compaction replaces segments */
+    ATTEMPTS = 4 /* updates, while compaction replaces segments */
 };
 
 /* The segments of the log. */
@@ -515,15 +514,12 @@ enum wal_status wal__fts_set_update(struct wal_search *search, bool deep,
     return status;
 }
 
-void wal__fts_set_trim(struct wal_search *search)
+void wal__fts_set_close_files(struct wal_search *search)
 {
-    size_t open = 0;
-
     for (size_t i = 0; i < search->count; i++) {
         struct wal__fts_slot *slot = &search->slots[i];
 
-        if (slot->database.db != NULL && !slot->database.is_memory &&
-            ++open > OPEN_MAX) {
+        if (!slot->database.is_memory) {
             wal__database_close(&slot->database);
         }
     }

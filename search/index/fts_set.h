@@ -55,8 +55,9 @@ enum wal_status wal__fts_slot_rebuild(struct wal_search *search,
                                       struct wal__fts_slot *slot,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Closes databases of files when very many are open. */
-void wal__fts_set_trim(struct wal_search *search);
+/* Closes the databases of files: an erasing may remove them at any time, and
+ * one that is open keeps the words that were erased. */
+void wal__fts_set_close_files(struct wal_search *search);
 
 void wal__fts_set_close(struct wal_search *search);
 

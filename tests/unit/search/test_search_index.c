@@ -407,6 +407,28 @@ static void test_index__draft_of_another_process(void **state)
 }
 
 /* Erased words are in no file, whatever the order of making and erasing. */
+/* Erasing removes the file, which stays on the disk with the erased words for
+ * as long as somebody has it open. */
+static void test_index__that_was_searched_is_not_open(void **state)
+{
+    (void)state;
+    struct wal_search_query query = kit_search_query("w498");
+    struct wal_store *store;
+    struct wal_search *search;
+
+    make_store();
+    store = kit_store();
+    search = kit_search(store);
+    query.flags = WAL_SEARCH_DEEP;
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(kit_query(search, &query), "a:e498");
+        assert_int_equal(system("! ls -l /proc/$PPID/fd | grep -q '[.]fts'"),
+                         0);
+    }
+    wal_search_close(search);
+    kit_close(store);
+}
+
 static void test_index__of_what_was_erased(void **state)
 {
     (void)state;
@@ -656,6 +678,7 @@ int main(void)
         KIT_TEST(test_index__of_a_replaced_segment),
         KIT_TEST(test_index__draft_of_a_killed_process),
         KIT_TEST(test_index__draft_of_another_process),
+        KIT_TEST(test_index__that_was_searched_is_not_open),
         KIT_TEST(test_index__of_what_was_erased),
         KIT_TEST(test_index__two_makers_at_once),
         KIT_TEST(test_index__maker_that_is_killed),

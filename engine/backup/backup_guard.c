@@ -124,7 +124,7 @@ enum wal_status wal__backup_guard_install(struct backup *backup,
     status = build(backup, stream, &copy, error);
     if (status == WAL_OK) {
         status = wal__segment_install(&backup->dest, stream->dest.directory,
-                                      &copy.header, copy.body.data,
+                                      NULL, &copy.header, copy.body.data,
                                       copy.body.size, error);
     }
     backup->result->bytes += copy.body.size + WAL__SEGMENT_HEADER_SIZE;

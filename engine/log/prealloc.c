@@ -191,8 +191,8 @@ static enum wal_status make_segment(struct wal__log *log, uint64_t id,
     WAL__ASSERT(id > 0);
     fill_header(log, id, &header);
     header.capacity = capacity;
-    return wal__segment_preallocate(log->env, log->directory, &header, zeroed,
-                                    pacer, error);
+    return wal__segment_preallocate(log->env, log->directory, log->control,
+                                    &header, zeroed, pacer, error);
 }
 
 enum wal_status wal__log_sync_directory(const struct wal__log *log,

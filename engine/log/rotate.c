@@ -455,8 +455,8 @@ enum wal_status wal__log_install(struct wal__log *log,
     }
     header->capacity = wal__prealloc_healing_capacity(needed);
     for (;;) {
-        status = wal__segment_install(log->env, log->directory, header,
-                                      body->data, body->size, error);
+        status = wal__segment_install(log->env, log->directory, log->control,
+                                      header, body->data, body->size, error);
         if (status != WAL_ENOSPACE ||
             header->capacity <= wal__prealloc_least_capacity(needed)) {
             break;

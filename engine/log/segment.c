@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/process/control.h"
 #include "format/bytes/assert.h"
 #include "format/segment/frame.h"
 
@@ -562,6 +563,7 @@ static enum wal_status fail_create(const struct wal__env *env,
  * *named: it has the segment's name, also on failure. */
 static enum wal_status
 create_and_rename(const struct wal__env *env, const char *directory,
+                  const struct wal__control *control,
                   const struct wal__segment_header *header,
                   const struct body *body, bool *named, struct wal_error *error)
 {
@@ -584,7 +586,7 @@ create_and_rename(const struct wal__env *env, const char *directory,
 
         memcpy(parent, path, sizeof(parent));
         *strrchr(parent, '/') = '\0';
-        status = io->sync_directory(io->ctx, parent, &err);
+        status = wal__control_sync_directory(control, io, parent, &err);
     } else {
         /* Best effort: the next attempt truncates the file. */
         (void)!io->unlink(io->ctx, temporary, &ignored);
@@ -596,6 +598,7 @@ create_and_rename(const struct wal__env *env, const char *directory,
 
 enum wal_status
 wal__segment_preallocate(const struct wal__env *env, const char *directory,
+                         const struct wal__control *control,
                          const struct wal__segment_header *header,
                          uint64_t zeroed, const struct wal__pacer *pacer,
                          struct wal_error *error)
@@ -604,8 +607,8 @@ wal__segment_preallocate(const struct wal__env *env, const char *directory,
     char path[WAL__PATH_MAX];
     bool named = false;
     int ignored;
-    enum wal_status status =
-        create_and_rename(env, directory, header, &zeros_only, &named, error);
+    enum wal_status status = create_and_rename(env, directory, control, header,
+                                               &zeros_only, &named, error);
 
     WAL__ASSERT(named || status != WAL_OK);
     if (status != WAL_OK && named) {
@@ -618,6 +621,7 @@ wal__segment_preallocate(const struct wal__env *env, const char *directory,
 
 enum wal_status wal__segment_install(const struct wal__env *env,
                                      const char *directory,
+                                     const struct wal__control *control,
                                      const struct wal__segment_header *header,
                                      const uint8_t *data, uint64_t size,
                                      struct wal_error *error)
@@ -627,5 +631,6 @@ enum wal_status wal__segment_install(const struct wal__env *env,
 
     /* A file that has its name is not removed: another process may already use
      * it. */
-    return create_and_rename(env, directory, header, &body, &named, error);
+    return create_and_rename(env, directory, control, header, &body, &named,
+                             error);
 }

@@ -61,6 +61,8 @@ enum wal_status wal__segment_open(const struct wal__env *env,
                                   struct wal__segment **segment,
                                   struct wal_error *error) WAL_MUST_USE;
 
+struct wal__control;
+
 /* What to do before the next step of zeroing. */
 enum wal__pace {
     WAL__PACE_CONTINUE,
@@ -79,10 +81,12 @@ struct wal__pacer {
  * Creates a segment without groups: a file of its full size with its header.
  * Replaces a file of that name. Writes zeros up to offset `zeroed`, or to where
  * the pacer stops (NULL: without pausing), and only reserves the rest. Durable
- * on success, directory included. WAL_ENOSPACE, WAL_EIO.
+ * on success, directory included. control: of wal__control_sync_directory.
+ * WAL_ENOSPACE, WAL_EIO.
  */
 enum wal_status
 wal__segment_preallocate(const struct wal__env *env, const char *directory,
+                         const struct wal__control *control,
                          const struct wal__segment_header *header,
                          uint64_t zeroed, const struct wal__pacer *pacer,
                          struct wal_error *error) WAL_MUST_USE;
@@ -92,6 +96,7 @@ wal__segment_preallocate(const struct wal__env *env, const char *directory,
  * failure it may exist, complete. */
 enum wal_status wal__segment_install(const struct wal__env *env,
                                      const char *directory,
+                                     const struct wal__control *control,
                                      const struct wal__segment_header *header,
                                      const uint8_t *data, uint64_t size,
                                      struct wal_error *error) WAL_MUST_USE;

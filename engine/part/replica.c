@@ -268,23 +268,25 @@ enum wal_status wal__replica_find_place(struct wal__replica *replica,
 
 /* --- durability --------------------------------------------------------- */
 
-/* Writes the groups of a segment again: a call that failed, or that another
- * process did not end, may not have synced them, and a sync that failed is not
- * made up for by a later one. */
-static enum wal_status write_again(struct wal__replica *replica,
-                                   struct wal__segment *segment, uint64_t end,
-                                   struct wal_error *error)
+/* Makes a segment again from its groups up to `end`: a call that failed, or
+ * that another process did not end, may not have synced them, and a sync that
+ * failed is not made up for by a later one. Not in place: they may be durable,
+ * and a loss of power may destroy bytes that are being written. */
+static enum wal_status make_again(struct wal__replica *replica,
+                                  const struct wal__log *log,
+                                  struct wal__segment *segment, uint64_t end,
+                                  struct wal_error *error)
 {
-    const uint64_t from = WAL__SEGMENT_HEADER_SIZE;
     struct wal__buf *bytes = &replica->bytes;
     enum wal_status status;
 
     bytes->size = 0;
-    status = wal__part_read_file(segment, from, end, bytes, error);
+    status = wal__part_read_file(segment, WAL__SEGMENT_HEADER_SIZE, end, bytes,
+                                 error);
     return status == WAL_OK
-               ? wal__replica_write(
-                     segment, (struct wal__span){bytes->data, bytes->size},
-                     from, error)
+               ? wal__segment_install(&replica->env, log->directory, NULL,
+                                      &segment->header, bytes->data,
+                                      bytes->size, error)
                : status;
 }
 
@@ -312,7 +314,7 @@ static enum wal_status make_durable(struct wal__replica *replica,
     status =
         replica->has_doubt[stream]
             ? wal__replica_write(segment, (struct wal__span){NULL, 0}, 0, error)
-            : write_again(replica, segment, place->offset, error);
+            : make_again(replica, log, segment, place->offset, error);
     wal__segment_close(segment);
     return status == WAL_OK ? wal__log_sync_directory(log, error) : status;
 }

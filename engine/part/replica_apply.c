@@ -239,7 +239,7 @@ static enum wal_status check_order(struct job *job, struct wal_error *error)
     bool is_inside = at->segment == range->segment &&
                      at->salt == job->after->salt &&
                      range->offset <= at->offset;
-    enum wal_status status;
+    enum wal_status status = WAL_OK;
 
     if (range->offset != 0
             ? !is_inside
@@ -253,15 +253,15 @@ static enum wal_status check_order(struct job *job, struct wal_error *error)
                          "is not at its position");
     }
     job->known = is_inside ? at->offset - range->offset : 0;
-    status = wal__segment_open(
-        &replica->env, log->directory, range->segment, replica->manifest.uuid,
-        log->class, &job->segment, range->offset == 0 ? NULL : error);
-    if (range->offset == 0) {
-        /* One that an interrupted call left is used if it is the same. */
-        return wal__replica_read_header(replica, range, job->after, job->bytes,
-                                        &job->header, error);
+    if (range->offset != 0 || job->known > 0) {
+        status = wal__segment_open(&replica->env, log->directory,
+                                   range->segment, replica->manifest.uuid,
+                                   log->class, &job->segment, error);
     }
-    if (status == WAL_OK) {
+    if (status == WAL_OK && range->offset == 0) {
+        status = wal__replica_read_header(replica, range, job->after,
+                                          job->bytes, &job->header, error);
+    } else if (status == WAL_OK) {
         job->header = job->segment->header;
     }
     return status;
@@ -314,19 +314,16 @@ static enum wal_status verify(struct job *job, struct wal_error *error)
 
 /* --- writing ------------------------------------------------------------ */
 
-/* Opens the segment that the range begins, which is made where it is not
- * there. */
+/* Makes the segment that the range begins, unless the replica has a part of the
+ * range. One that an interrupted call left has no group, and its name may not
+ * be durable. */
 static enum wal_status make_segment(struct job *job, struct wal_error *error)
 {
     struct wal__replica *replica = job->replica;
     const struct wal__log *log = &replica->logs[job->range->stream];
     enum wal_status status = WAL_OK;
 
-    if (job->segment != NULL && job->segment->header.salt != job->header.salt) {
-        wal__segment_close(job->segment);
-        job->segment = NULL;
-    }
-    if (job->segment != NULL) {
+    if (job->known > 0) {
         return WAL_OK;
     }
     if (job->range->stream == WAL__LOG_ID_PACK) {
@@ -334,7 +331,7 @@ static enum wal_status make_segment(struct job *job, struct wal_error *error)
     }
     if (status == WAL_OK) {
         status = wal__segment_preallocate(
-            &replica->env, log->directory, &job->header,
+            &replica->env, log->directory, NULL, &job->header,
             WAL__SEGMENT_HEADER_SIZE, NULL, error);
     }
     return status == WAL_OK

@@ -134,7 +134,7 @@ static enum wal_status install(struct wal__replica *replica,
     replica->needs_find = true;
     if (status == WAL_OK) {
         status = wal__segment_install(
-            &replica->env, replica->logs[range->stream].directory, header,
+            &replica->env, replica->logs[range->stream].directory, NULL, header,
             bytes.data + WAL__SEGMENT_HEADER_SIZE,
             bytes.size - WAL__SEGMENT_HEADER_SIZE, error);
     }

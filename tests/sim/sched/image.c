@@ -82,8 +82,8 @@ static void shrink_segment(void)
     status = env.io->unlink(env.io->ctx, SCHED_ROOT "/log/0000000000000001.seg",
                             &err);
     WAL__ASSERT(status == WAL_OK);
-    status = wal__segment_preallocate(&env, "log", &header, SHORT_CAPACITY,
-                                      NULL, &error);
+    status = wal__segment_preallocate(&env, "log", NULL, &header,
+                                      SHORT_CAPACITY, NULL, &error);
     WAL__ASSERT(status == WAL_OK);
     make_open();
 }

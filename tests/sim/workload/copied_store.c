@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "engine/api/api_store.h"
+#include "tests/sim/ledger/ledger.h"
 
 enum {
     LARGE = 200 * 1024,
@@ -52,7 +53,7 @@ struct wal_store *copied_open(struct old_process *machine, const char *path,
     if (wal__store_open(path, &options, &machine->heap.heap,
                         sim_process_io(machine->process), &store,
                         &old_error) != WAL_OK) {
-        fail_msg("%s: %s (%s)", path, old_error.text, old_error.file);
+        ledger_fail("%s: %s (%s)", path, old_error.text, old_error.file);
     }
     return store;
 }
@@ -202,8 +203,8 @@ int copied_count_in(struct wal_store *store, const char *id)
             }
         }
         if (status != WAL_END) {
-            fail_msg("entry %d of %s: %s (%s)", count, id, old_error.text,
-                     old_error.file);
+            ledger_fail("entry %d of %s: %s (%s)", count, id, old_error.text,
+                        old_error.file);
         }
         wal_entry_cursor_close(cursor);
         wal_session_close(session);

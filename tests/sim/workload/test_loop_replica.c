@@ -144,8 +144,10 @@ static uint64_t segments_of(const struct scene *scene)
 /* What was replaced is gone, also when the power goes. */
 static void expect_segments(const struct scene *scene)
 {
-    if (scene->segments != 0) {
-        assert_int_equal(segments_of(scene), scene->segments);
+    if (scene->segments != 0 && segments_of(scene) != scene->segments) {
+        ledger_fail("segments %llx, not %llx",
+                    (unsigned long long)segments_of(scene),
+                    (unsigned long long)scene->segments);
     }
 }
 
@@ -275,7 +277,7 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
             sim_disk_power_loss(scene.disk, &none, nth);
             /* A later sync does not make up for one that failed: the next call
              * finds what is back. */
-            if (fault.call == SIM_SYNC_DIRECTORY || fault.sys_errno == EIO) {
+            if (fault.sys_errno != 0) {
                 complete(&scene);
             }
             expect_segments(&scene);
@@ -331,7 +333,7 @@ static void test_loop_replica__of_many_parts(void **state)
 
     (void)state;
     read_parts(&scene, 1000);
-    loop(&scene, workload_sample(5));
+    loop(&scene, 1);
 }
 
 static void test_loop_replica__that_goes_on(void **state)
@@ -343,7 +345,7 @@ static void test_loop_replica__that_goes_on(void **state)
     complete(&scene);
     copied_add(scene.disk, &scene.entries, 6);
     read_parts(&scene, 0);
-    loop(&scene, workload_sample(3));
+    loop(&scene, 1);
 }
 
 /* As a base has them: the same log in fewer parts, of which the replica has the
@@ -358,7 +360,7 @@ static void test_loop_replica__of_parts_that_overlap(void **state)
     forget_parts(&scene);
     copied_add(scene.disk, &scene.entries, 6);
     read_parts(&scene, 0);
-    loop(&scene, workload_sample(3));
+    loop(&scene, 1);
 }
 
 static void test_loop_replica__of_segments_that_ended(void **state)

@@ -27,6 +27,12 @@ code() {
     fi
 }
 
+# delete_session STORE SESSION: deletes it for good; its records stay in the
+# files of the store, as after a call of the library.
+delete_session() {
+    "${AGENTWAL_BUILD:?}/tests/delete_session" "$@"
+}
+
 # same EXPECTED GOT WHAT
 same() {
     [ "$1" = "$2" ] || fail "$3: expected '$1', got '$2'"

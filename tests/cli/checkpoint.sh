@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# walctl checkpoint, checkpoints, checkpoint-show, -diff, -delete,
+# agentwal checkpoint, checkpoints, checkpoint-show, -diff, -delete,
 # checkpointing and rewind; checkpoints in the output of show and stats.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
 tree=$(realpath "$work")/tree
 mkdir -p "$tree/src"
-walctl init "$store"
-walctl create "$store" --id s --cwd "$tree" >/dev/null
+agentwal init
+agentwal create --id s --cwd "$tree" >/dev/null
 cd "$tree"
 
 # names SESSION ID: the files of a checkpoint, sorted, as kind:path.
 names() {
-    walctl checkpoint-show --json "$store" "$1" "$2" | python3 -c '
+    agentwal checkpoint-show --json "$1" "$2" | python3 -c '
 import json, sys
 print(*("%s:%s" % (row["kind"], row["path"])
         for row in map(json.loads, sys.stdin)))'
@@ -25,10 +26,10 @@ every() {
 }
 
 # Without checkpoints the output does not mention them.
-walctl show --json "$store" s | json '"changes" not in rows[0]'
-walctl stats --json "$store" | json '
+agentwal show --json s | json '"changes" not in rows[0]'
+agentwal stats --json | json '
     rows[0]["checkpoints"] == [] and rows[0]["packSegments"] == 0'
-same "" "$(walctl checkpoints --json "$store" s)" "checkpoints of a new session"
+same "" "$(agentwal checkpoints --json s)" "checkpoints of a new session"
 
 # Files of every kind; relative, absolute, and from a list.
 printf 'a\nb\nc\n' >a.txt
@@ -41,12 +42,12 @@ ln -s a.txt link
 odd=$'odd\n\xff'
 printf 'odd\n' >"$odd"
 printf 'dash\n' >-dash
-walctl checkpoint "$store" s one a.txt run.sh "$tree/src/deep.c" empty binary \
+agentwal checkpoint --json s one a.txt run.sh "$tree/src/deep.c" empty binary \
     link none "$odd" -- -dash >"$work/result"
 json 'rows[0]["checkpointId"] == "one" and rows[0]["files"] == 9
     and rows[0]["bytes"] == 6 + 10 + 5 + 2 + 5 + 4 + 5
     and rows[0]["newBlobs"] == 8 and rows[0]["newBytes"] > 0' "$work/result"
-walctl checkpoint-show --json "$store" s one | json '
+agentwal checkpoint-show --json s one | json '
     {r["path"]: (r["kind"], r.get("mode"), r["size"]) for r in rows} == {
     "-dash": ("file", "0644", 5), "a.txt": ("file", "0644", 6),
     "binary": ("file", "0644", 2), "empty": ("file", "0644", 0),
@@ -54,59 +55,59 @@ walctl checkpoint-show --json "$store" s one | json '
     "odd\n\ufffd": ("file", "0644", 4), "run.sh": ("file", "0755", 10),
     "src/deep.c": ("file", "0644", 5)}
     and [r["pathHex"] for r in rows if "pathHex" in r] == ["6f64640aff"]'
-walctl checkpoint-show --json "$store" s one >"$work/result"
+agentwal checkpoint-show --json s one >"$work/result"
 same "$(sha256sum <a.txt | cut -d' ' -f1)" \
     "$(sed -n 's/.*"a.txt".*"hash":"\([0-9a-f]*\)".*/\1/p' "$work/result")" \
     "the hash of a file"
-walctl checkpoint-show "$store" s one | grep -q 'odd\\x0a\\xff$' ||
+agentwal checkpoint-show s one | grep -q 'odd\\x0a\\xff$' ||
     fail "an odd name as text"
 
 # Relative names: the current directory, or the root when that is given or the
 # current directory is not below it.
-(cd src && walctl checkpoint "$store" s below deep.c >/dev/null)
+(cd src && agentwal checkpoint s below deep.c >/dev/null)
 same file:src/deep.c "$(names s below)" "a name in a directory"
-(cd src && walctl checkpoint "$store" s above --root .. deep.c >/dev/null)
+(cd src && agentwal checkpoint s above --root .. deep.c >/dev/null)
 same absent:deep.c "$(names s above)" "a name below --root"
-(cd / && walctl checkpoint "$store" s away src/deep.c >/dev/null)
+(cd / && agentwal checkpoint s away src/deep.c >/dev/null)
 same file:src/deep.c "$(names s away)" "a name from elsewhere"
 ln -s "$tree" "$work/alias"
-(cd "$work/alias/src" && walctl checkpoint "$store" s alias deep.c >/dev/null)
+(cd "$work/alias/src" && agentwal checkpoint s alias deep.c >/dev/null)
 same file:src/deep.c "$(names s alias)" "a name through an alias"
 
 # Lists of names.
 printf 'a.txt\n\nnone\n' >"$work/list"
-walctl checkpoint "$store" s lines --files-from "$work/list" run.sh >/dev/null
+agentwal checkpoint s lines --files-from "$work/list" run.sh >/dev/null
 same "file:a.txt absent:none file:run.sh" "$(names s lines)" "names in lines"
 printf '%s\0' "$odd" a.txt |
-    walctl checkpoint "$store" s zeros --files-from - -0 >/dev/null
+    agentwal checkpoint s zeros --files-from - -0 >/dev/null
 same "file:a.txt file:odd
 $(printf '\357\277\275')" "$(names s zeros)" "names ended by zeros"
-walctl checkpoint "$store" s list --files-from /dev/null | json '
+agentwal checkpoint --json s list --files-from /dev/null | json '
     rows[0]["files"] == 0'
-same "$(walctl checkpoints --json "$store" s | field version)" \
-    "$(walctl checkpoints --json "$store" s | head -n 1 | field version)" "json"
+same "$(agentwal checkpoints --json s | field version)" \
+    "$(agentwal checkpoints --json s | head -n 1 | field version)" "json"
 
 # Adding files: the first state of each path is kept.
 printf 'changed\n' >src/deep.c
 printf 'new\n' >src/new.c
-walctl checkpoint "$store" s below src/deep.c src/new.c | json '
+agentwal checkpoint --json s below src/deep.c src/new.c | json '
     rows[0]["files"] == 2 and rows[0]["bytes"] == 9'
-walctl checkpoint-diff "$store" s below above >/dev/null
+agentwal checkpoint-diff s below above >/dev/null
 same "file:src/deep.c file:src/new.c" "$(names s below)" "files that were added"
 
 # Listing, in the order of creation, and deleting.
-walctl checkpoints --json "$store" s | json '
+agentwal checkpoints --json s | json '
     [r["checkpointId"] for r in rows] == ["one", "below", "above", "away",
     "alias", "lines", "zeros", "list"]
     and all(set(r) >= {"root", "created", "files", "bytes", "newBlobs",
     "newBytes", "version"} for r in rows)'
-walctl checkpoints "$store" s | grep -q "^one  .*  9  .*  $tree\$" ||
+agentwal checkpoints s | grep -q "^one  .*  9  .*  $tree\$" ||
     fail "the table of checkpoints"
 for id in below above away alias lines zeros list; do
-    code 0 walctl checkpoint-delete "$store" s "$id"
+    code 0 agentwal checkpoint-delete s "$id"
 done
-code 1 walctl checkpoint-delete "$store" s below
-walctl checkpoints --json "$store" s | json '
+code 1 agentwal checkpoint-delete s below
+agentwal checkpoints --json s | json '
     [r["checkpointId"] for r in rows] == ["one"]'
 
 # Differences; changed lines are counted as git counts them.
@@ -117,9 +118,9 @@ chmod 700 run.sh
 rm empty
 ln -sf run.sh link
 printf 'made\n' >none
-walctl checkpoint "$store" s two a.txt src/deep.c binary run.sh empty link \
+agentwal checkpoint s two a.txt src/deep.c binary run.sh empty link \
     none other >/dev/null
-walctl checkpoint-diff --json "$store" s one two >"$work/result"
+agentwal checkpoint-diff --json s one two >"$work/result"
 json '{r["path"]: (r["before"], r["after"], r["insertions"], r["deletions"],
     r["binary"]) for r in rows} == {
     "a.txt": ("file", "file", 2, 1, False),
@@ -131,33 +132,33 @@ json '{r["path"]: (r["before"], r["after"], r["insertions"], r["deletions"],
     "src/deep.c": ("file", "file", 1, 0, False)}' "$work/result"
 json '[(r["modeBefore"], r["modeAfter"]) for r in rows if r["path"] == "run.sh"]
     == [("0755", "0700")]' "$work/result"
-walctl checkpoint-diff "$store" s one two >"$work/result"
+agentwal checkpoint-diff s one two >"$work/result"
 grep -q '^ *2  *1  a.txt$' "$work/result" || fail "a line of a difference"
 grep -q '^ *-  *-  binary$' "$work/result" || fail "a binary difference"
 grep -q 'run.sh  (mode 0755 to 0700)$' "$work/result" || fail "a mode"
 grep -q 'none  (absent to file)$' "$work/result" || fail "a kind"
 grep -q '^7 files, +5 -2$' "$work/result" || fail "the totals"
-same "$(walctl checkpoint-diff "$store" s one two)" \
-    "$(walctl checkpoint-diff "$store" s one)" "the difference to the disk"
-same "" "$(walctl checkpoint-diff --json "$store" s two)" "no difference"
-walctl show --json "$store" s | json '
+same "$(agentwal checkpoint-diff s one two)" \
+    "$(agentwal checkpoint-diff s one)" "the difference to the disk"
+same "" "$(agentwal checkpoint-diff --json s two)" "no difference"
+agentwal show --json s | json '
     rows[0]["changes"] == {"additions": 5, "deletions": 2, "files": 7}'
-walctl show "$store" s | grep -q '^changes  *7 files, +5 -2$' ||
+agentwal show s | grep -q '^changes  *7 files, +5 -2$' ||
     fail "the changes of a session"
 
 # Storage costs.
-walctl stats --json "$store" | json '
+agentwal stats --json | json '
     rows[0]["packSegments"] == 1 and rows[0]["packBytes"] > 4096
     and rows[0]["packDiskBytes"] >= rows[0]["packBytes"]
     and [(c["sessionId"], c["checkpoints"], c["files"])
          for c in rows[0]["checkpoints"]] == [("s", 2, 17)]
     and all(c["bytes"] > 0 and c["newBlobs"] > 0 and c["newBytes"] > 0
             for c in rows[0]["checkpoints"])'
-walctl stats "$store" | grep -q '^s  *2  *17 ' || fail "storage costs as text"
+agentwal stats | grep -q '^s  *2  *17 ' || fail "storage costs as text"
 
 # A dry run changes nothing and prints the same.
 every >"$work/two"
-walctl rewind --json "$store" s one --dry-run >"$work/dry"
+agentwal rewind --json s one --dry-run >"$work/dry"
 json 'rows[0]["canRewind"] is True and "error" not in rows[0]
     and rows[0]["filesChanged"] == ["a.txt", "binary", "empty", "link", "none",
     "run.sh", "src/deep.c"] and rows[0]["insertions"] == 2
@@ -167,7 +168,7 @@ json 'rows[0]["canRewind"] is True and "error" not in rows[0]
 every | cmp - "$work/two" || fail "a dry run changed files"
 
 # A rewind, and its undo.
-walctl rewind --json "$store" s one --expect two >"$work/result"
+agentwal rewind --json s one --expect two >"$work/result"
 undo=$(field undoCheckpoint "$work/result")
 python3 - "$work/dry" "$work/result" <<'PY' || fail "the output of a dry run differs"
 import json, sys
@@ -181,94 +182,95 @@ same a.txt "$(readlink link)" "a link that was rewound"
 [ -e empty ] || fail "an empty file is missing"
 [ ! -s empty ] || fail "an empty file has content"
 same 755 "$(stat -c %a run.sh)" "a mode"
-walctl checkpoint-diff --json "$store" s one | cmp - /dev/null ||
+agentwal checkpoint-diff --json s one | cmp - /dev/null ||
     fail "the restored state differs"
-walctl rewind "$store" s one | json 'rows == [{"canRewind": True,
-    "filesChanged": [], "insertions": 0, "deletions": 0}]'
-walctl rewind "$store" s "$undo" | json 'rows[0]["canRewind"] is True'
+agentwal rewind --json s one | json 'rows == [{"canRewind": True,
+    "filesChanged": [], "insertions": 0, "deletions": 0, "changes": []}]'
+agentwal rewind --json s "$undo" | json 'rows[0]["canRewind"] is True'
 every | cmp - "$work/two" || fail "undoing a rewind"
 
 # Files changed by another program.
 printf 'theirs\n' >a.txt
 every >"$work/theirs"
-code 1 walctl rewind "$store" s one --expect two
+code 1 agentwal rewind --json s one --expect two
 json 'rows[0]["canRewind"] is False and len(rows[0]["error"]) > 0
     and rows[0]["changedElsewhere"] == ["a.txt"]' "$work/stdout"
 grep -q -- --force "$work/stderr" || fail "no hint for --force"
-code 1 walctl rewind "$store" s one --expect two --dry-run
+code 1 agentwal rewind s one --expect two --dry-run
 every | cmp - "$work/theirs" || fail "a refused rewind changed files"
-walctl rewind "$store" s one --expect two --force | json '
+agentwal rewind --json s one --expect two --force | json '
     rows[0]["canRewind"] is True and rows[0]["changedElsewhere"] == ["a.txt"]'
 same "$(printf 'a\nb\nc')" "$(cat a.txt)" "a rewind by force"
 
 # Another root.
 mkdir "$work/copy"
-walctl rewind "$store" s one --root "$work/copy" | json '
+agentwal rewind --json s one --root "$work/copy" | json '
     rows[0]["canRewind"] is True and len(rows[0]["filesChanged"]) == 8'
 same "$(cat a.txt)" "$(cat "$work/copy/a.txt")" "a rewind elsewhere"
 same "$(cat "$odd")" "$(cat "$work/copy/$odd")" "an odd name elsewhere"
 
 # A fork has the checkpoints of its source, and later ones of itself.
-walctl fork "$store" s --id f >/dev/null
-walctl checkpoint "$store" f own a.txt >/dev/null
-code 0 walctl checkpoint-delete "$store" s two
-walctl checkpoints --json "$store" f | json '
+agentwal fork s --id f >/dev/null
+agentwal checkpoint f own a.txt >/dev/null
+code 0 agentwal checkpoint-delete s two
+agentwal checkpoints --json f | json '
     {"one", "two", "own"} <= {r["checkpointId"] for r in rows}'
-code 1 walctl checkpoint-show "$store" s own
-code 1 walctl checkpoint-show "$store" s two
-walctl rewind "$store" f two --dry-run | json 'rows[0]["canRewind"] is True'
+code 1 agentwal checkpoint-show s own
+code 1 agentwal checkpoint-show s two
+agentwal rewind --json f two --dry-run | json 'rows[0]["canRewind"] is True'
 
 # A rewind and its undo move the head.
-code 1 walctl rewind "$store" f one --head
+code 1 agentwal rewind f one --head
 grep -q 'linked with no entry' "$work/stderr" || fail "a head without a link"
 for id in h1 h2; do
     echo "{\"id\":\"$id\",\"type\":\"note\",\"payload\":1}" |
-        walctl append "$store" f >"$work/result"
-    [ "$id" = h2 ] || walctl checkpoint "$store" f linked a.txt >"$work/result"
+        agentwal append f >"$work/result"
+    [ "$id" = h2 ] || agentwal checkpoint f linked a.txt >"$work/result"
 done
-walctl checkpoints --json "$store" f | json '
+agentwal checkpoints --json f | json '
     [(r["checkpointId"], r["entryId"]) for r in rows][-1] == ("linked", "h1")
     and rows[0]["entryId"] is None'
-walctl rewind "$store" f linked --head >"$work/result"
+agentwal rewind --json f linked --head >"$work/result"
 json 'rows[0]["previousHead"] == "h2" and rows[0]["newHead"] == "h1"
     and rows[0]["filesChanged"] == []' "$work/result"
-same h1 "$(walctl head "$store" f main)" "the head"
-walctl rewind "$store" f "$(field undoCheckpoint "$work/result")" --head |
+same h1 "$(agentwal head f main)" "the head"
+agentwal rewind --json f "$(field undoCheckpoint "$work/result")" --head |
     json 'rows[0]["newHead"] == "h2"'
-same h2 "$(walctl head "$store" f main)" "the head after undoing"
+same h2 "$(agentwal head f main)" "the head after undoing"
 
 # Off and on.
-code 0 walctl checkpointing "$store" f off
-walctl checkpoint "$store" f off a.txt 2>"$work/stderr" | json '
+code 0 agentwal checkpointing f off
+agentwal checkpoint --json f off a.txt | json '
     rows[0]["checkpointId"] is None and rows[0]["checkpointing"] is False'
+code 0 agentwal checkpoint f off a.txt
 grep -q 'checkpoints are off' "$work/stderr" || fail "no report that checkpoints are off"
-code 1 walctl rewind "$store" f one
+code 1 agentwal rewind --json f one
 json 'rows[0]["canRewind"] is False' "$work/stdout"
-code 0 walctl checkpointing "$store" f on
-code 1 walctl checkpoint-show "$store" f off
-walctl checkpoint "$store" f off a.txt | json 'rows[0]["files"] == 1'
+code 0 agentwal checkpointing f on
+code 1 agentwal checkpoint-show f off
+agentwal checkpoint --json f off a.txt | json 'rows[0]["files"] == 1'
 
 # Invalid input creates no checkpoint, and the error names the file.
-# refused CODE TEXT ARGUMENT...: walctl checkpoint with a new id fails with the
+# refused CODE TEXT ARGUMENT...: agentwal checkpoint with a new id fails with the
 # exit code and the text.
 refused() {
     local expected=$1 text=$2
     shift 2
-    code "$expected" walctl checkpoint "$store" s bad "$@"
+    code "$expected" agentwal checkpoint s bad "$@"
     grep -qF -- "$text" "$work/stderr" ||
         fail "the message is: $(cat "$work/stderr")"
     [ ! -s "$work/stdout" ] || fail "output of a refused command"
-    code 1 walctl checkpoint-show "$store" s bad
+    code 1 agentwal checkpoint-show s bad
 }
-refused 1 'walctl: src: ' a.txt src
-refused 1 'walctl: ../a.txt: ' ../a.txt
-refused 1 'walctl: /etc/passwd: ' /etc/passwd
-refused 1 "walctl: $tree: " "$tree"
+refused 1 'agentwal: src: ' a.txt src
+refused 1 'agentwal: ../a.txt: ' ../a.txt
+refused 1 'agentwal: /etc/passwd: ' /etc/passwd
+refused 1 "agentwal: $tree: " "$tree"
 ln -s src through
-refused 1 'walctl: through/deep.c: ' through/deep.c
+refused 1 'agentwal: through/deep.c: ' through/deep.c
 mkfifo pipe
-refused 1 'walctl: pipe: ' pipe
-refused 2 'walctl: bad: ' ''
+refused 1 'agentwal: pipe: ' pipe
+refused 2 'agentwal: bad: ' ''
 refused 2 'no file given'
 refused 2 -0 -0 a.txt
 refused 3 "$work/none" --files-from "$work/none"
@@ -281,38 +283,38 @@ limited=()
 if [ -r secret ]; then
     limited=(setpriv --bounding-set=-all --inh-caps=-all)
 fi
-code 3 "${limited[@]}" walctl checkpoint "$store" s bad a.txt secret
-grep -q '^walctl: secret: .*Permission denied' "$work/stderr" ||
+code 3 "${limited[@]}" agentwal checkpoint s bad a.txt secret
+grep -q '^agentwal: secret: .*Permission denied' "$work/stderr" ||
     fail "no reason for an unreadable file: $(cat "$work/stderr")"
-code 1 walctl checkpoint-show "$store" s bad
+code 1 agentwal checkpoint-show s bad
 rm -f secret
 long=$(printf '%0256d' 0)
-code 2 walctl checkpoint "$store" s "$long" a.txt
-code 2 walctl checkpoint "$store" s '' a.txt
-code 2 walctl checkpoint "$store" s
-code 2 walctl checkpoint-show "$store" s
-code 2 walctl checkpoint-show "$store" s ''
-code 2 walctl checkpoint-diff "$store" s one two three
-code 2 walctl checkpoint-diff "$store" s one ''
-code 2 walctl checkpointing "$store" s maybe
-code 2 walctl checkpointing "$store" s
-code 2 walctl rewind "$store" s one two
-code 2 walctl rewind "$store" s one --expect ''
-code 1 walctl checkpoint "$store" none id a.txt
-code 1 walctl checkpoint-diff "$store" s one none
-code 1 walctl checkpoint-diff "$store" s none one
-code 1 walctl rewind "$store" s none
+code 2 agentwal checkpoint s "$long" a.txt
+code 2 agentwal checkpoint s '' a.txt
+code 2 agentwal checkpoint s
+code 2 agentwal checkpoint-show s
+code 2 agentwal checkpoint-show s ''
+code 2 agentwal checkpoint-diff s one two three
+code 2 agentwal checkpoint-diff s one ''
+code 2 agentwal checkpointing s maybe
+code 2 agentwal checkpointing s
+code 2 agentwal rewind s one two
+code 2 agentwal rewind s one --expect ''
+code 1 agentwal checkpoint none id a.txt
+code 1 agentwal checkpoint-diff s one none
+code 1 agentwal checkpoint-diff s none one
+code 1 agentwal rewind --json s none
 json 'rows[0]["canRewind"] is False and "none" in rows[0]["error"]
     and rows[0]["filesChanged"] == []' "$work/stdout"
-code 1 walctl rewind "$store" s one --expect none
-same "" "$(walctl checkpoint-diff --json "$store" s one)" "files after bad input"
+code 1 agentwal rewind s one --expect none
+same "" "$(agentwal checkpoint-diff --json s one)" "files after bad input"
 
 # A file that cannot be replaced: the rewind changes no file.
 printf 'a\n' >a.txt
 rm run.sh
 mkdir run.sh
 every >"$work/before"
-code 1 walctl rewind "$store" s one
+code 1 agentwal rewind --json s one
 json 'rows[0]["canRewind"] is False and "run.sh" in rows[0]["error"]' \
     "$work/stdout"
 every | cmp - "$work/before" || fail "a rewind that failed changed files"
@@ -322,14 +324,14 @@ rmdir run.sh
 printf 'else\n' >src/deep.c
 chmod 500 src
 every >"$work/before"
-code 1 "${limited[@]}" walctl rewind "$store" s one
+code 1 "${limited[@]}" agentwal rewind --json s one
 json 'rows[0]["canRewind"] is False and "src/deep.c" in rows[0]["error"]' \
     "$work/stdout"
 every | cmp - "$work/before" || fail "a rewind without permission changed files"
 chmod 700 src
 
 # A damaged blob: no file is changed, and the error names the blob and the file.
-walctl checkpoint-show --json "$store" s one >"$work/result"
+agentwal checkpoint-show --json s one >"$work/result"
 hash=$(sed -n 's/.*"src\/deep.c".*"hash":"\([0-9a-f]*\)".*/\1/p' "$work/result")
 printf 'else\n' >src/deep.c
 python3 - "$store" "$hash" <<'PY'
@@ -345,10 +347,10 @@ for path in glob.glob(sys.argv[1] + "/pack/*.seg"):
 sys.exit("no such blob")
 PY
 every >"$work/before"
-code 1 walctl rewind "$store" s one
+code 1 agentwal rewind --json s one
 json "rows[0]['canRewind'] is False and 'src/deep.c' in rows[0]['error']
     and '$hash' in rows[0]['error']" "$work/stdout"
 every | cmp - "$work/before" || fail "a rewind to a damaged blob changed files"
-code 1 walctl checkpoint-diff "$store" s one
-code 1 walctl show "$store" s
+code 1 agentwal checkpoint-diff s one
+code 1 agentwal show s
 grep -q '^session  *s$' "$work/stdout" || fail "no session of the damaged blob"

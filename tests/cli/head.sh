@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# walctl head, redact, compact-session and delete; heads and hidden entries in
+# agentwal head, redact, compact-session and delete; heads and hidden entries in
 # the output of walcat.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
 ids() {
     walcat "$@" | python3 -c '
@@ -14,47 +15,47 @@ message() {
     printf '{"id":"%s","type":"message"%s,"payload":{"role":"user","content":"%s"}}\n' "$@"
 }
 
-walctl init "$store"
-walctl create "$store" --id s >/dev/null
-code 1 walctl head "$store" s main
-same "" "$(walctl head "$store" s)" "heads of an empty session"
+agentwal init
+agentwal create --id s >/dev/null
+code 1 agentwal head s main
+same "" "$(agentwal head s)" "heads of an empty session"
 {
     message a '' 'first of all'
     message b '' second
     message c '' third
     message d ',"parentId":"b"' 'another way'
-} | walctl append "$store" s >/dev/null
+} | agentwal append s >/dev/null
 
 # Listing, showing and moving.
-same c "$(walctl head "$store" s main)" "the head main"
-walctl head --json "$store" s main |
+same c "$(agentwal head s main)" "the head main"
+agentwal head --json s main |
     json 'rows == [{"name": "main", "entryId": "c"}]'
-code 1 walctl head "$store" s try
-same "" "$(walctl head "$store" s try d --note 'to be tried')" "a new head"
-same d "$(walctl head "$store" s try b)" "the former entry of a head"
-walctl head --json "$store" s try d |
+code 1 agentwal head s try
+same "" "$(agentwal head s try d --note 'to be tried')" "a new head"
+same d "$(agentwal head s try b)" "the former entry of a head"
+agentwal head --json s try d |
     json 'rows == [{"name": "try", "entryId": "d", "previous": "b"}]'
-walctl head --json "$store" s | json '
+agentwal head --json s | json '
     [(r["name"], r["stream"], r["entryId"]) for r in rows]
     == [("main", 0, "c"), ("try", 0, "d")]
     and rows[1]["version"] > rows[0]["version"] and rows[0]["note"] is None'
-walctl head "$store" s | grep -q '^try  d$' || fail "the list of heads"
-walctl show --json "$store" s |
+agentwal head s | grep -q '^try  d$' || fail "the list of heads"
+agentwal show --json s |
     json 'rows[0]["heads"] == {"main": "c", "try": "d"}'
-code 1 walctl head "$store" s try none
-code 1 walctl head "$store" s try a --expect b
+code 1 agentwal head s try none
+code 1 agentwal head --json s try a --expect b
 json 'rows == [{"conflict": {"expected": "b", "actual": "d"}}]' "$work/stdout"
-code 1 walctl head "$store" s new a --expect b
+code 1 agentwal head --json s new a --expect b
 json 'rows == [{"conflict": {"expected": "b", "actual": ""}}]' "$work/stdout"
-code 0 walctl head "$store" s new a --expect ''
-code 0 walctl head "$store" s new '' --expect a
-code 1 walctl head "$store" s new
-code 2 walctl head "$store" s try --expect d
-code 2 walctl head "$store" s --note why
-code 2 walctl head "$store" s '' a
-code 2 walctl head "$store" s main a more
-code 2 walctl head "$store" s main --stream 256
-code 1 walctl head "$store" none
+code 0 agentwal head s new a --expect ''
+code 0 agentwal head s new '' --expect a
+code 1 agentwal head s new
+code 2 agentwal head s try --expect d
+code 2 agentwal head s --note why
+code 2 agentwal head s '' a
+code 2 agentwal head s main a more
+code 2 agentwal head s main --stream 256
+code 1 agentwal head none
 
 # Branches of heads, and the tree.
 same "a b d" "$(ids "$store" s --branch try)" "branch of a head"
@@ -62,35 +63,35 @@ same "a b c" "$(ids "$store" s --branch main)" "branch of main"
 same "a b" "$(ids "$store" s --branch b)" "branch of an entry"
 code 1 walcat "$store" s --branch none
 code 1 walcat "$store" s --up-to try
-walctl head "$store" s also d >/dev/null
+agentwal head s also d >/dev/null
 walcat --tree "$store" s >"$work/tree"
 grep -q '^├─ c .*<- main$' "$work/tree" || fail "main in the tree"
 grep -q '^└─ d .*<- also, try$' "$work/tree" || fail "two heads of an entry"
 
 # After main moves back, appended entries become children of its entry.
-same c "$(walctl head "$store" s main b)" "going back"
-message e '' 'once more' | walctl append "$store" s >/dev/null
+same c "$(agentwal head s main b)" "going back"
+message e '' 'once more' | agentwal append s >/dev/null
 same "a b e" "$(ids "$store" s)" "after going back"
 
 # Deltas are omitted, and move no head; asked for, they are there until the
 # message is, and in the log until gc.
 printf '%s\n' '{"id":"x1","type":"message_delta_batch","payload":[1]}' |
-    walctl append "$store" s >/dev/null
+    agentwal append s >/dev/null
 same "a b e" "$(ids "$store" s)" "without deltas"
 same "a b e x1" "$(ids "$store" s --deltas)" "with deltas"
 printf '%s\n' '{"id":"f","type":"note","payload":{"text":"after"}}' |
-    walctl append "$store" s >/dev/null
+    agentwal append s >/dev/null
 same "a b e f" "$(ids "$store" s --deltas)" "after the message"
 same "a b c d e x1 f" "$(ids "$store" s --deltas --all)" "all in the log"
 walcat "$store" s | json 'rows[-1]["parentId"] == "e"'
-agentwal --store "$store" gc --keep-deltas >/dev/null
+agentwal gc --keep-deltas >/dev/null
 same "a b c d e x1 f" "$(ids "$store" s --deltas --all)" "kept deltas"
-code 2 agentwal --store "$store" gc --keep-deltas --erase
-agentwal --store "$store" gc --erase >/dev/null 2>&1
+code 2 agentwal gc --keep-deltas --erase
+agentwal gc --erase >/dev/null 2>&1
 same "a b c d e f" "$(ids "$store" s --deltas --all)" "after gc"
 
 # Redaction.
-walctl redact "$store" s b --reason 'a secret' >"$work/result"
+agentwal redact --json s b --reason 'a secret' >"$work/result"
 json 'rows[0]["sessionId"] == "s" and rows[0]["appendedCount"] == 1
     and len(rows[0]["lastAppendedEntryId"]) > 0' "$work/result"
 by=$(field lastAppendedEntryId "$work/result")
@@ -106,15 +107,15 @@ grep -q '^b  message  \[redacted\] a secret$' "$work/tree" ||
     fail "a redacted entry in the tree"
 walcat --text --redacted "$store" s | grep -q '^\[redacted\] a secret$' ||
     fail "a redacted entry as text"
-code 1 walctl redact "$store" s none
-code 2 walctl redact "$store" s
-walctl redact "$store" s a >/dev/null
-walctl show --json "$store" s | json 'rows[0]["firstText"] is None'
+code 1 agentwal redact s none
+code 2 agentwal redact s
+agentwal redact s a >/dev/null
+agentwal show --json s | json 'rows[0]["firstText"] is None'
 
 # Compaction.
-message g '' 'kept' | walctl append "$store" s >/dev/null
+message g '' 'kept' | agentwal append s >/dev/null
 printf 'All that was "said".\n' |
-    walctl compact-session "$store" s --first-kept g >"$work/result"
+    agentwal compact-session --json s --first-kept g >"$work/result"
 json 'rows[0]["sessionId"] == "s" and rows[0]["appendedCount"] == 1' \
     "$work/result"
 by=$(field lastAppendedEntryId "$work/result")
@@ -124,26 +125,26 @@ walcat "$store" s --tail 1 | json '
     and rows[0]["payload"]["firstKeptEntryId"] == "g"
     and rows[0]["payload"]["summary"] == "All that was \"said\"."'
 printf 'shorter' |
-    walctl compact-session "$store" s --first-kept g --new t >"$work/result"
+    agentwal compact-session --json s --first-kept g --new t >"$work/result"
 json 'rows[0]["sessionId"] == "t" and rows[0]["appendedCount"] == 1' \
     "$work/result"
 by=$(field lastAppendedEntryId "$work/result")
-walctl show --json "$store" t | json "rows[0]['parentId'] == 's'
+agentwal show --json t | json "rows[0]['parentId'] == 's'
     and rows[0]['lineage'] == ['s'] and rows[0]['head'] == '$by'"
-walctl show --json "$store" s | json "rows[0]['head'] != '$by'"
-code 1 walctl compact-session "$store" s --first-kept none <<<text
-code 1 walctl compact-session "$store" s --first-kept g --new t <<<text
-code 2 walctl compact-session "$store" s <<<text
-code 2 walctl compact-session "$store" s --first-kept g --new '' <<<text
+agentwal show --json s | json "rows[0]['head'] != '$by'"
+code 1 agentwal compact-session s --first-kept none <<<text
+code 1 agentwal compact-session s --first-kept g --new t <<<text
+code 2 agentwal compact-session s <<<text
+code 2 agentwal compact-session s --first-kept g --new '' <<<text
 
 # Deleting.
 before=$(walcat "$store" t)
-code 0 walctl delete "$store" s
-code 1 walctl show "$store" s
-code 1 walctl delete "$store" s
-walctl list --json "$store" | json '[r["sessionId"] for r in rows] == ["t"]'
+code 0 delete_session "$store" s
+code 1 agentwal show s
+code 1 agentwal delete s
+agentwal list --json | json '[r["sessionId"] for r in rows] == ["t"]'
 same "$before" "$(walcat "$store" t)" "a fork of a deleted session"
-walctl show --json "$store" t | json 'rows[0]["lineage"] == ["s"]'
-walctl create "$store" --id s >/dev/null
+agentwal show --json t | json 'rows[0]["lineage"] == ["s"]'
+agentwal create --id s >/dev/null
 same "" "$(walcat "$store" s)" "a new session of the same id"
 code 0 walcheck "$store"

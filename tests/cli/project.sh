@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# walctl project and projects: the id of a repository, the file that caches it,
+# agentwal project and projects: the id of a repository, the file that caches it,
 # and sessions whose former project id it replaces.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 
 work=$(cd "$work" && pwd -P)
-export HOME=$work GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=$work/gitconfig
+export AGENTWAL_STORE=$store HOME=$work GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=$work/gitconfig
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a
 export GIT_COMMITTER_EMAIL=a@b
 git config --global protocol.file.allow always
@@ -22,32 +22,32 @@ roots() {
 }
 # cache DIRECTORY: caches its id, as a new session does.
 cache() {
-    walctl create "$work/scratch" --cwd "$1" >/dev/null
+    agentwal --store "$work/scratch" create --cwd "$1" >/dev/null
 }
 # is ID DIRECTORY: without the cached id, and then with it. To print an id
 # writes nothing.
 is() {
     local before after
     before=$(find "$work" -name 'opencode*' -printf '%p %i %T@\n' | sort)
-    same "$1" "$(walctl project "$2")" "project of $2"
+    same "$1" "$(agentwal project "$2")" "project of $2"
     after=$(find "$work" -name 'opencode*' -printf '%p %i %T@\n' | sort)
     same "$before" "$after" "files that the print of an id wrote"
     cache "$2"
-    same "$1" "$(walctl project "$2")" "project of $2, again"
+    same "$1" "$(agentwal project "$2")" "project of $2, again"
 }
 # session ID FIELD
 session() {
-    walctl show --json "$store" "$1" | field "$2"
+    agentwal show --json "$1" | field "$2"
 }
 # make ID DIRECTORY [PROJECT]
 make() {
-    walctl create "$store" --id "$1" --cwd "$2" --project "${3-}" >/dev/null
+    agentwal create --id "$1" --cwd "$2" --project "${3-}" >/dev/null
 }
 former() {
     printf '%s' "$1" | sha256sum | cut -c 1-16
 }
 
-code 0 walctl init "$work/scratch"
+code 0 agentwal --store "$work/scratch" init
 
 # A git that hangs.
 mkdir "$work/slow"
@@ -55,7 +55,7 @@ printf '#!/bin/sh\nexec sleep 300\n' >"$work/slow/git"
 chmod +x "$work/slow/git"
 repository held
 (
-    PATH=$work/slow:$PATH timeout 60 walctl project "$work/held" >"$work/held.id"
+    PATH=$work/slow:$PATH timeout 60 agentwal project "$work/held" >"$work/held.id"
 ) &
 held=$!
 
@@ -70,17 +70,17 @@ same "$root" "$(cat "$work/one/.git/opencode")" "the cached id"
 same 644 "$(stat -c %a "$work/one/.git/opencode")" "mode of the cached id"
 is "$root" "$work/one"
 is "$root" "$work/one/.git"
-same "$root" "$(cd "$work/one/deep" && walctl project)" "of the current one"
+same "$root" "$(cd "$work/one/deep" && agentwal project)" "of the current one"
 ln -s "$work/one/deep" "$work/link"
 is "$root" "$work/link"
-walctl project --json "$work/one" | json "rows == [
+agentwal project --json "$work/one" | json "rows == [
     {'projectId': '$root', 'directory': '$work/one'}]"
 
 # A valid cached id is used without git; an invalid one is replaced.
 printf '%040d\n' 7 >"$work/one/.git/opencode"
 mkdir "$work/empty"
-cp "$(command -v walctl)" "$work/walctl"
-same "$(printf '%040d' 7)" "$(PATH=$work/empty "$work/walctl" project "$work/one")" \
+cp "$(command -v agentwal)" "$work/agentwal"
+same "$(printf '%040d' 7)" "$(PATH=$work/empty "$work/agentwal" project "$work/one")" \
     "the cached id, without git"
 for junk in '' junk "${root%?}" "${root}0" "${root^^}Z" "$root $root" \
     "g${root#?}"; do
@@ -110,11 +110,11 @@ rm -f "$work/one/.git/opencode"
 repository other
 same "$root" "$(GIT_DIR=$work/other/.git GIT_WORK_TREE=$work/other \
     GIT_OBJECT_DIRECTORY=$work/none GIT_CEILING_DIRECTORIES=$work/one \
-    GIT_NAMESPACE=n walctl project "$work/one/deep")" "with variables set"
+    GIT_NAMESPACE=n agentwal project "$work/one/deep")" "with variables set"
 rm -f "$work/one/.git/opencode"
 
 # Without git, and with a git that times out.
-same global "$(PATH=$work/empty "$work/walctl" project "$work/one")" "without git"
+same global "$(PATH=$work/empty "$work/agentwal" project "$work/one")" "without git"
 [ ! -e "$work/one/.git/opencode" ] || fail "cached without git"
 
 # Two roots: the first of them, sorted.
@@ -156,9 +156,9 @@ is global "$work/outside/broken"
 printf 'nothing\n' >"$work/outside/broken/.git"
 is global "$work/outside/broken"
 is global /
-code 1 walctl project "$work/none"
-code 1 walctl project "$work/gitconfig"
-code 2 walctl project "$work" "$work"
+code 1 agentwal project "$work/none"
+code 1 agentwal project "$work/gitconfig"
+code 2 agentwal project "$work" "$work"
 mkdir -p "$work/one/fake/.git/objects" "$work/one/fake/.git/refs"
 printf 'nonsense\n' >"$work/one/fake/.git/HEAD"
 is global "$work/one/fake"
@@ -166,36 +166,37 @@ is global "$work/one/fake"
 rm -r "$work/one/fake"
 
 # Sessions: the project of their directory, or the one that is given.
-code 0 walctl init "$store"
-walctl create "$store" --id s1 --cwd "$work/one" >/dev/null
+code 0 agentwal init
+agentwal create --id s1 --cwd "$work/one" >/dev/null
 same "$root" "$(session s1 projectId)" "a new session's project"
-walctl create "$store" --id s2 --cwd "$work/outside" >/dev/null
+agentwal create --id s2 --cwd "$work/outside" >/dev/null
 same global "$(session s2 projectId)" "project of a session outside a repository"
-walctl create "$store" --id s3 --cwd "$work/none" >/dev/null
+agentwal create --id s3 --cwd "$work/none" >/dev/null
 same global "$(session s3 projectId)" "project of a session without a directory"
 make s4 "$work/one" mine
 same mine "$(session s4 projectId)" "an explicit project"
 make s5 /srv ''
 same None "$(session s5 projectId)" "a session without a project"
-code 2 walctl create "$store" --project "$(printf '%04097d' 0)"
-walctl list --json --project "$root" "$store" |
+code 2 agentwal create --project "$(printf '%04097d' 0)"
+agentwal list --json --project "$root" |
     json '[r["sessionId"] for r in rows] == ["s1"]'
-walctl projects --json "$store" >"$work/projects"
+agentwal projects --json >"$work/projects"
 json "[(r['projectId'], r['sessions'], r['newest'], r['directories'])
        for r in rows] == [
     (None, 1, 's5', ['/srv']), ('mine', 1, 's4', ['$work/one']),
     ('global', 2, 's3', ['$work/none', '$work/outside']),
     ('$root', 1, 's1', ['$work/one'])]
     and all(r['updated'].endswith('Z') for r in rows)" "$work/projects"
-walctl projects "$store" >"$work/projects"
+agentwal projects >"$work/projects"
 same 5 "$(wc -l <"$work/projects")" "lines of projects"
 grep -q "^$root  *1  .* s1  *$work/one\$" "$work/projects" || fail "a row"
-code 2 walctl projects
-code 3 walctl projects "$work/none"
+code 2 agentwal projects more
+code 3 agentwal --store "$work/none" projects
 
 # The first access migrates both former ids, for sessions of this directory.
 store=$work/second
-walctl init "$store"
+AGENTWAL_STORE=$store
+agentwal init
 deep=$work/one/deep
 make a1 "$deep" "$(former "$deep")"
 make a2 "$deep" global
@@ -205,11 +206,11 @@ make b1 "$work/one" global
 make b2 "$work/two" global
 make b3 "$work/outside" global
 make a5 "$deep" "$root"
-walctl list --json "$store" >"$work/before"
-walctl list --json "$store" | json '[r["projectId"] for r in rows].count("global")
+agentwal list --json >"$work/before"
+agentwal list --json | json '[r["projectId"] for r in rows].count("global")
     == 4'
-same a5 "$(walctl latest --cwd "$deep" "$store")" "latest"
-walctl list --json --cwd "$deep" "$store" >"$work/after"
+same a5 "$(agentwal latest --cwd "$deep")" "latest"
+agentwal list --json --cwd "$deep" >"$work/after"
 json "{r['sessionId']: r['projectId'] for r in rows} == {
     'a1': '$root', 'a2': '$root', 'a3': 'mine',
     'a4': '$(former "$work/one")', 'a5': '$root'}
@@ -221,28 +222,28 @@ for id in b1 b2 b3; do
     same global "$(session $id projectId)" "of another directory"
 done
 sequence() {
-    walctl stats --json "$store" | field lastSequence
+    agentwal stats --json | field lastSequence
 }
 before=$(sequence)
-walctl list --cwd "$deep" "$store" >/dev/null
-walctl latest --cwd "$deep" "$store" >/dev/null
-walctl latest --cwd "$work/outside" "$store" >/dev/null
+agentwal list --cwd "$deep" >/dev/null
+agentwal latest --cwd "$deep" >/dev/null
+agentwal latest --cwd "$work/outside" >/dev/null
 same "$before" "$(sequence)" "records after a second access"
-walctl create "$store" --id b4 --cwd "$work/one" >/dev/null
+agentwal create --id b4 --cwd "$work/one" >/dev/null
 same "$root" "$(session b1 projectId)" "after create"
-same b4 "$(walctl latest --cwd "$work/one" "$store")" "the newest after create"
+same b4 "$(agentwal latest --cwd "$work/one")" "the newest after create"
 
 # migrate: all sessions; a second call changes nothing.
 make c1 "$work/tree" global
 make c2 "$work/tree" "$(former "$work/tree")"
-walctl migrate "$store" | json 'rows[0]["moved"] == 3
+agentwal migrate --json | json 'rows[0]["moved"] == 3
     and rows[0]["from"] == rows[0]["to"]'
 same "$root" "$(session c1 projectId)" "of a worktree, after migrate"
 same "$root" "$(session c2 projectId)" "of a worktree, after migrate"
 same "$(roots "$work/two" | head -n 1)" "$(session b2 projectId)" "after migrate"
 same global "$(session b3 projectId)" "outside, after migrate"
 before=$(sequence)
-walctl migrate "$store" | json 'rows[0]["moved"] == 0'
+agentwal migrate --json | json 'rows[0]["moved"] == 0'
 same "$before" "$(sequence)" "records after a second migrate"
 code 0 walcheck "$store"
 
@@ -257,35 +258,37 @@ claude() {
     } >"$work/$1.jsonl"
 }
 store=$work/third
-walctl init "$store"
+AGENTWAL_STORE=$store
+agentwal init
 claude i1 "$deep" 3
 claude i2 "$work/outside" 2
 claude i3 "$work/later" 5
 claude i4 later 4
-walconv import "$store" "$work"/i[1-4].jsonl >/dev/null
+agentwal import "$work"/i[1-4].jsonl >/dev/null
 same "$root" "$(session i1 projectId)" "of an import"
 same global "$(session i2 projectId)" "of an import outside a repository"
 same "$work/later" "$(session i3 projectId)" "of an import of a missing directory"
 same later "$(session i4 projectId)" "of an import of a relative directory"
-walctl list --json "$store" | json '[r["sessionId"] for r in rows] == [
+agentwal list --json | json '[r["sessionId"] for r in rows] == [
     "i3", "i4", "i1", "i2"] and all(r["created"] == r["updated"] for r in rows)
     and rows[0]["updated"].startswith("2024-05-06T00:00:05")'
-same i3 "$(walctl latest "$store")" "the latest of the imported sessions"
-walctl projects --json "$store" | json 'len(rows) == 4
+same i3 "$(agentwal latest)" "the latest of the imported sessions"
+agentwal projects --json | json 'len(rows) == 4
     and rows[0]["newest"] == "i3"'
 repository later
-walctl migrate "$store" | json 'rows[0]["moved"] == 1'
+agentwal migrate --json | json 'rows[0]["moved"] == 1'
 same "$(roots "$work/later")" "$(session i3 projectId)" "after the clone"
-walctl list --json "$store" | json '[r["sessionId"] for r in rows] == [
+agentwal list --json | json '[r["sessionId"] for r in rows] == [
     "i3", "i4", "i1", "i2"]'
 code 0 walcheck "$store"
 store=$work/second
+AGENTWAL_STORE=$store
 
 # A store that is not writable is not migrated.
 make d1 "$work/two" global
 chmod -R a-w "$store"
-walctl list --json --cwd "$work/two" "$store" | json 'len(rows) == 2'
+agentwal list --json --cwd "$work/two" | json 'len(rows) == 2'
 chmod -R u+w "$store"
 
-wait "$held" || fail "walctl waits for a git that hangs"
+wait "$held" || fail "project waits for a git that hangs"
 same global "$(cat "$work/held.id")" "with a git that hangs"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# walctl append --each sends a line again by its id when its outcome is unknown:
+# agentwal append --each sends a line again by its id when its outcome is unknown:
 # a sync fails, and healing once. Where processes may not be traced nothing can
 # be made to fail, and only the plain run is compared.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
 lines() {
     printf '{"type":"note","payload":{"n":%d}}\n' 1 2
@@ -13,12 +14,12 @@ lines() {
 fail_syncs() {
     lines | strace -f -qq -o /dev/null -e trace=fdatasync \
         -e "inject=fdatasync:error=EIO:when=$1" \
-        "$WALBIN/walctl" append "$store" s --each
+        "$WALBIN/agentwal" append s --each --json
 }
 
-walctl init "$store"
-walctl create "$store" --id s >/dev/null
-same 2 "$(lines | walctl append "$store" s --each | wc -l)" "result lines"
+agentwal init
+agentwal create --id s >/dev/null
+same 2 "$(lines | agentwal append s --each --json | wc -l)" "result lines"
 if strace -qq -o /dev/null true 2>/dev/null; then
     fail_syncs 1..2 >"$work/results"
     json 'len(rows) == 2 and rows[0]["duplicateCount"] == 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Bash completion of the tools: commands, options, stores, sessions.
+# Completion of the verbs, options, stores and sessions, in each shell.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
@@ -29,43 +29,16 @@ offers() {
 
 cd "$work"
 mkdir stores
-walctl init stores/one
-walctl init stores/other
+agentwal --store stores/one init
+agentwal --store stores/other init
+export AGENTWAL_STORE=$work/stores/one HOME=$work
 for id in alpha beta alpine-2 "with:colon" "with blank"; do
-    walctl create stores/one --id "$id" >/dev/null
+    agentwal create --id "$id" >/dev/null
 done
-
-offers 'walctl l' list latest
-offers 'walctl ' init create append list latest show meta children fork head \
-    compact-session redact delete doc checkpoint checkpoints checkpoint-show \
-    checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import \
-    checkpointing rewind projects project stats migrate accept-damage
-offers 'walctl projects stores/o' stores/one stores/other
-offers 'walctl project st' stores
-offers 'walctl show stores/o' stores/one stores/other
-offers 'walctl show stores/one al' alpha alpine-2
-offers 'walctl show stores/one ' @latest alpha beta alpine-2 with:colon
-offers 'walctl show stores/one with:c' colon
-offers 'walctl --json show stores/one be' beta
-offers 'walctl show stores/none '
-offers 'walctl show stores/one alpha '
-offers 'walctl append stores/one alpha --e' --each --expect-tail
-offers 'walctl append stores/one alpha --durability ' durable written queued
-offers 'walctl fork --at x stores/one b' beta
 printf 'text\n' >file
-walctl checkpoint stores/one alpha first --root . file >/dev/null
-walctl checkpoint stores/one alpha second --root . file >/dev/null
-offers 'walctl rewind stores/one alpha f' first
-offers 'walctl rewind stores/one alpha first --e' --expect
-offers 'walctl checkpoint-diff stores/one alpha first s' second
-offers 'walctl checkpoint stores/one alpha third fi' file
-offers 'walctl checkpoint --root st' stores
-offers 'walctl checkpointing stores/one alpha ' on off
-offers 'walctl checkpoint-export stores/one alpha --layout ' sdk spec11
-offers 'walctl checkpoint-import stores/one alpha st' stores
-offers 'walctl doc g' get
-offers 'walctl doc get stores/o' stores/one stores/other
-offers 'walctl doc get stores/one al' alpha alpine-2
+agentwal checkpoint alpha first --root . file >/dev/null
+agentwal checkpoint alpha second --root . file >/dev/null
+
 offers 'walcat s' stores
 offers 'walcat --tail 3 stores/one be' beta
 offers 'walcat --fo' --follow --force-network-fs
@@ -73,18 +46,18 @@ offers "$WALBIN/walcat stores/one be" beta
 offers 'walcheck --s' --salvage --store-id --strict
 offers 'walcheck stores/one '
 offers 'walcheck --salvage st' stores
-offers 'walconv ' import export follow path dialects
-offers 'walconv import --dialect c' claude codex
-offers 'walconv export --dialect s' source sdk spec11
-offers 'walconv import --dialect o' opencode
-offers 'walconv export --dialect source stores/one --session be' beta
-offers 'walconv path stores/one stores al' alpha alpine-2
 
-export AGENTWAL_STORE=$work/stores/one HOME=$work
 offers 'agentwal chec' check checkpoint checkpoints checkpoint-show \
     checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import \
     checkpointing
+offers 'agentwal l' list latest
 offers 'agentwal show al' alpha alpine-2
+offers 'agentwal show ' @latest alpha beta alpine-2 with:colon
+offers 'agentwal show with:c' colon
+offers 'agentwal show alpha '
+offers 'agentwal --json show be' beta
+offers 'agentwal --store stores/none show a'
+offers 'agentwal project st' stores
 offers 'agentwal --json tree al' alpha alpine-2
 offers 'agentwal --store stores/other show '  @latest
 offers 'agentwal show --store=stores/one be' beta
@@ -92,11 +65,25 @@ offers 'agentwal --store st' stores
 offers 'agentwal list --store stores/o' stores/one stores/other
 offers 'agentwal rewind alpha f' first
 offers 'agentwal checkpoint-diff alpha first s' second
+offers 'agentwal rewind alpha first --e' --expect
 offers 'agentwal append alpha --e' --each --expect-tail
+offers 'agentwal append alpha --durability ' durable written queued
+offers 'agentwal fork --at x b' beta
+offers 'agentwal checkpoint alpha third fi' file
+offers 'agentwal checkpoint --root st' stores
+offers 'agentwal checkpointing alpha ' on off
+offers 'agentwal checkpoint-export alpha --layout ' sdk spec11
+offers 'agentwal checkpoint-import alpha st' stores
 offers 'agentwal import --dialect c' claude codex
+offers 'agentwal import --dialect o' opencode
+offers 'agentwal export --dialect s' source sdk spec11
+offers 'agentwal export --dialect source --session be' beta
+offers 'agentwal path stores al' alpha alpine-2
 offers 'agentwal import fi' file
 offers 'agentwal salvage st' stores
 offers 'agentwal cat --no-p' --no-progress --no-pager
+offers 'agentwal doc g' get
+offers 'agentwal doc get al' alpha alpine-2
 offers 'agentwal doc get --store ' @latest alpha beta alpine-2 with:colon
 offers 'agentwal help tr' tree
 offers 'agentwal check '
@@ -157,29 +144,19 @@ if command -v fish >/dev/null; then
     same 'alpha alpine-2 ' "$(cat "$work/offered")" "sessions in fish"
 fi
 
-# The completions are exactly the commands and options in the tools' help.
-for tool in walctl walconv; do
-    "$tool" --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p;s/^  \([a-z]*\)$/\1/p' |
-        sort -u >"$work/documented"
-    for command in $(_agentwal_commands "$tool"); do
-        printf '%s\n' "$command"
-    done | sort >"$work/offered"
-    diff "$work/documented" "$work/offered" >&2 || fail "commands of $tool"
-done
-for tool in walcat walcheck walconv walctl; do
+# Those of the other names are exactly the options in their help.
+for tool in walcat walcheck; do
     "$tool" --help | grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/documented"
     {
         printf '%s\n' "$_agentwal_common"
-        for command in '' $(_agentwal_commands "$tool"); do
-            printf '%s\n' "$(_agentwal_options "$tool" "$command")"
-        done
+        _agentwal_options "$tool" ''
     } | grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/offered"
     diff "$work/documented" "$work/offered" >&2 || fail "options of $tool"
 done
 
 # bash-completion loads the script by the tool's name.
 cmake --install "$AGENTWAL_BUILD" --prefix "$work/prefix" >/dev/null
-for tool in agentwal walcat walcheck walconv walctl; do
+for tool in agentwal walcat walcheck; do
     complete -r "$tool"
     # shellcheck source=/dev/null
     . "$work/prefix/share/bash-completion/completions/$tool"
@@ -188,5 +165,7 @@ done
 [ -f "$work/prefix/share/zsh/site-functions/_agentwal" ] || fail "zsh"
 [ -f "$work/prefix/share/fish/vendor_completions.d/agentwal.fish" ] || fail "fish"
 [ -f "$work/prefix/share/man/man1/agentwal.1" ] || fail "man page"
-[ "$(readlink "$work/prefix/bin/walctl")" = agentwal ] || fail "walctl is no link"
-"$work/prefix/bin/walctl" --version | grep -q '^walctl ' || fail "installed walctl"
+for tool in walcat walcheck; do
+    [ "$(readlink "$work/prefix/bin/$tool")" = agentwal ] || fail "$tool is no link"
+    "$work/prefix/bin/$tool" --version | grep -q "^$tool " || fail "installed $tool"
+done

@@ -4,6 +4,7 @@
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
 # C0, NUL, DEL, C1, line separators, bidirectional controls; and what only looks
 # like them.
@@ -32,15 +33,15 @@ with open(work + "/meta", "w") as out:
 with open(work + "/value", "w") as out:
     out.write(json.dumps({text: [text]}, ensure_ascii=False, indent=1))
 PROGRAM
-walctl init "$store"
+agentwal init
 for id in one two; do
-    walctl create "$store" --id $id --cwd /srv --title "$(cat "$work/title")" >"$work/id" ||
-        walctl create "$store" --id $id --cwd /srv >"$work/id"
+    agentwal create --id $id --cwd /srv --title "$(cat "$work/title")" >"$work/id" ||
+        agentwal create --id $id --cwd /srv >"$work/id"
 done
-walctl append "$store" one <"$work/entries" >"$work/appended"
-walctl meta "$store" one --merge "$(cat "$work/meta")" >"$work/merged"
-walctl doc put "$store" one key <"$work/value"
-walctl fork "$store" one --at e1 --id fork --json >"$work/forked"
+agentwal append one <"$work/entries" >"$work/appended"
+agentwal meta one --merge "$(cat "$work/meta")" >"$work/merged"
+agentwal doc put one key <"$work/value"
+agentwal fork one --at e1 --id fork --json >"$work/forked"
 
 # clean NAME COMMAND...: the output has none of them.
 clean() {
@@ -58,20 +59,20 @@ for name in sys.argv[1:]:
         sys.exit("%s: %s" % (name, sorted(set(raw))))
 PROGRAM
 }
-clean list walctl list --json "$store"
-clean latest walctl latest --json "$store"
-clean show walctl show --json "$store" one
+clean list agentwal list --json
+clean latest agentwal latest --json
+clean show agentwal show --json one
 clean cat walcat --all "$store" one
 clean tree walcat --tree "$store" one
 clean plain walcat --text "$store" one
 clean frames walcat --frames --json "$store"
-clean doc walctl doc get --json "$store" one key
-clean got walctl doc get "$store" one key
-clean scan walctl doc scan --history "$store" one
-clean head walctl head --json "$store" one
+clean doc agentwal doc get --json one key
+clean got agentwal doc get one key
+clean scan agentwal doc scan --history one
+clean head agentwal head --json one
 clean check walcheck --json "$store"
-clean people walctl list "$store"
-clean shown walctl show "$store" one
+clean people agentwal list
+clean shown agentwal show one
 
 # Their values are those that were put.
 python3 - "$work" <<'PROGRAM' || fail "a value differs"

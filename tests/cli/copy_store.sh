@@ -4,11 +4,12 @@
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
-walctl init "$store"
-walctl create "$store" --id work >/dev/null
+agentwal init
+agentwal create --id work >/dev/null
 printf '{"type":"note","payload":{"text":"%s"}}\n' one two |
-    walctl append "$store" work >/dev/null
+    agentwal append work >/dev/null
 
 # entries N: lines that become N entries.
 entries() {
@@ -18,7 +19,7 @@ for number in range(int(__import__("sys").argv[1])):
           % ("x" * (number % 3000)))' "$1"
 }
 mkfifo "$work/lines"
-walctl append "$store" work --each <"$work/lines" >"$work/acknowledged" &
+agentwal append work --each <"$work/lines" >"$work/acknowledged" &
 writer=$!
 exec 9>"$work/lines"
 entries 50 >&9
@@ -29,7 +30,7 @@ done
 cp -r "$store" "$work/copy"
 code 0 walcheck "$work/copy"
 same 52 "$(walcat "$work/copy" work | wc -l)" "entries of the copy"
-echo '{"type":"note","payload":{}}' | walctl append "$work/copy" work >/dev/null
+echo '{"type":"note","payload":{}}' | agentwal --store "$work/copy" append work >/dev/null
 code 0 walcheck "$work/copy"
 
 # The writer appends all the time.

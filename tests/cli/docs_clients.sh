@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The table of docs/clients.md matches the output of `walconv dialects`.
+# The table of docs/clients.md matches the output of `agentwal dialects`.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 
-walconv dialects --json | python3 -c '
+agentwal dialects --json | python3 -c '
 import json, sys
 
 rows = [json.loads(line) for line in sys.stdin]
@@ -18,5 +18,5 @@ for what in rows[0]["carries"]:
 ' >"$work/printed"
 awk '/^\| carried /{ in_table = 1 } /^$/{ in_table = 0 } in_table' \
     "$AGENTWAL_SOURCE/docs/clients.md" >"$work/shown"
-[ "$(wc -l <"$work/printed")" -gt 20 ] || fail "walconv prints no table"
+[ "$(wc -l <"$work/printed")" -gt 20 ] || fail "agentwal prints no table"
 diff "$work/shown" "$work/printed" >&2 || fail "docs/clients.md is out of date"

@@ -4,6 +4,7 @@
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
 agent=$AGENTWAL_BUILD/tests/shared_agent
 mkdir "$work/tree"
@@ -28,7 +29,7 @@ walcat --json "$store" @latest | json \
     'rows[-1]["payload"]["stopReason"] == "aborted"'
 
 # The next process continues; an undo goes back to before the last prompt.
-session=$(walctl latest "$store")
+session=$(agentwal latest)
 talk /undo
 same "resumed session" "$(head -1 "$work/stdout")" "the second run"
 same one "$(cat note.txt)" "the file after an undo"
@@ -40,13 +41,13 @@ same "" "$(answers || true)" "an empty conversation"
 # A fork is the newest session; what is undone in it stays in its source.
 talk two /fork three
 same three "$(cat note.txt)" "the file of the fork"
-[ "$(walctl latest "$store")" != "$session" ] || fail "there is no fork"
+[ "$(agentwal latest)" != "$session" ] || fail "there is no fork"
 talk /undo
 same two "$(cat note.txt)" "the file after an undo in the fork"
 
 # A killed process leaves deltas; the next one makes a message of them.
 printf '{"type":"message_delta_batch","payload":{"text":"%s"}}\n' "Half " "of" |
-    walctl append "$store" @latest --each >/dev/null
+    agentwal append @latest --each >/dev/null
 talk four
 grep -qxF 'assistant: Half of (aborted)' "$work/stdout" ||
     fail "the deltas of a killed process are lost"
@@ -60,14 +61,14 @@ until [ "$(cat note.txt)" = five ]; do
     [ -d "/proc/$!" ] || fail "the agent ended"
     sleep 0.05
 done
-source=$(walctl latest "$store")
+source=$(agentwal latest)
 printf '{"id":"other","type":"note","payload":{"text":"mine"}}\n' |
-    walctl append "$store" "$source" >/dev/null
+    agentwal append "$source" >/dev/null
 printf 'six\n' >&9
 exec 9>&-
 wait
 grep -qxF '(fork)' "$work/stdout" || fail "a conflict made no fork"
 same "mine" "$(walcat --text "$store" "$source" | sed -n '/^.note/{n;p}')" \
     "the entry of the other process"
-[ "$(walctl latest "$store")" != "$source" ] || fail "six is not in a fork"
+[ "$(agentwal latest)" != "$source" ] || fail "six is not in a fork"
 walcheck "$store" >/dev/null

@@ -90,13 +90,17 @@ json 'any(r["path"].endswith("settings.json") for r in rows)' "$work/stdout"
 code 0 agentwal --store "$work/other" import --json "$work/home/.claude/settings.json"
 json 'len(rows) == 1 and rows[0]["lines"] == 1' "$work/stdout"
 
-# walconv keeps files that are in no client's folder, and its output.
+# Files that are in no client's folder are left out too, but with --all-files; and
+# --json prints the rows alone.
 mkdir -p "$work/plain/.claude"
 printf '{"n":1}\n' | tee "$work/plain/data" >"$work/plain/.claude/settings.json"
-walctl init "$work/old"
-code 0 walconv import --json "$work/old" "$work/plain"
-json 'len(rows) == 1 and rows[0]["path"].endswith("/data")
-    and "summary" not in rows[0]' "$work/stdout"
+code 0 agentwal --store "$work/old" import "$work/plain"
+grep -q 'left out: 1 settings, 1 other files' "$work/stdout" || fail "other files"
+code 0 agentwal --store "$work/old" import --json "$work/plain"
+[ ! -s "$work/stdout" ] || fail "rows of what is left out"
+code 0 agentwal --store "$work/old" import --json --all-files "$work/plain"
+json '[r["path"].split("/")[-1] for r in rows] == ["settings.json", "data"]
+    and not any("summary" in r for r in rows)' "$work/stdout"
 
 # Views of all sessions leave out those without messages.
 code 0 agentwal export --dialect claude "$work/view"

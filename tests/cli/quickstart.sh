@@ -65,7 +65,7 @@ grep -q 'written to the fork' printed || fail 'no tree of the fork'
 
 # It is made anew, unless it is not a store; a named one has to be new.
 (cd file && "$quickstart" --bin "$WALBIN" >/dev/null) || fail 'a second time'
-same 2 "$(walctl list --json file/quickstart-store | wc -l)" 'the sessions'
+same 2 "$(agentwal --store file/quickstart-store list --json | wc -l)" 'the sessions'
 mkdir -p other/quickstart-store
 touch other/quickstart-store/precious
 (cd other && code 2 "$quickstart" --bin "$WALBIN")

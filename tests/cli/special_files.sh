@@ -5,16 +5,17 @@
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
-walctl init "$store"
-walctl create "$store" --id one >"$work/id"
+agentwal init
+agentwal create --id one >"$work/id"
 python3 - >"$work/entries" <<'PROGRAM'
 import json
 for i in range(1500):
     print(json.dumps({"id": "e%d" % i, "type": "message",
                       "payload": {"text": "x" * 900}}))
 PROGRAM
-split -l 300 --filter="walctl append $store one" "$work/entries" >"$work/appended"
+split -l 300 --filter="agentwal append one" "$work/entries" >"$work/appended"
 segments=("$store"/log/*.seg)
 newest=log/${segments[-2]##*/}
 indexes=("$store"/index/*.idx)
@@ -65,7 +66,7 @@ declare -A text=(
 for kind in fifo device link dangling directory; do
     for name in LOCK MANIFEST "$newest" log/0000000000000001.seg; do
         place $kind "$name"
-        run walctl append "$hurt" one
+        run agentwal --store "$hurt" append one
         [ "$got" -ne 0 ] || fail "append with a $kind as $name"
         says "${text[$kind]}"
         run walcheck "$hurt"
@@ -81,7 +82,7 @@ done
 for kind in fifo device link dangling file; do
     for name in log index; do
         place $kind "$name"
-        run walctl append "$hurt" one
+        run agentwal --store "$hurt" append one
         [ "$got" -ne 0 ] || fail "append with a $kind as $name"
         says "${text[$kind]} is in place of the directory"
         run walcheck "$hurt"
@@ -102,7 +103,7 @@ for kind in fifo device link dangling directory; do
         run walcheck "$hurt"
         same 0 "$got" "walcheck with a $kind as $name"
         says "note: $name: .*${text[$kind]}"
-        run walctl append "$hurt" one
+        run agentwal --store "$hurt" append one
         same 0 "$got" "append with a $kind as $name"
         cmp "$work/other" "$work/kept" || fail "the target of a $kind was written"
         [ ! -e "$work/away" ] || fail "a dangling link was followed"
@@ -120,12 +121,12 @@ code 0 walcat --frames "$work/segment"
 for mode in 777 1777 757; do
     mkdir "$work/shared$mode"
     chmod $mode "$work/shared$mode"
-    code 0 walctl init "$work/shared$mode"
+    code 0 agentwal --store "$work/shared$mode" init
     grep -q 'warning: other users may write' "$work/stderr" || fail "mode $mode"
 done
 for mode in 700 755; do
     mkdir "$work/own$mode"
     chmod $mode "$work/own$mode"
-    code 0 walctl init "$work/own$mode"
+    code 0 agentwal --store "$work/own$mode" init
     same "" "$(cat "$work/stderr")" "a warning for mode $mode"
 done

@@ -3,9 +3,10 @@
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
-walctl init "$store"
-walctl create "$store" --id s --title 'The title' >/dev/null
+agentwal init
+agentwal create --id s --title 'The title' >/dev/null
 entry() {
     printf '{"id":"%s","type":"%s"%s,"payload":%s}\n' "$@"
 }
@@ -16,7 +17,7 @@ call='{"type":"toolCall","name":"bash","arguments":{"x":1}}'
     entry b message '' "{\"role\":\"assistant\",\"content\":[$text,$call]}"
     entry c note '' '{"text":"a note"}'
     entry d message ',"parentId":"b"' '{"role":"user","content":"other way"}'
-} | walctl append "$store" s >/dev/null
+} | agentwal append s >/dev/null
 
 ids() {
     walcat "$@" | python3 -c '
@@ -43,7 +44,7 @@ same "" "$(ids "$store" s --tail 0)" "no tail"
 same "a b d" "$(ids "$store" s --all --type message)" "type"
 same "b d" "$(ids "$store" s --all --type message --tail 2)" "type and tail"
 same "" "$(ids "$store" s --stream 3)" "a stream without entries"
-walctl append "$store" s --stream 1 >/dev/null \
+agentwal append s --stream 1 >/dev/null \
     <<<'{"id":"t","type":"t","payload":1}'
 same "t" "$(ids "$store" s --stream 1)" "another stream"
 same "a b c" "$(ids "$store" s)" "the default stream"
@@ -92,12 +93,12 @@ grep -q '^├─ c .*<- main$' "$work/tree" || fail "head of the tree"
 grep -q '^└─ d ' "$work/tree" || fail "branch of the tree"
 
 # Each redacted entry is shown with its reason.
-walctl create "$store" --id r >/dev/null
+agentwal create --id r >/dev/null
 for id in r1 r2 r3; do
     entry "$id" t '' 1
-done | walctl append "$store" r >/dev/null
-walctl redact "$store" r r1 --reason 'the first reason' >/dev/null
-walctl redact "$store" r r2 --reason 'another one' >/dev/null
+done | agentwal append r >/dev/null
+agentwal redact r r1 --reason 'the first reason' >/dev/null
+agentwal redact r r2 --reason 'another one' >/dev/null
 walcat --tree "$store" r >"$work/tree"
 grep -q '^r1  t  \[redacted\] the first reason$' "$work/tree" ||
     fail "reason of the first in the tree"
@@ -114,16 +115,16 @@ for _ in $(seq 100); do
     [ "$(wc -l <"$work/follow")" -ge 3 ] && break
     sleep 0.05
 done
-walctl append "$store" s >/dev/null <<<'{"id":"f","type":"t","payload":1}'
+agentwal append s >/dev/null <<<'{"id":"f","type":"t","payload":1}'
 for _ in $(seq 100); do
     [ "$(wc -l <"$work/follow")" -ge 4 ] && break
     sleep 0.05
 done
 # A redaction or a hidden entry does not affect later entries.
-walctl redact "$store" s c >/dev/null
-walctl redact "$store" s f >/dev/null
+agentwal redact s c >/dev/null
+agentwal redact s f >/dev/null
 printf '%s\n' '{"id":"x","type":"message_delta_batch","payload":1}' \
-    '{"id":"g","type":"t","payload":1}' | walctl append "$store" s >/dev/null
+    '{"id":"g","type":"t","payload":1}' | agentwal append s >/dev/null
 for _ in $(seq 100); do
     [ "$(wc -l <"$work/follow")" -ge 7 ] && break
     sleep 0.05
@@ -137,7 +138,7 @@ json '[r["id"] for r in rows][:4] == ["a", "b", "c", "f"]
 # walcat ends without an error when its reader closes the pipe.
 for n in $(seq 2000); do
     printf '{"id":"n%d","type":"t","payload":"%0200d"}\n' "$n" 0
-done | walctl append "$store" s >/dev/null
+done | agentwal append s >/dev/null
 {
     walcat "$store" s 2>"$work/stderr"
     printf '%d\n' "$?" >"$work/code"
@@ -149,11 +150,11 @@ walcat --tree "$store" s | grep -q '^.*\.\.\. [0-9]* more$' ||
 
 # An entry that cannot be read is reported with its offset, and skipped.
 lossy=$work/lossy
-walctl init "$lossy"
-walctl create "$lossy" --id l >/dev/null
+agentwal --store "$lossy" init
+agentwal --store "$lossy" create --id l >/dev/null
 for id in e1 e2 e3 e4; do
     entry "$id" message '' "{\"role\":\"user\",\"content\":\"text-$id\"}"
-done | walctl append "$lossy" l >/dev/null
+done | agentwal --store "$lossy" append l >/dev/null
 python3 - "$lossy/log/0000000000000001.seg" <<'PROGRAM'
 import sys
 with open(sys.argv[1], "r+b") as file:
@@ -179,5 +180,5 @@ for option in --branch=main --text --all --tail=1 --tree; do
         fail "lost entries are not reported, $option"
     grep -q 'e4' "$work/stdout" || fail "the remaining entries, $option"
 done
-walctl accept-damage "$lossy" >/dev/null
+agentwal --store "$lossy" accept-damage >/dev/null
 code 0 walcat "$lossy" l

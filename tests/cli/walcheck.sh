@@ -5,6 +5,7 @@
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
 # Usage.
 code 0 walcheck --help
@@ -19,12 +20,12 @@ code 3 walcheck "$work/empty"
 code 3 walcat --frames "$work/empty/log"
 
 # A sound store, with any number of threads; the check changes no file.
-walctl init "$store"
+agentwal init
 for session in alpha beta; do
-    walctl create "$store" --id $session --cwd /srv/$session >"$work/id"
+    agentwal create --id $session --cwd /srv/$session >"$work/id"
 done
-code 0 walctl init "$work/single"
-walctl create "$work/single" --id only >"$work/id"
+code 0 agentwal --store "$work/single" init
+agentwal --store "$work/single" create --id only >"$work/id"
 code 0 walcheck "$work/single"
 grep -q '^sound: 1 session, [0-9]* records*, 1 segment$' "$work/stdout" ||
     fail "one of each"
@@ -37,34 +38,34 @@ for i in range(3000):
                       "payload": {"text": "x" * (i % 900)}}))
 PROGRAM
 for session in alpha beta; do
-    split -l 500 --filter="walctl append $store $session" "$work/entries" >"$work/appended"
+    split -l 500 --filter="agentwal append $session" "$work/entries" >"$work/appended"
 done
-walctl fork "$store" alpha --at e100 --id gamma >"$work/id"
+agentwal fork alpha --at e100 --id gamma >"$work/id"
 
 # One of everything else: a deleted session with a fork and one without, heads,
 # documents of a session, a fork and the store, redactions, changes of metadata.
 {
-    walctl create "$store" --id delta
+    agentwal create --id delta
     for id in d1 d2; do
         echo '{"id":"'$id'","type":"message","payload":{"role":"user","content":"Find '$id'"}}'
-    done | walctl append "$store" delta
-    walctl create "$store" --id lone
-    walctl head "$store" alpha kept e7 --note why
-    walctl head "$store" alpha gone e8
-    walctl head "$store" alpha gone e9
-    walctl redact "$store" beta e5 --reason secret
-    walctl redact "$store" gamma e6
-    echo '{"v":1}' | walctl doc put "$store" delta notes
-    walctl fork "$store" delta --at d1 --id epsilon
-    echo '{"v":2}' | walctl doc put "$store" delta notes
-    echo '{"v":3}' | walctl doc put "$store" epsilon notes
-    echo '[1]' | walctl doc put "$store" alpha list
-    walctl doc delete "$store" alpha list
-    echo '"now"' | walctl doc put --store "$store" config
-    walctl delete "$store" delta
-    walctl delete "$store" lone
-    walctl create "$store" --id lone --title again
-    walctl meta "$store" gamma --merge '{"kept":true}'
+    done | agentwal append delta
+    agentwal create --id lone
+    agentwal head alpha kept e7 --note why
+    agentwal head alpha gone e8
+    agentwal head alpha gone e9
+    agentwal redact beta e5 --reason secret
+    agentwal redact gamma e6
+    echo '{"v":1}' | agentwal doc put delta notes
+    agentwal fork delta --at d1 --id epsilon
+    echo '{"v":2}' | agentwal doc put delta notes
+    echo '{"v":3}' | agentwal doc put epsilon notes
+    echo '[1]' | agentwal doc put alpha list
+    agentwal doc delete alpha list
+    echo '"now"' | agentwal doc put --store config
+    delete_session "$store" delta
+    delete_session "$store" lone
+    agentwal create --id lone --title again
+    agentwal meta gamma --merge '{"kept":true}'
 } >"$work/made"
 find "$store" -printf '%p %s %T@\n' | sort >"$work/before"
 for jobs in 1 2 16; do
@@ -113,9 +114,9 @@ code 1 walcheck --salvage "$work/mine" "$store"
 # salvage assigns again.
 dump() {
     walcat --all "$1" "$2"
-    walctl show --json "$1" "$2"
-    walctl head "$1" "$2" --json
-    walctl doc scan --history "$1" "$2"
+    agentwal --store "$1" show --json "$2"
+    agentwal --store "$1" head "$2" --json
+    agentwal --store "$1" doc scan --history "$2"
 }
 anew='s/"\(version\|metadataVersion\|bytes\|sequence\)":[0-9]*//g
       s/"\(updated\|modified\)":"[^"]*"//g'
@@ -124,10 +125,11 @@ for session in alpha beta gamma epsilon lone; do
     dump "$work/out" $session | sed "$anew" >"$work/after"
     diff "$work/before" "$work/after" || fail "$session differs after a salvage"
 done
-diff <(walctl list "$store" --json | sed "$anew") <(walctl list "$work/out" --json | sed "$anew") ||
+diff <(agentwal list --json | sed "$anew") \
+    <(agentwal --store "$work/out" list --json | sed "$anew") ||
     fail "the order of the sessions differs after a salvage"
-same '"now"' "$(walctl doc get --store "$work/out" config)" "the store's document"
-code 1 walctl show "$work/out" delta
+same '"now"' "$(agentwal --store "$work/out" doc get --store config)" "the store's document"
+code 1 agentwal --store "$work/out" show delta
 code 0 walcat --all "$work/out" beta
 if grep -q '"id":"e5"' "$work/stdout"; then
     fail "a redacted entry is visible after a salvage"
@@ -177,7 +179,7 @@ code 0 walcheck "$store"
 (
     for _ in $(seq 12); do
         sed 's/"id": "e/"id": "w'"$RANDOM"'-/;300q' "$work/entries" |
-            walctl append --each "$store" beta
+            agentwal append --each beta
     done
 ) >"$work/appended" &
 writer=$!

@@ -5,11 +5,12 @@
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
 tree=$(realpath "$work")/tree
 mkdir -p "$tree"
-walctl init "$store"
-walctl create "$store" --id one --cwd "$tree" >"$work/id"
+agentwal init
+agentwal create --id one --cwd "$tree" >"$work/id"
 python3 - "$tree" >"$work/entries" <<'PROGRAM'
 import json, random, sys
 random.seed(3)
@@ -22,19 +23,19 @@ open(sys.argv[1] + "/text", "w").write("".join(lines))
 open(sys.argv[1] + "/large", "wb").write(random.randbytes(1500000))
 open(sys.argv[1] + "/small", "w").write("hello\n")
 PROGRAM
-walctl append "$store" one <"$work/entries" >"$work/appended"
+agentwal append one <"$work/entries" >"$work/appended"
 cd "$tree"
 ln -s small link
-walctl checkpoint "$store" one c1 text large small link none >"$work/made"
-walctl fork "$store" one --at e1 --id two >"$work/id"
+agentwal checkpoint one c1 text large small link none >"$work/made"
+agentwal fork one --at e1 --id two >"$work/id"
 for i in 1 2 3; do
     sed -i "$((i * 100))s/^/EDIT /" text
-    walctl checkpoint "$store" one v$i text >"$work/made"
+    agentwal checkpoint one v$i text >"$work/made"
 done
-walctl checkpoint "$store" two c3 text >"$work/made"
-walctl checkpoint "$store" two c4 small >"$work/made"
-walctl checkpoint-delete "$store" two c4
-walctl checkpointing "$store" two off >"$work/made"
+agentwal checkpoint two c3 text >"$work/made"
+agentwal checkpoint two c4 small >"$work/made"
+agentwal checkpoint-delete two c4
+agentwal checkpointing two off >"$work/made"
 
 # Sound, with any number of threads.
 for jobs in 1 2 16; do
@@ -58,14 +59,14 @@ grep -q "sha256 $digest  size 6  raw  depth 0" "$work/stdout" || fail "a chunk a
 # dump STORE SESSION: entries, documents and checkpoints with their files.
 dump() {
     walcat --all "$1" "$2"
-    walctl checkpoints --json "$1" "$2" | python3 -c '
+    agentwal --store "$1" checkpoints --json "$2" | python3 -c '
 import json, sys
 for row in map(json.loads, sys.stdin):
     for name in ("newBlobs", "newBytes", "version"):
         del row[name]
     print(row)'
     for id in c1 v1 v2 v3 c3; do
-        walctl checkpoint-show --json "$1" "$2" $id || true
+        agentwal --store "$1" checkpoint-show --json "$2" $id || true
     done
 }
 
@@ -79,7 +80,7 @@ for session in one two; do
     dump "$work/out" $session >"$work/after" 2>"$work/stderr"
     cmp "$work/before" "$work/after" || fail "$session differs after a salvage"
 done
-walctl checkpoint "$work/out" two c9 small >"$work/made" 2>"$work/stderr"
+agentwal --store "$work/out" checkpoint --json two c9 small >"$work/made" 2>"$work/stderr"
 same 0 "$(field files "$work/made")" "files while checkpoints are off"
 
 # Damage by kind. hurt EXPRESSION: copies the store and flips a bit of the copy.
@@ -249,7 +250,7 @@ code 0 walcheck "$work/out"
 code 0 walcat --all "$work/out" one
 json '[(r["id"], r["parentId"]) for r in rows]
       == [("e0", None), ("e2", "e0"), ("small", "e2")]' "$work/stdout"
-walctl checkpoint-show --json "$work/out" one c1 >"$work/shown"
+agentwal --store "$work/out" checkpoint-show --json one c1 >"$work/shown"
 json '[r["path"] for r in rows] == ["large", "link", "none", "text"]' "$work/shown"
 
 # Each flipped bit of the blob stream is reported at its offset, or is after the
@@ -293,10 +294,10 @@ code 0 walcheck "$store"
 (
     for i in $(seq 12); do
         head -c 300000 /dev/urandom >"file$i"
-        walctl checkpoint "$store" one "w$i" "file$i" text
+        agentwal checkpoint one "w$i" "file$i" text
         python3 -c 'import json, os
 print(json.dumps({"type": "message", "payload": {"t": os.urandom(200000).hex()}}))' |
-            walctl append "$store" two
+            agentwal append two
     done
 ) >"$work/appended" &
 writer=$!
@@ -317,18 +318,18 @@ print(json.dumps({"id": "x1", "type": "message", "payload": {
 }
 for merges in 0 1; do
     rm -rf "$work/named"
-    walctl init "$work/named"
-    walctl create "$work/named" --id x >"$work/id"
+    agentwal --store "$work/named" init
+    agentwal --store "$work/named" create --id x >"$work/id"
     if [ "$merges" -eq 1 ]; then
-        large 1 | walctl append "$work/named" x >"$work/appended"
+        large 1 | agentwal --store "$work/named" append x >"$work/appended"
     else
         printf '{"id":"x1","type":"message","payload":{}}\n' |
-            walctl append "$work/named" x >"$work/appended"
+            agentwal --store "$work/named" append x >"$work/appended"
     fi
     agentwal --store "$work/named" gc --no-progress >"$work/made" 2>&1
     large 2 >"$work/other"
     # Refused, after its content was stored.
-    code 1 walctl append "$work/named" x <"$work/other"
+    code 1 agentwal --store "$work/named" append x <"$work/other"
     agentwal --store "$work/named" gc --no-progress >"$work/made" 2>&1
     code 0 walcheck "$work/named"
     rm -rf "$work/new"

@@ -56,7 +56,7 @@ def only(files, pattern):
 
 
 def arguments(value):
-    """The arguments as text; unwraps what walconv put in an object."""
+    """The arguments as text; unwraps what a view put in an object."""
     if isinstance(value, dict) and set(value) == {"walconvArguments"}:
         value = value["walconvArguments"]
     return json.dumps(value, sort_keys=True)

@@ -611,11 +611,11 @@ def check_claims(wal, store, session, folder):
          ("s", os.getpid(), wal.const["WAL_CLAIM_OWN"]), "a claim")
     wal.call("wal_claim_cursor_next", cursor, by_ref(claim), status="WAL_END")
     wal.free("wal_claim_cursor_close", cursor)
-    same(walctl_stats(folder, "--json").count(
+    same(agentwal_stats(folder, "--json").count(
         '"claims":[{"sessionId":"s","processId":%d}]' % os.getpid()), 1,
-        "the claims that walctl writes")
-    same(re.findall(r"(?m)^s +(\d+)$", walctl_stats(folder)),
-         [str(os.getpid())], "the claims that walctl prints")
+        "the claims that stats writes")
+    same(re.findall(r"(?m)^s +(\d+)$", agentwal_stats(folder)),
+         [str(os.getpid())], "the claims that stats prints")
     wal.call("wal_session_unclaim", session)
 
 
@@ -637,13 +637,13 @@ def check_moves(wal, session):
     wal.call("wal_session_set_move", session, by_ref(move))
 
 
-def walctl_stats(folder, *options):
+def agentwal_stats(folder, *options):
     # A sanitizer's runtime is preloaded for Python only.
     rest = {name: value for name, value in os.environ.items()
             if name != "LD_PRELOAD"}
     return subprocess.run(
-        [os.path.join(os.path.dirname(sys.argv[2]), "..", "bin", "walctl"),
-         "stats", *options, os.path.join(folder, "store")],
+        [os.path.join(os.path.dirname(sys.argv[2]), "..", "bin", "agentwal"),
+         "--store", os.path.join(folder, "store"), "stats", *options],
         env=rest, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 

@@ -174,7 +174,8 @@ def test_filters(folder):
     follower = Follower(folder + "/6", "watch", "--json")
     run("append", "here-1", stdin=line("before", id="again-1"))
     follower.wait_for('"again-1"')
-    subprocess.run([os.path.join(os.environ["WALBIN"], "walctl"), "delete",
+    subprocess.run([os.path.join(os.environ["AGENTWAL_BUILD"], "tests",
+                                 "delete_session"),
                     os.environ["AGENTWAL_STORE"], "here-1"], check=True)
     run("create", "--id", "here-1", "--cwd", folder, "--title", "second")
     run("append", "here-1", stdin=line("end", id="again-2"))

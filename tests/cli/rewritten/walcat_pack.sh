@@ -5,6 +5,7 @@
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
 # append SESSION SEED SIZE: an entry whose payload is a blob.
 append() {
@@ -14,7 +15,7 @@ random.seed(int(sys.argv[1]))
 text = "".join(random.choices("abcdefgh", k=int(sys.argv[2])))
 print(json.dumps({"id": "e" + sys.argv[1], "type": "message",
                   "payload": {"role": "user", "content": text}}))
-' "$2" "$3" | walctl append "$store" "$1" >"$work/appended"
+' "$2" "$3" | agentwal append "$1" >"$work/appended"
 }
 
 # contents FILE: digest, size and encoding of each record of the pack.
@@ -28,9 +29,9 @@ for line in sys.stdin:
               row.get("chunkCount"))' <"$1" | sort
 }
 
-walctl init "$store"
+agentwal init
 for session in kept gone; do
-    walctl create "$store" --id $session >"$work/made"
+    agentwal create --id $session >"$work/made"
 done
 append kept 1 300000
 append kept 2 3000000 # more than one chunk
@@ -38,12 +39,12 @@ append gone 3 400000
 for i in 1 2 3 4 5; do
     mkdir -p "$work/tree"
     echo "file $i" >"$work/tree/f$i"
-    walctl checkpoint "$store" kept "c$i" --root "$work/tree" "f$i" >"$work/made"
+    agentwal checkpoint kept "c$i" --root "$work/tree" "f$i" >"$work/made"
 done
 code 0 walcat --frames --json "$store"
 cp "$work/stdout" "$work/before"
 json 'not any("block" in r for r in rows)' "$work/before"
-walctl delete "$store" gone
+delete_session "$store" gone
 code 0 agentwal --store "$store" gc --erase
 gone=$(contents "$work/before" | grep ' 400[0-9]* ')
 

@@ -14,7 +14,7 @@ compact_store() {
 # gives anew.
 dump() {
     local id
-    walctl list "$1" --json >"$work/list"
+    agentwal --store "$1" list --json >"$work/list"
     python3 -ISc '
 import json, sys
 for line in sys.stdin:
@@ -25,11 +25,11 @@ for line in sys.stdin:
         while read -r id; do
             walcat --all --redacted "$1" "$id"
             walcat --all --stream 1 "$1" "$id"
-            walctl show --json "$1" "$id"
-            walctl head "$1" "$id" --json
-            walctl doc scan --history "$1" "$id"
+            agentwal --store "$1" show --json "$id"
+            agentwal --store "$1" head "$id" --json
+            agentwal --store "$1" doc scan --history "$id"
         done <"$work/listed"
-        walctl doc scan --history --store "$1"
+        agentwal --store "$1" doc scan --history --store
     } | sed 's/"\(version\|metadataVersion\|bytes\|sequence\)":[0-9]*//g
         s/"\(updated\|modified\)":"[^"]*"//g'
 }
@@ -39,7 +39,7 @@ seeds="4 17"
 [ "${AGENTWAL_STRIDE:-1}" -eq 1 ] || seeds=17
 for seed in $seeds; do
     store=$work/$seed
-    walctl init "$store"
+    agentwal --store "$store" init
     for round in 1 2 3; do
         compact_store "$store" --fill $((seed * 10 + round))
         dump "$store" >"$work/before"

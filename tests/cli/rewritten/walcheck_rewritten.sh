@@ -6,6 +6,7 @@
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
+export AGENTWAL_STORE=$store
 
 compact() {
     "$AGENTWAL_BUILD/tests/compact_store" "$@"
@@ -19,7 +20,7 @@ first, count = int(sys.argv[1]), int(sys.argv[2])
 for i in range(first, first + count):
     print(json.dumps({"id": "e%d" % i, "type": "message", "payload": {
         "role": "user", "content": ("entry %d of it " % (i * 7919)) * 25}}))
-' "$3" "$4" | walctl append "$1" "$2" >"$work/appended"
+' "$3" "$4" | agentwal --store "$1" append "$2" >"$work/appended"
 }
 
 # ids STORE SESSION: the ids of its entries, redacted ones marked.
@@ -34,9 +35,9 @@ for line in sys.stdin:
 
 # A first segment: two sessions that interleave, a deleted one that a fork
 # shares, one that nothing shares, documents, heads, redactions, changed titles.
-walctl init "$store"
+agentwal init
 for session in alpha beta parent lone; do
-    walctl create "$store" --id $session --cwd /srv/$session >"$work/made"
+    agentwal create --id $session --cwd /srv/$session >"$work/made"
 done
 for first in 0 160 320; do
     append "$store" alpha $first 160
@@ -45,18 +46,18 @@ done
 append "$store" parent 0 40
 append "$store" lone 0 40
 {
-    walctl fork "$store" parent --at e20 --id child
-    walctl redact "$store" beta e7 --reason secret
-    walctl redact "$store" child e5 --reason secret
+    agentwal fork parent --at e20 --id child
+    agentwal redact beta e7 --reason secret
+    agentwal redact child e5 --reason secret
     for i in 1 2 3; do
-        walctl meta "$store" alpha --merge '{"round":'$i'}'
-        walctl head "$store" alpha kept e$i
-        walctl head "$store" alpha main e1$i
-        echo '{"v":'$i'}' | walctl doc put "$store" beta notes
-        echo '{"v":'$i'}' | walctl doc put --store "$store" config
+        agentwal meta alpha --merge '{"round":'$i'}'
+        agentwal head alpha kept e$i
+        agentwal head alpha main e1$i
+        echo '{"v":'$i'}' | agentwal doc put beta notes
+        echo '{"v":'$i'}' | agentwal doc put --store config
     done
-    walctl delete "$store" parent
-    walctl delete "$store" lone
+    delete_session "$store" parent
+    delete_session "$store" lone
 } >"$work/made"
 code 0 walcheck "$store"
 for session in alpha beta child; do
@@ -86,8 +87,8 @@ grep -q '^ *[0-9]* - ENTRY ' "$work/stdout" || fail "no record of a BLOCK"
 # leaves the larger first one as it is.
 append "$store" alpha 1000 40
 append "$store" child 1000 60
-walctl redact "$store" alpha e3 --reason secret >"$work/made"
-walctl create "$store" --id lone --title again >"$work/made"
+agentwal redact alpha e3 --reason secret >"$work/made"
+agentwal create --id lone --title again >"$work/made"
 append "$store" lone 0 20
 code 0 walcheck "$store"
 compact "$store" >"$work/compacted"
@@ -111,7 +112,7 @@ cp -r "$store" "$work/two"
 # Merged: the files of the run that are still there are no damage.
 mkdir "$work/old"
 cp "$store"/log/*.seg "$work/old"
-walctl delete "$store" lone >"$work/made"
+delete_session "$store" lone
 compact "$store" --erase >"$work/compacted"
 json 'rows[0]["erased"] == 1' "$work/compacted"
 code 0 walcheck "$store"
@@ -141,11 +142,11 @@ grep -qx 'e7 redacted' "$work/ids.beta" || fail "e7 is not redacted"
 # So does one whose redaction went with a deleted session; that is no loss.
 cp -r "$work/two" "$work/three"
 {
-    walctl create "$work/three" --id gamma
+    agentwal --store "$work/three" create --id gamma
     append "$work/three" gamma 0 4
-    walctl fork "$work/three" gamma --id delta
-    walctl redact "$work/three" delta e1 --reason secret
-    walctl delete "$work/three" delta
+    agentwal --store "$work/three" fork gamma --id delta
+    agentwal --store "$work/three" redact delta e1 --reason secret
+    delete_session "$work/three" delta
 } >"$work/made"
 compact "$work/three" >"$work/compacted"
 code 0 walcheck "$work/three"

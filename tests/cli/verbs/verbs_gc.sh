@@ -55,7 +55,7 @@ entries 200 one | agentwal append first >/dev/null
 agentwal create --id second >/dev/null
 entries 100 two | agentwal append second >/dev/null
 agentwal fork first --id third >/dev/null
-walctl delete "$store" second
+delete_session "$store" second
 before=$(read_all first third)
 find "$store" -type f ! -name LOCK -exec sha256sum {} + | sort >files
 agentwal gc --dry-run --json >plan
@@ -138,7 +138,7 @@ code 0 agentwal list
 [ -z "$(find "$store" -name '*.rewrite')" ] || fail "a file is left over"
 
 # A damaged segment is named, and the rest goes on.
-walctl delete "$store" third
+delete_session "$store" third
 segment=$(find "$store/log" -name '*.seg' -size +70k | sort | head -1)
 python3 -ISc '
 import sys

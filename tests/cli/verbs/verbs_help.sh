@@ -66,8 +66,8 @@ suggests checkpoint-delete agentwal checkpoint-delet
 suggests import agentwal improt
 suggests --limit agentwal list --limt 3
 suggests --text agentwal cat x --txet
-suggests list walctl lst x
-suggests export walconv exprot x
+suggests list agentwal lst x
+suggests export agentwal exprot x
 suggests --branch walcat --brnach x
 suggests --salvage walcheck --salvge x
 code 2 agentwal zzzzzz
@@ -101,9 +101,9 @@ code 1 agentwal append one --json --expect-tail x \
     <<<'{"type":"t","payload":{}}'
 json 'rows[0]["conflict"]["expected"] == "x"' stdout
 json 'rows[0]["error"]["status"] == "WAL_ECONFLICT"' stderr
-# The old names keep their texts.
-code 1 walctl show --json "$store" none
-grep -q '^walctl: none: no such session' stderr || fail "error of walctl"
+# walcat keeps its texts.
+code 1 walcat --json "$store" none
+grep -q '^walcat: none: no such session' stderr || fail "error of walcat"
 
 # One sentence for a directory that is gone.
 mkdir gone

@@ -110,7 +110,6 @@ code 1 agentwal rewind s --to none
 code 2 agentwal rewind s checkpoint-1 --to abcdef1
 code 2 agentwal rewind s
 
-# The old names print and accept complete entries.
+# walcat prints and accepts complete entries.
 code 1 walcat "$store" s --up-to abcdef2
 walcat "$store" s --tree | grep -q '^entry-1-0000abcdef1  message' || fail "walcat --tree"
-[ -z "$(walctl delete "$store" s --json)" ] || fail "walctl delete prints"

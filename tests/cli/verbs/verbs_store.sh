@@ -120,8 +120,7 @@ if [ "${#as_user[@]}" -eq 0 ] || "${as_user[@]}" test -x "$WALBIN/agentwal"; the
     chmod 700 locked
 fi
 
-# The old names take STORE.
-code 3 walctl list "$work/none"
+# walcheck checks STORE, not the one of the environment.
 code 3 env AGENTWAL_STORE=given walcheck "$work/none"
 # doc: --store after the verb means the documents of the store.
 code 0 agentwal --store docs doc list --store

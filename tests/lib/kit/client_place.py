@@ -85,29 +85,29 @@ class Place:
         self.store = work + "/store"
         self.home = work + "/home"
         self.out = work + "/out"
-        run("walctl", "init", self.store)
+        run("agentwal", "--store", self.store, "init")
         make(self.home)
         row = self.import_(self.home)[0]
         self.session = row["sessionId"]
 
     def import_(self, path=None, code=0):
-        return rows_of(run("walconv", "import", "--json", self.store,
+        return rows_of(run("agentwal", "--store", self.store, "import", "--json",
                            path or self.out, code=code))
 
     def export(self, dialect, code=0):
-        return rows_of(run("walconv", "export", "--json", "--dialect", dialect,
-                           "--session", self.session, self.store, self.out,
-                           code=code))
+        return rows_of(run("agentwal", "--store", self.store, "export", "--json",
+                           "--dialect", dialect, "--session", self.session,
+                           self.out, code=code))
 
     def append(self, text):
         entry = {"type": "message", "payload": {"role": "user",
                                                 "content": text}}
-        subprocess.run([os.path.join(TOOLS, "walctl"), "append", self.store,
-                        self.session], input=json.dumps(entry).encode(),
+        subprocess.run([os.path.join(TOOLS, "agentwal"), "--store", self.store,
+                        "append", self.session], input=json.dumps(entry).encode(),
                        check=True, capture_output=True)
 
     def sessions(self):
-        rows = rows_of(run("walctl", "list", "--json", self.store))
+        rows = rows_of(run("agentwal", "--store", self.store, "list", "--json"))
         return [row for row in rows if not row["sessionId"].startswith("files-")]
 
 

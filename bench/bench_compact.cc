@@ -49,10 +49,11 @@ uint64_t source_size()
 void import(const std::string &store, const std::string &source)
 {
     std::string tool =
-        (fs::read_symlink("/proc/self/exe").parent_path() / "../bin/walconv")
+        (fs::read_symlink("/proc/self/exe").parent_path() / "../bin/agentwal")
             .string();
-    std::string command = "'" + tool + "' import --no-progress '" + store +
-                          "' '" + source + "' > /dev/null 2>&1";
+    std::string command = "'" + tool + "' --store '" + store +
+                          "' import --no-progress --all-files '" + source +
+                          "' > /dev/null 2>&1";
 
     bench::close_store(bench::open_store(store));
     int code = system(command.c_str());

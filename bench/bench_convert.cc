@@ -1,6 +1,6 @@
 /*
  * bench_convert.cc - what does it cost to take a transcript into a store, and
- * to give it back? walconv as a separate process on one processor, with the
+ * to give it back? agentwal as a separate process on one processor, with the
  * file in the page cache: import, import of a file that is known, of one that
  * grew by ten lines, export of the source, and as its client has it, then with
  * ten lines more. Next to each the bare limit: the same bytes copied with one
@@ -35,10 +35,10 @@ uint64_t transcript_size()
     return bench::pick<uint64_t>(100000000, 200000000, 2700000000);
 }
 
-std::string walconv()
+std::string agentwal()
 {
     return (std::filesystem::read_symlink("/proc/self/exe").parent_path() /
-            "../bin/walconv")
+            "../bin/agentwal")
         .string();
 }
 
@@ -122,7 +122,7 @@ run measure(const std::vector<std::string> &words, bool is_watched = false)
     bench::require(is_watched || wait4(pid, &status, 0, &usage) == pid,
                    "wait4 failed");
     bench::require(WIFEXITED(status) && WEXITSTATUS(status) == 0,
-                   words[0] + " " + words[1] + " failed");
+                   words[0] + " " + words[3] + " failed");
     result.time = bench::now() - begin;
     result.used = seconds(usage.ru_utime) + seconds(usage.ru_stime);
     return result;
@@ -131,15 +131,16 @@ run measure(const std::vector<std::string> &words, bool is_watched = false)
 run import(const std::string &store, const std::string &file,
            bool is_watched = false)
 {
-    return measure({walconv(), "import", "--no-progress", store, file},
+    return measure({agentwal(), "--store", store, "import", "--no-progress",
+                    "--all-files", file},
                    is_watched);
 }
 
 run export_as(const char *dialect, const std::string &store,
               const std::string &out, bool is_watched = false)
 {
-    return measure({walconv(), "export", "--no-progress", "--dialect", dialect,
-                    store, out},
+    return measure({agentwal(), "--store", store, "export", "--no-progress",
+                    "--dialect", dialect, out},
                    is_watched);
 }
 

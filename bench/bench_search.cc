@@ -2,9 +2,9 @@
  * bench_search.cc - what does the index of search cost, and how long does a
  * query take? Sessions of Claude Code with words as frequent as in a natural
  * language; one byte in five is text of messages, the rest results of tools.
- * They are imported by walconv as a separate process. The peer is rg -l for one
- * of the two words, over the files, or grep -rl where rg is not found; all of
- * it is in memory.
+ * They are imported by agentwal as a separate process. The peer is rg -l for
+ * one of the two words, over the files, or grep -rl where rg is not found; all
+ * of it is in memory.
  */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -222,8 +222,8 @@ uint64_t make_store(const std::string &files, const std::string &store)
         make_session(files + "/" + bench::number_id("s", i) + ".jsonl", i);
     }
     bench::close_store(bench::open_store(store));
-    run_shell(tool("walconv") + " import --no-progress --all-files " + store +
-              " " + files);
+    run_shell(tool("agentwal") + " --store " + store +
+              " import --no-progress --all-files " + files);
     return total;
 }
 

@@ -62,7 +62,7 @@ build() {
         cmake -S "$root" -B "$1" "${options[@]}" -DCMAKE_BUILD_TYPE=Release \
             -DAGENTWAL_TESTS=OFF -DAGENTWAL_BENCH=OFF &&
             cmake --build "$1" -j "$(nproc)" \
-                --target agentwal_program walctl walcat walcheck walconv
+                --target agentwal_program walcat walcheck
     } >"$log" 2>&1 || {
         tail -n 30 "$log" >&2
         quit 1 "the build failed; $log has all of its output"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Completion of the verbs, options, stores and sessions, in each shell.
+# Bash completion of agentwal and its names: verbs, options, stores, sessions;
+# what zsh and fish complete; the man page.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
-_agentwal_common= # set by the completion script
+_agentwal_common='' _agentwal_verbs='' # set by the completion script
 # shellcheck source=tools/completion/agentwal
 . "$AGENTWAL_SOURCE/tools/completion/agentwal"
 
@@ -39,55 +40,73 @@ printf 'text\n' >file
 agentwal checkpoint alpha first --root . file >/dev/null
 agentwal checkpoint alpha second --root . file >/dev/null
 
-offers 'walcat s' stores
-offers 'walcat --tail 3 stores/one be' beta
-offers 'walcat --fo' --follow --force-network-fs
-offers "$WALBIN/walcat stores/one be" beta
-offers 'walcheck --s' --salvage --store-id --strict
-offers 'walcheck stores/one '
-offers 'walcheck --salvage st' stores
-
+offers 'agentwal l' list latest
 offers 'agentwal chec' check checkpoint checkpoints checkpoint-show \
     checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import \
     checkpointing
-offers 'agentwal l' list latest
 offers 'agentwal show al' alpha alpine-2
 offers 'agentwal show ' @latest alpha beta alpine-2 with:colon
 offers 'agentwal show with:c' colon
 offers 'agentwal show alpha '
-offers 'agentwal --json show be' beta
-offers 'agentwal --store stores/none show a'
-offers 'agentwal project st' stores
+offers "$WALBIN/agentwal show be" beta
 offers 'agentwal --json tree al' alpha alpine-2
-offers 'agentwal --store stores/other show '  @latest
-offers 'agentwal show --store=stores/one be' beta
-offers 'agentwal --store st' stores
-offers 'agentwal list --store stores/o' stores/one stores/other
-offers 'agentwal rewind alpha f' first
-offers 'agentwal checkpoint-diff alpha first s' second
-offers 'agentwal rewind alpha first --e' --expect
-offers 'agentwal append alpha --e' --each --expect-tail
-offers 'agentwal append alpha --durability ' durable written queued
 offers 'agentwal fork --at x b' beta
+offers 'agentwal append alpha --e' --each --expect-tail
+offers 'agentwal append alpha --durability ' durable written queued cluster
+offers 'agentwal rewind alpha f' first
+offers 'agentwal rewind alpha first --e' --expect
+offers 'agentwal checkpoint-diff alpha first s' second
 offers 'agentwal checkpoint alpha third fi' file
 offers 'agentwal checkpoint --root st' stores
 offers 'agentwal checkpointing alpha ' on off
 offers 'agentwal checkpoint-export alpha --layout ' sdk spec11
 offers 'agentwal checkpoint-import alpha st' stores
-offers 'agentwal import --dialect c' claude codex
-offers 'agentwal import --dialect o' opencode
-offers 'agentwal export --dialect s' source sdk spec11
-offers 'agentwal export --dialect source --session be' beta
-offers 'agentwal path stores al' alpha alpine-2
-offers 'agentwal import fi' file
-offers 'agentwal salvage st' stores
-offers 'agentwal cat --no-p' --no-progress --no-pager
 offers 'agentwal doc g' get
 offers 'agentwal doc get al' alpha alpine-2
 offers 'agentwal doc get --store ' @latest alpha beta alpine-2 with:colon
+offers 'agentwal project st' stores
+offers 'agentwal import --dialect c' claude codex
+offers 'agentwal import --dialect o' opencode
+offers 'agentwal import fi' file
+offers 'agentwal export --dialect s' source sdk spec11
+offers 'agentwal export --dialect source --session be' beta
+offers 'agentwal path stores al' alpha alpine-2
+offers 'agentwal salvage st' stores
+offers 'agentwal backup st' stores
+offers 'agentwal cat --no-p' --no-progress --no-pager
 offers 'agentwal help tr' tree
 offers 'agentwal check '
+offers 'agentwal gc '
+agentwal delete beta >/dev/null
+offers 'agentwal undelete ' beta
+offers 'agentwal show b'
+agentwal undelete beta >/dev/null
 unset AGENTWAL_STORE
+
+# The store of the line.
+offers 'agentwal --store st' stores
+offers 'agentwal list --store stores/o' stores/one stores/other
+offers 'agentwal --store stores/other show ' @latest
+offers 'agentwal --store stores/none show '
+offers 'agentwal show --store=stores/one be' beta
+# shellcheck disable=SC2088
+offers 'agentwal --store ~/stores/one rewind alpha s' second
+offers 'agentwal --store stores/one export --session be' beta
+
+# The names for a store that is the first operand.
+offers 'walcat s' stores
+offers 'walcat stores/o' stores/one stores/other
+offers 'walcat stores/one ' @latest alpha beta alpine-2 with:colon
+offers 'walcat stores/none '
+offers 'walcat stores/one alpha '
+offers 'walcat --tail 3 stores/one be' beta
+offers 'walcat --fo' --follow --force-network-fs
+offers "$WALBIN/walcat stores/one be" beta
+offers 'walcat ~/stores/one al' alpha alpine-2
+offers 'walcheck --s' --salvage --store-id --strict
+offers 'walcheck stores/o' stores/one stores/other
+offers 'walcheck stores/one '
+offers 'walcheck --salvage st' stores
 
 # agentwal: the verbs and options of its table, in each shell, and the files
 # that are made from the table.
@@ -105,6 +124,12 @@ rows = [json.loads(line) for line in open(sys.argv[1])]
 common = rows.pop()
 def names(row):
     return re.findall(r"--[a-z][a-z-]*", " ".join(o["option"] for o in row["options"]))
+if sys.argv[2] == "valued":
+    for row in rows + [common]:
+        for option in row["options"]:
+            names = re.match(r"(?:-\w, )?(--[a-z-]+) ", option["option"])
+            if names:
+                print(names[1])
 for row in rows:
     if sys.argv[2] == "verbs":
         print(row["verb"])
@@ -113,10 +138,8 @@ for row in rows:
 ' "$work/table" "$1" | sort
 }
 table verbs >"$work/documented"
-for verb in $(_agentwal_commands agentwal); do
-    printf '%s\n' "$verb"
-done | sort >"$work/offered"
-diff "$work/documented" "$work/offered" >&2 || fail "verbs in bash"
+mapfile -t verbs <"$work/documented"
+offers 'agentwal ' "${verbs[@]}"
 sed -n "s/^    \([a-z][a-z-]*\))\$/\1/p" "$AGENTWAL_SOURCE/tools/completion/_agentwal" |
     sort >"$work/offered"
 diff "$work/documented" "$work/offered" >&2 || fail "verbs in zsh"
@@ -129,10 +152,14 @@ diff "$work/documented" "$work/offered" >&2 || fail "sections of the man page"
 while read -r verb; do
     table "$verb" >"$work/documented_options"
     printf '%s %s %s\n' "${_agentwal_common:?}" "${_agentwal_common_verbs:?}" \
-        "$(_agentwal_options agentwal "$verb")" | grep -o -e '--[a-z][a-z-]*' |
+        "$(_agentwal_options "$verb")" | grep -o -e '--[a-z][a-z-]*' |
         sort -u >"$work/offered"
     diff "$work/documented_options" "$work/offered" >&2 || fail "options of agentwal $verb"
 done <"$work/documented"
+# The store of a line is read apart; --salvage is an option of walcheck alone.
+table valued | sort -u | grep -vx -e --store >"$work/documented"
+tr -s ' \n' '\n' <<<"${_agentwal_valued:?}" | grep -vx -e '' -e --salvage | sort >"$work/offered"
+diff "$work/documented" "$work/offered" >&2 || fail "options with a value in bash"
 if command -v zsh >/dev/null; then
     zsh -n "$AGENTWAL_SOURCE/tools/completion/_agentwal"
 fi
@@ -144,13 +171,11 @@ if command -v fish >/dev/null; then
     same 'alpha alpine-2 ' "$(cat "$work/offered")" "sessions in fish"
 fi
 
-# Those of the other names are exactly the options in their help.
+# The completions of the other names are exactly the options in their help.
 for tool in walcat walcheck; do
     "$tool" --help | grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/documented"
-    {
-        printf '%s\n' "$_agentwal_common"
-        _agentwal_options "$tool" ''
-    } | grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/offered"
+    printf '%s %s\n' "$_agentwal_common" "$(_agentwal_options "$tool")" |
+        grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/offered"
     diff "$work/documented" "$work/offered" >&2 || fail "options of $tool"
 done
 
@@ -166,6 +191,7 @@ done
 [ -f "$work/prefix/share/fish/vendor_completions.d/agentwal.fish" ] || fail "fish"
 [ -f "$work/prefix/share/man/man1/agentwal.1" ] || fail "man page"
 for tool in walcat walcheck; do
+    [ -f "$work/prefix/share/man/man1/$tool.1" ] || fail "man page of $tool"
     [ "$(readlink "$work/prefix/bin/$tool")" = agentwal ] || fail "$tool is no link"
     "$work/prefix/bin/$tool" --version | grep -q "^$tool " || fail "installed $tool"
 done

@@ -101,13 +101,12 @@ elapsed=$(($(date +%s) - begin))
 printf 'from the packages to the first result: %d s\n' "$elapsed"
 [ "$elapsed" -lt 10 ] || fail 'too long'
 [ -e ldconfig-called ] || fail 'ldconfig was not called'
-for page in agentwal walctl walcat walcheck walconv; do
+for page in agentwal walcat walcheck; do
     [ -L "$root/usr/bin/$page" ] || [ "$page" = agentwal ] ||
         fail "$page is no link"
     [ -s "$root/usr/share/bash-completion/completions/$page" ] ||
         fail "no completion of $page"
-    [ ! -e "$AGENTWAL_SOURCE/tools/man/$page.1" ] ||
-        gzip -t "$root/usr/share/man/man1/$page.1.gz"
+    gzip -t "$root/usr/share/man/man1/$page.1.gz"
 done
 gzip -t "$root"/usr/share/doc/agentwal/CHANGELOG.md.gz
 cmp "$AGENTWAL_SOURCE/LICENSE" "$root"/usr/share/doc/agentwal/copyright
@@ -184,8 +183,7 @@ first_result "$portable/bin"
 if unshare --map-root-user true 2>/dev/null || [ "$(id -u)" -eq 0 ]; then
     cp "$session" "$portable/session.jsonl"
     alone=("${as_root[@]}" chroot "$portable")
-    "${alone[@]}" /bin/walctl init /store
-    "${alone[@]}" /bin/walconv import /store /session.jsonl
+    "${alone[@]}" /bin/agentwal --store /store import /session.jsonl
     "${alone[@]}" /bin/walcheck /store
 fi
 

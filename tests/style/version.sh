@@ -21,7 +21,7 @@ series=$major
 [ "$major" -ne 0 ] || series=$major.$minor
 same "$(wc -w <<<"$version")" 1 'the number of versions in CMakeLists.txt'
 
-for tool in agentwal walctl walcat walcheck walconv; do
+for tool in agentwal walcat walcheck; do
     same "$("$WALBIN/$tool" --version)" "$tool $version" "$tool --version"
 done
 same "$(sed -n 's/^#define AGENTWAL_VERSION "\(.*\)"/\1/p' engine/base/status.c)" \

@@ -4,7 +4,8 @@ completions of zsh and fish.
 
     agentwal help --json | make_documents.py SOURCE
 
-writes below SOURCE, the root of the source tree. A test compares the files.
+writes below SOURCE, the root of the source tree. A test compares the files. The man page
+also has the sections of details.roff.
 """
 import json
 import os
@@ -85,6 +86,9 @@ def man(rows, common):
             group = row["group"]
             yield ".SH %s" % group.upper()
         yield from man_verb(row)
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "details.roff"),
+              encoding="utf-8") as file:
+        yield file.read().rstrip("\n")
     yield (".SH EXIT STATUS\n0 done; 1 the answer is no (damage found, conflict, not found); 2 "
            "the command line is\nwrong; 3 could not do it.")
     yield ".SH ENVIRONMENT"
@@ -96,8 +100,8 @@ def man(rows, common):
             ("NO_COLOR, TERM", "No colours with NO_COLOR, and on a dumb terminal."),
             ("COLUMNS", "The width of the output.")):
         yield ".TP\n.B %s\n%s" % (name, text.replace("~", "\\(ti"))
-    yield (".SH SEE ALSO\n.BR walctl (1),\n.BR walcat (1),\n.BR walcheck (1),\n.BR walconv (1):\n"
-           "the names of the same program for scripts, whose first operand is the store.")
+    yield (".SH SEE ALSO\n.BR walcat (1),\n.BR walcheck (1):\n"
+           "names of the same program for a store that is the first operand.")
 
 
 # --- zsh ---------------------------------------------------------------------

@@ -3,7 +3,7 @@
 //
 // A key is {projectKey, sessionId, subpath}. The session's `source` identifies
 // it: it names the file that Claude Code keeps the transcript in, as an import
-// of that file does (docs/names.md), so that a mirrored and an imported session
+// of that file does (docs/clients.md), so that a mirrored and an imported session
 // are the same one:
 //
 //   claude 0 projects/PROJECTKEY/SESSIONID.jsonl

@@ -36,7 +36,7 @@ struct row {
     struct wal__json_span parent;
     struct wal__json_span logical_parent;
     struct wal__json_span message;
-    struct wal__json_token blocks; /* of a message that walconv wrote */
+    struct wal__json_token blocks; /* of a message that an export wrote */
     struct wal__json_span tokens;  /* of a compaction */
     struct wal__json_span kept;
     struct wal__json_span kept_head;

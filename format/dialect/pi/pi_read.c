@@ -63,7 +63,7 @@ static const struct wal__field message_fields[] = {
     {.key = NULL},
 };
 
-/* Of an entry with a line of another dialect, as walconv writes it. */
+/* Of an entry with a line of another dialect, as an export writes it. */
 static const struct wal__field foreign_fields[] = {
     {"dialect", .at = WAL__ENTRY_AT(dialect)},
     {"aside", .at = WAL__ENTRY_AT(is_aside), .kind = WAL__FIELD_TRUE},

@@ -28,7 +28,7 @@
 #include "bench/transcript.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/sanitizers.h"
-#include "tools/walconv/export_source.h"
+#include "tools/convert/export_source.h"
 
 enum {
     SMALL_SIZE = 5000,      /* cut at every byte, up to this */
@@ -131,17 +131,17 @@ static void print_heads(FILE *out, struct wal_session *session)
 static void print_source(FILE *out, struct import *import,
                          struct wal_session *session)
 {
-    const struct walconv_source source = {.cli = &import->cli,
+    const struct convert_source source = {.cli = &import->cli,
                                           .store = import->store,
                                           .session = session,
                                           .path = "file",
                                           .name = "file"};
-    struct walconv_outcome outcome = {.added = 0};
+    struct convert_outcome outcome = {.added = 0};
     FILE *saved = stdout;
     int code;
 
     stdout = out;
-    code = walconv_source_print(&source, &outcome);
+    code = convert_source_print(&source, &outcome);
     stdout = saved;
     assert_int_equal(code, CLI_OK);
 }

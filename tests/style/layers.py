@@ -68,9 +68,11 @@ LAYERS = {
     "tools/shown/": TOOL + BYTES + ["tools/usage/"],
     "tools/walcat/": TOOL + BYTES + ["tools/store_file/", "tools/shown/"],
     "tools/walcheck/": TOOL + BYTES + ["tools/store_file/", "tools/remote/"],
-    "tools/walconv/": TOOL + BYTES,
-    "tools/walctl/": TOOL + ["engine/convert/import_tree/", "engine/retain/",
-                             "engine/transfer/"],
+    # The verbs by topic.
+    "tools/convert/": TOOL + BYTES,
+    "tools/care/": TOOL + ["engine/retain/", "engine/transfer/"],
+    "tools/files/": TOOL + ["engine/convert/import_tree/"],
+    "tools/sessions/": TOOL + ["tools/care/", "tools/files/"],
     SEARCH_API: [API],
     # A client of the interface, and a separate library.
     **cumulative([API, SEARCH_API, "format/bytes/", "format/index/"] +
@@ -96,8 +98,8 @@ LAYERS = {
                      "http/", "model/", "events/", "api/", "")]),
     "tools/agentwal/": TOOL + BYTES + [
         "tools/store_file/", "tools/walcat/", "tools/walcheck/",
-        "tools/walconv/", "tools/walctl/", "tools/search/",
-        "tools/remote/",
+        "tools/care/", "tools/convert/", "tools/files/", "tools/sessions/",
+        "tools/search/", "tools/remote/",
         "tools/page/", "tools/usage/", "tools/view/", "tools/serve/",
         "tools/watch/", "tools/resume/"],
     "bench/": [API, SEARCH_API],

@@ -1,6 +1,5 @@
 /*
- * agentwal.c - the program: runs a verb, or one of the tools whose name it was
- * called by.
+ * agentwal.c - the program: runs a verb. walcat and walcheck are names of it.
  *
  * Threads: the tools are single-threaded.
  */
@@ -10,19 +9,22 @@
 
 #include "tools/agentwal/help.h"
 #include "tools/remote/verbs.h"
-#include "tools/walcat/walcat.h"
-#include "tools/walcheck/walcheck.h"
-#include "tools/walconv/walconv.h"
-#include "tools/walctl/walctl.h"
 
+/* Other names of the program: the first operand is the store. */
 static const struct {
     const char *name;
-    int (*run)(int argc, char **argv);
-} tools[] = {
-    {"walcat", walcat_main},
-    {"walcheck", walcheck_main},
-    {"walconv", walconv_main},
-    {"walctl", walctl_main},
+    const char *verb;
+    const char *help;
+} names[] = {
+    {"walcat", "cat",
+     "Usage: walcat STORE [SESSION] [OPTION]...\n\n"
+     "What agentwal list prints of the store, or agentwal cat of the session;\n"
+     "with --tree, agentwal tree. agentwal help cat has the options.\n"},
+    {"walcheck", "check",
+     "Usage: walcheck [OPTION]... STORE\n"
+     "       walcheck --salvage OUT STORE\n\n"
+     "What agentwal check does, and agentwal salvage. agentwal help check has\n"
+     "the options.\n"},
 };
 
 /* Removes `count` arguments. */
@@ -97,17 +99,32 @@ static bool wants_overview(int argc, char **argv)
            strcmp(argv[1], "-h") == 0;
 }
 
-static int run_verb(struct cli *cli, int argc, char **argv)
+/* `text` is the help. The line has the name of the verb no more, where the verb
+ * does not take it. */
+static int run_verb(struct cli *cli, const struct verb *verb, const char *text,
+                    int argc, char **argv)
 {
-    int at;
+    int code;
+
+    cli->help = text;
+    cli->verb = verb->name;
+    cli->store_at = verb->store_at;
+    cli->adds_to_store = (verb->flags & VERB_ADDS) != 0;
+    code = verb->run(cli, argc, argv);
+    if ((verb->flags & VERB_FENCED) != 0 && code == CLI_OK &&
+        cli->items != NULL) { /* it did not print its help alone */
+        remote_note_fenced(cli);
+    }
+    return code;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    int at = find_verb(cli, &argc, argv);
     const struct verb *verb;
     char *text;
     int code;
 
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        cli->json_errors = cli->json_errors || strcmp(argv[i], "--json") == 0;
-    }
-    at = find_verb(cli, &argc, argv);
     if (at == 0 && wants_overview(argc, argv)) {
         help_print_overview();
         return CLI_OK;
@@ -119,19 +136,11 @@ static int run_verb(struct cli *cli, int argc, char **argv)
     if (verb == NULL) {
         return report_no_verb(cli, argv[at]);
     }
-    text = help_of_verb(verb);
-    cli->help = text;
-    cli->verb = verb->name;
-    cli->store_at = verb->store_at;
-    cli->adds_to_store = (verb->flags & VERB_ADDS) != 0;
     if ((verb->flags & VERB_NAMELESS) != 0) {
         remove_arguments(&argc, argv, at, 1);
     }
-    code = verb->run(cli, argc, argv);
-    if ((verb->flags & VERB_FENCED) != 0 && code == CLI_OK &&
-        cli->items != NULL) { /* it did not print its help alone */
-        remote_note_fenced(cli);
-    }
+    text = help_of_verb(verb);
+    code = run_verb(cli, verb, text, argc, argv);
     free(text);
     return code;
 }
@@ -143,10 +152,16 @@ int main(int argc, char **argv)
     const char *name = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "";
 
     cli_ensure_std_fds();
-    for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
-        if (strcmp(tools[i].name, name) == 0) {
-            return tools[i].run(argc, argv);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        cli.json_errors = cli.json_errors || strcmp(argv[i], "--json") == 0;
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i].name, name) == 0) {
+            cli.tool = name;
+            cli.names_store = true;
+            return cli_finish(&cli, run_verb(&cli, verb_find(names[i].verb),
+                                             names[i].help, argc, argv));
         }
     }
-    return cli_finish(&cli, argc > 0 ? run_verb(&cli, argc, argv) : CLI_USAGE);
+    return cli_finish(&cli, argc > 0 ? run(&cli, argc, argv) : CLI_USAGE);
 }

@@ -110,7 +110,7 @@ static void print_failure(const struct cli *cli, const struct failure *failure)
 static int fail(const struct cli *cli, int code, const struct failure *failure)
 {
     fflush(stdout);
-    if (cli->verb != NULL && (cli->json || cli->json_errors)) {
+    if (cli->json || cli->json_errors) {
         write_failure(failure, code);
     } else {
         print_failure(cli, failure);
@@ -206,39 +206,26 @@ int cli_error_status(const struct cli *cli, enum wal_status status,
     return code;
 }
 
-const char *cli_advice(const struct cli *cli, const char *for_tool,
-                       const char *for_verb)
-{
-    return cli->verb == NULL ? for_tool : for_verb;
-}
-
 /* The advice for a status, or NULL. */
 static const char *hint(const struct cli *cli, enum wal_status status)
 {
     if (status == WAL_ENOTSTORE && !cli->makes_store) {
-        return cli_advice(cli, "create one with: walctl init STORE",
-                          "create one with: agentwal init");
+        return "create one with: agentwal init";
     }
     if (status == WAL_EVERSION) {
-        return cli_advice(
-            cli, "to write to an older store, run: walctl migrate STORE",
-            "to write to an older store, run: agentwal migrate");
+        return "to write to an older store, run: agentwal migrate";
     }
     if (status == WAL_ENETWORK) {
         return "use --force-network-fs to accept it";
     }
     if (status == WAL_EDAMAGED) {
-        return cli_advice(
-            cli, "run walcheck, then: walctl accept-damage STORE [SESSION]",
-            "run agentwal check, then: agentwal accept-damage [SESSION]");
+        return "run agentwal check, then: agentwal accept-damage [SESSION]";
     }
     if (status == WAL_ECORRUPT) {
-        return cli_advice(cli, "to see what is damaged, run: walcheck STORE",
-                          "to see what is damaged, run: agentwal check");
+        return "to see what is damaged, run: agentwal check";
     }
     if (status == WAL_ETORN) {
-        return cli_advice(cli, "run walcheck, or omit --strict",
-                          "run agentwal check, or omit --strict");
+        return "run agentwal check, or omit --strict";
     }
     if (status == WAL_ELOCKED) {
         return "wait for the process that holds the lock, or end it";
@@ -337,21 +324,16 @@ bool cli_output_failed(void)
     return ferror(stdout) != 0;
 }
 
-bool cli_is_for_people(const struct cli *cli)
-{
-    return cli->verb != NULL && !cli->json;
-}
-
 void cli_start_pager(const struct cli *cli)
 {
-    if (cli->verb != NULL && !cli->no_pager) {
+    if (!cli->no_pager) {
         terminal_start_pager(cli->terminal);
     }
 }
 
 void cli_note(const struct cli *cli, const char *what, const char *note)
 {
-    if (cli->verb == NULL || !cli->json) {
+    if (!cli->json) {
         cli_error(cli, CLI_OK, what, "%s", note);
     }
 }

@@ -34,26 +34,26 @@ enum {
 };
 
 struct cli {
-    const char *tool;
+    const char *tool; /* the name that the program was called by */
     const char *help;
-    bool makes_store; /* the command creates the store that it names */
+    bool makes_store; /* the verb creates the store that it names */
 
-    /* A verb of agentwal; NULL for the tools whose operands name the store. */
     const char *verb;
+    bool names_store;   /* walcat, walcheck: the first operand is the store */
     const char *store;  /* --store, or NULL */
     int store_at;       /* index among the operands; CLI_NO_STORE: none */
     bool adds_to_store; /* the verb may create the store */
     bool json_errors;   /* --json is on the command line */
     bool no_colour;
     bool no_pager;
-    struct terminal *terminal; /* of a verb; zeroed for the tools */
+    struct terminal *terminal;
 
     bool json;
     bool no_progress;
     bool strict;
     bool force_network_fs;
     int count;    /* operands */
-    char **items; /* operands; with those of a verb, the store */
+    char **items; /* operands, the store among them */
 };
 
 /* Values of an option that may be repeated. */
@@ -89,10 +89,6 @@ int cli_parse(struct cli *cli, int argc, char **argv,
 /* Returns the command that prints the help of the verb or tool, until the next
  * call. */
 const char *cli_help_command(const struct cli *cli);
-
-/* Returns for_verb for a verb of agentwal, else for_tool. */
-const char *cli_advice(const struct cli *cli, const char *for_tool,
-                       const char *for_verb);
 
 /* Returns CLI_CONTINUE when the number of operands is from min to max, else
  * prints an error and returns CLI_USAGE. */
@@ -155,10 +151,6 @@ int cli_exit_code(enum wal_status status);
 
 /* Returns the worse of two exit codes. */
 int cli_worse_code(int code, int other);
-
-/* Returns true when results are printed for people: by a verb, without
- * --json. */
-bool cli_is_for_people(const struct cli *cli);
 
 /* Call it before printing what may be longer than the screen: a verb starts the
  * pager on a terminal. */

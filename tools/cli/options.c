@@ -21,17 +21,6 @@
 #define OPTIONS_MAX  32
 #define FIRST_OPTION 256 /* option values start above every character */
 
-static const char common_help[] =
-    "\n"
-    "  --json               results as JSON\n"
-    "  --no-progress        no progress on standard error\n"
-    "  --strict             refuse what recovery cannot decide\n"
-    "  --force-network-fs   accept a store on a network file system\n"
-    "  --help, --version    print this help or the version, and exit\n"
-    "\n"
-    "Exit codes: 0 done; 1 the answer is no (damage found, conflict, not\n"
-    "found); 2 the command line is wrong; 3 could not do it.\n";
-
 /* The tables that the command line is matched with. */
 enum {
     TABLE_COUNT = 3
@@ -114,20 +103,17 @@ static int bad_option(const struct cli *cli, int found, char **argv,
                      cli_help_command(cli));
 }
 
-static int argument_kind(const struct cli *cli, const struct cli_option *option)
+static int argument_kind(const struct cli_option *option)
 {
     if (option->flag == NULL) {
         return required_argument;
     }
-    return cli->verb != NULL && strcmp(option->name, "store") == 0
-               ? optional_argument
-               : no_argument;
+    return strcmp(option->name, "store") == 0 ? optional_argument : no_argument;
 }
 
 /* Builds the getopt_long list of the tables. Option number i of all has the
  * value FIRST_OPTION + i. */
-static void list_options(const struct cli *cli, const struct tables *tables,
-                         struct option *list)
+static void list_options(const struct tables *tables, struct option *list)
 {
     int value = FIRST_OPTION;
     size_t count = 0;
@@ -137,7 +123,7 @@ static void list_options(const struct cli *cli, const struct tables *tables,
         for (; option->name != NULL && count < OPTIONS_MAX; option++) {
             list[count++] = (struct option){
                 .name = option->name,
-                .has_arg = argument_kind(cli, option),
+                .has_arg = argument_kind(option),
                 .val = value++,
             };
         }
@@ -189,7 +175,7 @@ static int read_options(struct cli *cli, int argc, char **argv,
     int code = CLI_CONTINUE;
     int found;
 
-    list_options(cli, tables, list);
+    list_options(tables, list);
     list_short_options(tables->items[1], letters);
     opterr = 0;
     while (code == CLI_CONTINUE &&
@@ -227,10 +213,7 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     };
     /* The verb's table comes first, so that its names are preferred. */
     const struct tables tables = {
-        {common, options,
-         cli->verb != NULL
-             ? of_verbs
-             : &of_verbs[sizeof(of_verbs) / sizeof(of_verbs[0]) - 1]},
+        {common, options, &of_verbs[cli->names_store ? 1 : 0]},
     };
     int code;
 
@@ -241,7 +224,7 @@ int cli_parse(struct cli *cli, int argc, char **argv,
         return code;
     }
     if (help) {
-        printf("%s%s", cli->help, cli->verb == NULL ? common_help : "");
+        fputs(cli->help, stdout);
         return CLI_OK;
     }
     if (version) {
@@ -250,35 +233,23 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     }
     cli->items = argv + optind;
     cli->count = argc - optind;
-    if (cli->verb == NULL) {
-        return CLI_CONTINUE;
-    }
     terminal_init(cli->terminal, cli->no_colour);
-    return cli_insert_store(cli);
+    return cli->names_store ? CLI_CONTINUE : cli_insert_store(cli);
 }
 
 const char *cli_help_command(const struct cli *cli)
 {
     static char text[64];
 
-    if (cli->verb != NULL) {
-        snprintf(text, sizeof(text), "agentwal help %s", cli->verb);
-    } else {
-        snprintf(text, sizeof(text), "%s --help", cli->tool);
-    }
+    snprintf(text, sizeof(text), "agentwal help %s", cli->verb);
     return text;
 }
 
 int cli_check_operands(const struct cli *cli, int min, int max)
 {
-    const char *what = cli->verb;
-
-    if (what == NULL) {
-        what = cli->count > 0 ? cli->items[0] : "command line";
-    }
     if (cli->count < min) {
-        return cli_error(cli, CLI_USAGE, what, "too few arguments (see %s)",
-                         cli_help_command(cli));
+        return cli_error(cli, CLI_USAGE, cli->verb,
+                         "too few arguments (see %s)", cli_help_command(cli));
     }
     if (cli->count > max) {
         return cli_error(cli, CLI_USAGE, cli->items[max],

@@ -208,10 +208,9 @@ static int fail_not_found(const struct cli *cli, struct wal_store *store,
                                   "session \"%s\" is in the trash; undelete "
                                   "it first",
                                   id)
-               : cli_error_status(
-                     cli, WAL_ENOTFOUND, name, "no such session%s (see: %s)",
-                     reason,
-                     cli_advice(cli, "walctl list STORE", "agentwal list"));
+               : cli_error_status(cli, WAL_ENOTFOUND, name,
+                                  "no such session%s (see: %s)", reason,
+                                  "agentwal list");
     cli_match_deinit(&match);
     return code;
 }
@@ -245,14 +244,9 @@ static int open_file(const struct cli *cli, struct wal_store *store,
     return code;
 }
 
-/* What an incomplete id is for a command that takes none. */
-static const char *whole_reason(const struct cli *cli)
-{
-    return cli->verb == NULL
-               ? "; this command needs the complete id"
-               : "; this verb needs the complete id or an ending of at least "
-                 "7 characters";
-}
+/* What an incomplete id is for a verb that takes none. */
+static const char whole_reason[] =
+    "; this verb needs the complete id or an ending of at least 7 characters";
 
 static int open_candidate(const struct cli *cli, struct wal_store *store,
                           const char *name, bool is_whole,
@@ -265,7 +259,7 @@ static int open_candidate(const struct cli *cli, struct wal_store *store,
     char *file;
     int code = CLI_CONTINUE;
 
-    if (!is_whole || (cli->verb != NULL && strlen(name) >= CLI_SHORT_SIZE)) {
+    if (!is_whole || strlen(name) >= CLI_SHORT_SIZE) {
         status = match_sessions(store, &match, is_whole, 0, &error);
         match.prefix_count = is_whole ? 0 : match.prefix_count;
         code = status == WAL_OK ? cli_match_finish(cli, &match, "sessions", &id)
@@ -275,8 +269,8 @@ static int open_candidate(const struct cli *cli, struct wal_store *store,
         code = open_found(cli, store, name, id, session);
     } else if (code == CLI_CONTINUE) {
         file = realpath(name, NULL);
-        code = open_file(cli, store, name, file,
-                         is_whole ? whole_reason(cli) : "", session);
+        code = open_file(cli, store, name, file, is_whole ? whole_reason : "",
+                         session);
         free(file);
     }
     cli_match_deinit(&match);
@@ -373,8 +367,7 @@ int cli_find_trashed(const struct cli *cli, struct wal_store *store,
     if (code == CLI_CONTINUE && found == NULL) {
         code = cli_error_status(cli, WAL_ENOTFOUND, name,
                                 "no such session in the trash (see: %s)",
-                                cli_advice(cli, "walctl list --trash STORE",
-                                           "agentwal list --trash"));
+                                "agentwal list --trash");
     } else if (code == CLI_CONTINUE) {
         *id = cli_copy_text(found, strlen(found));
     }

@@ -259,34 +259,6 @@ static void put_header(const struct table *table)
     terminal_put_style(table->terminal, TERMINAL_PLAIN);
 }
 
-static void print_row(struct wal_store *store,
-                      const struct wal_session_info *info, bool is_first)
-{
-    char text[CLI_TEXT_MAX];
-    struct wal_slice title = cli_session_title(info, text);
-    char updated[64];
-    size_t printed;
-
-    if (is_first) {
-        printf("%-36s  %-19s  %7s  %s\n", "SESSION", "UPDATED", "ENTRIES",
-               "DIRECTORY  TITLE");
-    }
-    printed = cli_print_name(stdout, info->id);
-    cli_time_text(info->updated_ms, updated, sizeof(updated));
-    printf("%*s  %.19s  %7llu  ", printed < 36 ? (int)(36 - printed) : 0, "",
-           updated, (unsigned long long)info->entries);
-    cli_print_text(stdout, info->cwd, 0, false);
-    if (title.size > 0) {
-        fputs(info->cwd.size > 0 ? "  " : "", stdout);
-        cli_print_text(stdout, title, 60, false);
-    }
-    if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
-        fputs("  [damaged]", stdout);
-    }
-    print_move(store, info);
-    putchar('\n');
-}
-
 /* After the last session of a page: prints the cursor of the next page if there
  * are more sessions. */
 static enum wal_status print_cursor(struct wal_session_cursor *list,
@@ -318,7 +290,7 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store,
     struct cli_json json;
     uint64_t count = 0;
 
-    if (cli_is_for_people(cli)) {
+    if (!cli->json) {
         table_init(&table, cli, store);
     }
     status = wal_session_cursor_open(store, options, &list, &error);
@@ -331,8 +303,6 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store,
            (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
         if (cli->json) {
             write_row(&json, store, &info);
-        } else if (cli->verb == NULL) {
-            print_row(store, &info, count == 0);
         } else {
             if (count == 0) {
                 put_header(&table);

@@ -167,7 +167,7 @@ int cli_complete_name(const struct cli *cli, struct wal_session *session,
     bool exists = false;
     int code = CLI_CONTINUE;
 
-    if (cli->verb == NULL || *name == NULL || strlen(*name) < CLI_SHORT_MIN) {
+    if (*name == NULL || strlen(*name) < CLI_SHORT_MIN) {
         return CLI_CONTINUE;
     }
     if ((kinds & CLI_NAME_HEAD) != 0) {

@@ -173,8 +173,7 @@ static bool is_missing(const char *path)
 
 int cli_require_store(const struct cli *cli, const char *path)
 {
-    return cli->verb != NULL && is_missing(path) ? report_missing(cli, path)
-                                                 : CLI_CONTINUE;
+    return is_missing(path) ? report_missing(cli, path) : CLI_CONTINUE;
 }
 
 /*
@@ -199,7 +198,7 @@ static void warn_if_shared(const struct cli *cli, const char *path)
 int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
                    struct wal_store **store)
 {
-    bool missing = cli->verb != NULL && is_missing(path);
+    bool missing = is_missing(path);
     struct wal_open_options options;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;

@@ -22,7 +22,7 @@ static int parse_by(const struct cli *cli, const char *text, enum usage_by *by)
 static int print(const struct cli *cli, const struct usage *usage,
                  const struct usage_groups *groups)
 {
-    if (!cli_is_for_people(cli)) {
+    if (cli->json) {
         usage_groups_write(groups);
     } else if (groups->count == 0) {
         cli_note(cli, "usage", "no session states a token count or a cost");

@@ -179,7 +179,7 @@ static void process(struct printer *printer, const struct live_item *item)
         terminal_put_style(cli->terminal, TERMINAL_PLAIN);
         putchar('\n');
         status = walcat_print_text(printer->live->store, &item->entry, &error);
-    } else if (cli_is_for_people(cli)) {
+    } else if (!cli->json) {
         print_item(printer, item);
     } else {
         status = write_item(printer, item, &error);

@@ -363,8 +363,7 @@ int walcat_print_tree(const struct cli *cli, struct wal_session *session,
     if (status == WAL_OK) {
         find_heads(&tree, cursor, view->stream);
         options.flags |= WAL_ENTRY_CURSOR_DELTAS;
-        if (cli->verb != NULL &&
-            wal_entry_cursor_open(session, &options, &all, &error) == WAL_OK) {
+        if (wal_entry_cursor_open(session, &options, &all, &error) == WAL_OK) {
             add_short_ids(&tree, all);
         }
         cli_start_pager(cli);

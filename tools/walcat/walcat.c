@@ -1,6 +1,6 @@
 /*
- * walcat.c - the tool: prints the sessions, entries, branches or frames of
- * a store.
+ * walcat.c - the verbs cat and tree: print the entries, branches or frames of a
+ * store; by the name walcat also its sessions.
  *
  * Invariant: nothing is appended to the store. Reading holds no lock; only
  * --follow joins the store's processes, to see what they append.
@@ -12,32 +12,6 @@
 #include "tools/cli/session.h"
 #include "tools/cli/short_id.h"
 #include "tools/walcat/live.h"
-
-static const char help[] =
-    "Usage: walcat [OPTION]... STORE            the sessions, latest first\n"
-    "       walcat [OPTION]... STORE SESSION    its entries, one per line\n"
-    "       walcat --frames STORE|SEGMENT       every frame\n"
-    "\n"
-    "  --branch ENTRY|HEAD  the branch of that entry or head\n"
-    "                       instead of the live one\n"
-    "  --up-to ENTRY        the branch, ending with that entry\n"
-    "  --since-compaction   from the first entry kept at the last compaction\n"
-    "  --all                all branches, in log order\n"
-    "  --stream N           another stream than the conversation, which is 0\n"
-    "  --type T             only entries of that type\n"
-    "  --tail N             only the last N; 0: none\n"
-    "  --deltas             with entries of type message_delta_batch\n"
-    "  --redacted           with redacted entries: redacted by, and reason\n"
-    "  --text               a readable conversation\n"
-    "  --tree               a drawing of the branches and heads\n"
-    "  --follow             print new entries until interrupted\n"
-    "\n"
-    "All of these need a SESSION, but for --follow with --type and --text,\n"
-    "which without one print the new entries of all sessions. --tree\n"
-    "allows only --all, --stream, --deltas and --redacted.\n"
-    "\n"
-    "SESSION: an id, a unique prefix of one, @latest (of the current\n"
-    "directory), or the path of a file that was imported.\n";
 
 struct arguments {
     struct walcat_options view;
@@ -80,7 +54,7 @@ static int report_damage(const struct cli *cli, struct wal_session *session)
     }
     return cli_error(
         cli, CLI_NEGATIVE, cli->items[1],
-        "the session lost entries to damage (walcheck STORE reports the "
+        "the session lost entries to damage (agentwal check reports the "
         "damage)");
 }
 
@@ -274,12 +248,11 @@ static int read_arguments(struct cli *cli, int argc, char **argv,
     };
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE && cli->verb != NULL && cli->json &&
-        (view->text || arguments->tree)) {
+    if (code == CLI_CONTINUE && cli->json && (view->text || arguments->tree)) {
         return cli_error(cli, CLI_USAGE, "--json", "not allowed with %s",
                          view->text ? "--text" : "a drawing of the branches");
     }
-    if (code == CLI_CONTINUE && arguments->frames && cli->verb != NULL &&
+    if (code == CLI_CONTINUE && arguments->frames && !cli->names_store &&
         cli->count == 2) {
         /* agentwal cat --frames SEGMENT: not the store, but its segment. */
         cli->items++;
@@ -288,8 +261,7 @@ static int read_arguments(struct cli *cli, int argc, char **argv,
     return code == CLI_CONTINUE ? check_options(cli, arguments) : code;
 }
 
-/* Runs the tool, or the verbs cat and tree, for which the session is not
- * optional. */
+/* The session is optional for walcat, whose operands name the store. */
 static int run(struct cli *cli, int argc, char **argv, bool is_tree)
 {
     struct arguments arguments = {
@@ -307,25 +279,18 @@ static int run(struct cli *cli, int argc, char **argv, bool is_tree)
     if (cli->count == 1 && arguments.view.follow) {
         return follow_all(cli, &arguments);
     }
-    if (cli->count == 1 && cli->verb != NULL) {
+    if (cli->count == 1 && !cli->names_store) {
         return cli_check_operands(cli, 2, 2);
     }
     return cli->count == 1 ? show_sessions(cli) : show_session(cli, &arguments);
 }
 
-int walcat_cat(struct cli *cli, int argc, char **argv)
+int verb_cat(struct cli *cli, int argc, char **argv)
 {
     return run(cli, argc, argv, false);
 }
 
-int walcat_tree(struct cli *cli, int argc, char **argv)
+int verb_tree(struct cli *cli, int argc, char **argv)
 {
     return run(cli, argc, argv, true);
-}
-
-int walcat_main(int argc, char **argv)
-{
-    static struct cli cli = {.tool = "walcat", .help = help};
-
-    return cli_finish(&cli, run(&cli, argc, argv, false));
 }

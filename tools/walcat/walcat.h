@@ -13,13 +13,10 @@
 
 #include "tools/cli/cli.h"
 
-/* The tool: runs the command line and returns the exit code. */
-int walcat_main(int argc, char **argv);
-
 /* The verbs cat and tree of agentwal: the operands are the store and the
  * session. */
-int walcat_cat(struct cli *cli, int argc, char **argv);
-int walcat_tree(struct cli *cli, int argc, char **argv);
+int verb_cat(struct cli *cli, int argc, char **argv);
+int verb_tree(struct cli *cli, int argc, char **argv);
 
 /* The selection of a session's entries, and their form. */
 struct walcat_options {

@@ -11,24 +11,6 @@
 #include "tools/remote/verbs.h"
 #include "tools/walcheck/walcheck.h"
 
-static const char help[] =
-    "Usage: walcheck [OPTION]... STORE\n"
-    "       walcheck [OPTION]... --salvage OUT STORE\n"
-    "       walcheck [OPTION]... --remote URL|STORE\n"
-    "\n"
-    "Reads everything in a store and reports the damage. It needs no write\n"
-    "permission, and it works on stores that another process has open or\n"
-    "that cannot be opened.\n"
-    "\n"
-    "  --salvage OUT        build a sound store in OUT, which must not exist,\n"
-    "                       from all readable records, and report the rest;\n"
-    "                       OUT is removed if it cannot be written\n"
-    "  --remote URL|STORE   read what the remote has of the store instead\n"
-    "  --store-id ID        with --remote: which store, where it has several\n"
-    "  --jobs N             read with N threads (default: one per processor)\n"
-    "\n"
-    "  With --strict an ambiguous tail is damage.\n";
-
 enum {
     JOBS_MAX = 256
 };
@@ -98,7 +80,7 @@ static int read_request(struct cli *cli, int argc, char **argv, int count,
     return code == CLI_CONTINUE ? cli_require_store(cli, cli->items[0]) : code;
 }
 
-int walcheck_check(struct cli *cli, int argc, char **argv)
+int verb_check(struct cli *cli, int argc, char **argv)
 {
     struct request request = {.salvage = NULL};
     int code = read_request(cli, argc, argv, 1, &request);
@@ -115,7 +97,7 @@ int walcheck_check(struct cli *cli, int argc, char **argv)
                : run(cli, &request);
 }
 
-int walcheck_salvage(struct cli *cli, int argc, char **argv)
+int verb_salvage(struct cli *cli, int argc, char **argv)
 {
     struct request request = {.salvage = NULL};
     int code = read_request(cli, argc, argv, 2, &request);
@@ -134,11 +116,4 @@ int walcheck_salvage(struct cli *cli, int argc, char **argv)
     }
     request.salvage = cli->items[1];
     return run(cli, &request);
-}
-
-int walcheck_main(int argc, char **argv)
-{
-    static struct cli cli = {.tool = "walcheck", .help = help};
-
-    return cli_finish(&cli, walcheck_check(&cli, argc, argv));
 }

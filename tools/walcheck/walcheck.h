@@ -26,13 +26,10 @@
 #include "tools/store_file/block.h"
 #include "tools/store_file/file.h"
 
-/* The tool: runs the command line and returns the exit code. walcheck.c */
-int walcheck_main(int argc, char **argv);
-
 /* The verbs check and salvage of agentwal: the operands are the store, and for
  * salvage OUT. walcheck.c */
-int walcheck_check(struct cli *cli, int argc, char **argv);
-int walcheck_salvage(struct cli *cli, int argc, char **argv);
+int verb_check(struct cli *cli, int argc, char **argv);
+int verb_salvage(struct cli *cli, int argc, char **argv);
 
 /* --- damage --------------------------------------------------------------- */
 

@@ -1,0 +1,472 @@
+/*
+ * gc.c - the command gc: gives back the space of what is dead.
+ *
+ * Invariant: --dry-run opens the store for reading only.
+ *
+ * Threads: the tool has one thread.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentwal/admin.h"
+#include "engine/transfer/bundle_leftovers.h"
+#include "tools/care/space.h"
+#include "tools/care/verbs.h"
+#include "tools/cli/json.h"
+#include "tools/terminal/progress.h"
+#include "tools/terminal/size.h"
+
+enum {
+    READERS_MAX = 64 /* that are named */
+};
+
+/* Of the callbacks: what they collect is first. */
+struct gc {
+    struct care_space space;
+    struct {
+        int32_t process;
+        uint64_t bytes;
+    } readers[READERS_MAX];
+    uint32_t reader_count;
+    struct progress progress;
+    struct wal_store_compact_options options;
+    struct wal_store_compact_result result;
+    struct care_trash trash; /* when it began */
+    bool rewrites_views;
+};
+
+/* The options of the command line. */
+struct arguments {
+    bool dry_run;
+    bool erase;
+    bool views;
+    bool keep_deltas;
+    const char *max_bytes;
+    const char *rate;
+};
+
+static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct gc *gc = ctx;
+    char text[2 * SIZE_TEXT + 8];
+    char sizes[2][SIZE_TEXT];
+
+    if (total > 0 && progress_is_due(&gc->progress)) {
+        size_text(done, sizes[0]);
+        size_text(total, sizes[1]);
+        snprintf(text, sizeof(text), "%s of %s", sizes[0], sizes[1]);
+        progress_show(&gc->progress, "gc", text);
+    }
+    return 0;
+}
+
+static void collect_reader(void *ctx, int32_t process, uint64_t bytes)
+{
+    struct gc *gc = ctx;
+
+    if (gc->reader_count < READERS_MAX) {
+        gc->readers[gc->reader_count].process = process;
+        gc->readers[gc->reader_count].bytes = bytes;
+        gc->reader_count++;
+    }
+}
+
+static void write_readers(const struct gc *gc, struct cli_json *json)
+{
+    cli_json_key(json, "readers");
+    cli_json_open(json, '[');
+    for (uint32_t i = 0; i < gc->reader_count; i++) {
+        cli_json_open(json, '{');
+        cli_json_key(json, "process");
+        cli_json_number(json, (uint64_t)gc->readers[i].process);
+        cli_json_key(json, "bytes");
+        cli_json_number(json, gc->readers[i].bytes);
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+}
+
+/* Names the processes that keep files that were replaced. After erasing, what
+ * was erased may be in them. */
+static int report_readers(const struct cli *cli, const struct gc *gc)
+{
+    bool erases = (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0;
+    char text[SIZE_TEXT];
+
+    for (uint32_t i = 0; i < gc->reader_count; i++) {
+        size_text(gc->readers[i].bytes, text);
+        if (erases) {
+            cli_error(cli, CLI_NEGATIVE, "--erase",
+                      "process %" PRId32 " still has %s of old files, which "
+                      "may hold what was erased: end it",
+                      gc->readers[i].process, text);
+        } else if (!cli->json) {
+            printf("process %" PRId32 " still has %s of old files: most go "
+                   "within a second\n",
+                   gc->readers[i].process, text);
+        }
+    }
+    return erases && gc->reader_count > 0 ? CLI_NEGATIVE : CLI_OK;
+}
+
+/* Whether views that may hold what was erased are of interest. */
+static bool looks_at_views(const struct gc *gc)
+{
+    return gc->rewrites_views ||
+           (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0;
+}
+
+/* The key "views" of what gc prints. */
+static int write_views(const struct cli *cli, const struct gc *gc,
+                       struct wal_store *store, struct cli_json *json)
+{
+    int code;
+
+    if (!looks_at_views(gc)) {
+        return CLI_OK;
+    }
+    cli_json_key(json, "views");
+    cli_json_open(json, '[');
+    code = care_print_views(cli, store, gc->rewrites_views, json);
+    cli_json_close(json, ']');
+    return code;
+}
+
+static int write_json(const struct cli *cli, const struct gc *gc,
+                      struct wal_store *store)
+{
+    const struct wal_store_compact_result *result = &gc->result;
+    bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"segments", result->segments},
+        {"rewritten", result->rewritten},
+        {"bytesBefore", result->bytes_before},
+        {"bytesAfter", result->bytes_after},
+        {"deadBytes", result->dead_bytes},
+        {"keptRecords", result->kept_records},
+        {"droppedRecords", result->dropped_records},
+        {"erasedRecords", result->erased_records},
+        {"droppedContents", result->dropped_contents},
+    };
+    struct cli_json json;
+    int code;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "dryRun");
+    cli_json_bool(&json, dry_run);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        cli_json_key(&json, numbers[i].key);
+        cli_json_number(&json, numbers[i].value);
+    }
+    cli_json_key(&json, "trash");
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "sessions");
+    cli_json_number(&json, gc->trash.sessions);
+    cli_json_key(&json, "bytes");
+    cli_json_number(&json, gc->trash.bytes);
+    cli_json_key(&json, "deleted");
+    cli_json_bool(
+        &json, !dry_run && (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0);
+    cli_json_close(&json, '}');
+    write_readers(gc, &json);
+    cli_json_key(&json, "refused");
+    care_space_write_refusals(&gc->space, &json);
+    if (dry_run) {
+        cli_json_key(&json, "sessions");
+        care_space_write(&gc->space, &json);
+    }
+    code = write_views(cli, gc, store, &json);
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+    return code;
+}
+
+static void print_plan(struct gc *gc)
+{
+    const struct wal_store_compact_result *result = &gc->result;
+    char before[SIZE_TEXT];
+    char least[SIZE_TEXT];
+    char dead[SIZE_TEXT];
+
+    size_text(result->bytes_before, before);
+    size_text(result->bytes_before - result->bytes_after, least);
+    size_text(result->dead_bytes, dead);
+    printf("would rewrite %" PRIu64 " of %" PRIu64 " %s, %s; at least %s would "
+           "come back,\nand what compression saves; dead records have %s\n",
+           result->rewritten, result->segments,
+           cli_plural(result->segments, "segment", "segments"), before, least,
+           dead);
+    care_space_print(&gc->space, true);
+}
+
+static void print_result(const struct gc *gc)
+{
+    const struct wal_store_compact_result *result = &gc->result;
+    bool shrank = result->bytes_after <= result->bytes_before;
+    uint64_t change = shrank ? result->bytes_before - result->bytes_after
+                             : result->bytes_after - result->bytes_before;
+    char before[SIZE_TEXT];
+    char after[SIZE_TEXT];
+    char text[SIZE_TEXT];
+
+    if (result->rewritten == 0) {
+        printf("nothing to rewrite in %" PRIu64 " %s\n", result->segments,
+               cli_plural(result->segments, "segment", "segments"));
+        return;
+    }
+    size_text(result->bytes_before, before);
+    size_text(result->bytes_after, after);
+    size_text(change, text);
+    printf("rewrote %" PRIu64 " of %" PRIu64 " %s: %s before, %s after, %s "
+           "%s\n",
+           result->rewritten, result->segments,
+           cli_plural(result->segments, "segment", "segments"), before, after,
+           text, shrank ? "came back" : "more");
+    printf("records: %" PRIu64 " kept, %" PRIu64 " dropped, %" PRIu64
+           " erased; contents dropped: %" PRIu64 "\n",
+           result->kept_records, result->dropped_records,
+           result->erased_records, result->dropped_contents);
+}
+
+/* What the trash holds, or held. */
+static void print_trash(const struct gc *gc)
+{
+    bool erases = (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0;
+    bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
+    char size[SIZE_TEXT];
+
+    if (gc->trash.sessions == 0) {
+        return;
+    }
+    size_text(gc->trash.bytes, size);
+    printf("%s %" PRIu64 " %s, %s of records%s\n",
+           !erases   ? "in the trash:"
+           : dry_run ? "would delete from the trash:"
+                     : "deleted from the trash:",
+           gc->trash.sessions,
+           cli_plural(gc->trash.sessions, "session", "sessions"), size,
+           erases ? "" : " (agentwal gc --erase deletes them)");
+}
+
+/* Whether a file or a directory is in the store of the command line. */
+static bool store_has(const struct cli *cli, const char *name)
+{
+    char path[PATH_MAX];
+    int size = snprintf(path, sizeof(path), "%s/%s", cli->items[1], name);
+
+    return size > 0 && size < (int)sizeof(path) && access(path, F_OK) == 0;
+}
+
+static void note_erase_limits(const struct cli *cli)
+{
+    cli_note(cli, "--erase",
+             "not reached: content that wal_blob_put stored, exported files "
+             "that are no views, backups, snapshots of the file system, and "
+             "blocks that the device keeps");
+    if (store_has(cli, "remote.json")) {
+        cli_note(cli, "--erase",
+                 "not reached: the remote of the store, which keeps what was "
+                 "pushed before; to erase it there: agentwal remote compact "
+                 "--erase");
+    }
+    if (store_has(cli, "remotes")) {
+        cli_note(cli, "--erase",
+                 "not reached: replicas of other stores, in STORE/remotes");
+    }
+}
+
+/* Removes the sessions that a handoff or a resume left which was killed: one
+ * that lives makes its file again when it is repeated. And the temporary stores
+ * of bundles, of any store, whose process was killed. */
+static int remove_bundles(const struct cli *cli)
+{
+    static const char suffix[] = ".bundle";
+    char path[PATH_MAX];
+    const struct dirent *entry;
+    DIR *directory;
+    int code = CLI_OK;
+    int size = snprintf(path, sizeof(path), "%s/remotes", cli->items[1]);
+
+    if (size <= 0 || size >= (int)sizeof(path)) {
+        return CLI_OK;
+    }
+    wal__bundle_sweep(path);
+    wal__bundle_sweep(wal__bundle_default_place());
+    directory = opendir(path);
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        const size_t length = strlen(entry->d_name);
+
+        if (length < sizeof(suffix) ||
+            strcmp(entry->d_name + length - (sizeof(suffix) - 1), suffix) !=
+                0 ||
+            unlinkat(dirfd(directory), entry->d_name, 0) == 0 ||
+            errno == ENOENT) {
+            continue;
+        }
+        code = cli_error(cli, CLI_NEGATIVE, "--erase",
+                         "the file %s/%s may hold what was erased: %s", path,
+                         entry->d_name, strerror(errno));
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
+    return code;
+}
+
+int care_check_views(const struct cli *cli, bool erases, bool rewrites_views)
+{
+    return rewrites_views && !erases
+               ? cli_error(cli, CLI_USAGE, "--views", "requires --erase")
+               : CLI_CONTINUE;
+}
+
+static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
+{
+    bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = care_trash_count(&gc->trash, store, &error);
+    int code = CLI_OK;
+
+    if (status == WAL_OK) {
+        status = wal_store_compact(store, &gc->options, &gc->result, &error);
+    }
+    progress_clear(&gc->progress);
+    if (status != WAL_OK) {
+        code = cli_report(cli, cli->items[1], status, &error);
+    } else if (cli->json) {
+        code = write_json(cli, gc, store);
+    } else if (dry_run) {
+        print_plan(gc);
+        print_trash(gc);
+    } else {
+        print_result(gc);
+        print_trash(gc);
+    }
+    if (status == WAL_OK && !cli->json && looks_at_views(gc)) {
+        code = care_print_views(cli, store, gc->rewrites_views, NULL);
+    }
+    if (status == WAL_OK && !dry_run &&
+        (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0) {
+        note_erase_limits(cli);
+        code = cli_worse_code(code, remove_bundles(cli));
+    }
+    code = cli_worse_code(code, report_readers(cli, gc));
+    return cli_worse_code(code, care_space_report(cli, &gc->space));
+}
+
+int care_erase(const struct cli *cli, struct wal_store *store,
+               bool rewrites_views)
+{
+    struct gc gc = {.options = WAL_INIT(wal_store_compact_options),
+                    .result = WAL_INIT(wal_store_compact_result)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code = CLI_OK;
+
+    gc.options.flags = WAL_STORE_COMPACT_ERASE;
+    progress_init(&gc.progress, !cli->no_progress);
+    care_space_collect(&gc.space, &gc.options);
+    gc.options.progress = show_progress;
+    gc.options.reader = collect_reader;
+    status = wal_store_compact(store, &gc.options, &gc.result, &error);
+    progress_clear(&gc.progress);
+    if (status != WAL_OK) {
+        code = cli_report(cli, "--erase", status, &error);
+    } else if (!cli->json) {
+        print_result(&gc);
+    }
+    /* Also when it failed: what is redacted or deleted is so. */
+    code = cli_worse_code(code, care_report_views(cli, store, rewrites_views));
+    if (status == WAL_OK) {
+        note_erase_limits(cli);
+        code = cli_worse_code(code, remove_bundles(cli));
+    }
+    code = cli_worse_code(code, report_readers(cli, &gc));
+    code = cli_worse_code(code, care_space_report(cli, &gc.space));
+    care_space_deinit(&gc.space);
+    return code;
+}
+
+/* Turns the command line into the options of the library. */
+static int read_options(const struct cli *cli,
+                        const struct arguments *arguments,
+                        struct wal_store_compact_options *options)
+{
+    int code = CLI_CONTINUE;
+
+    options->flags =
+        (arguments->dry_run ? WAL_STORE_COMPACT_DRY_RUN : 0u) |
+        (arguments->erase
+             ? WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH
+             : 0u) |
+        (arguments->keep_deltas ? WAL_STORE_COMPACT_KEEP_DELTAS : 0u);
+    if (arguments->erase && arguments->keep_deltas) {
+        return cli_error(cli, CLI_USAGE, "--keep-deltas",
+                         "excludes --erase: deltas have what a redacted "
+                         "message had");
+    }
+    if (arguments->max_bytes != NULL) {
+        code = cli_parse_size(cli, "--max-bytes", arguments->max_bytes,
+                              &options->max_bytes);
+    }
+    if (code == CLI_CONTINUE && arguments->max_bytes != NULL &&
+        options->max_bytes == 0) {
+        code = cli_error(cli, CLI_USAGE, "--max-bytes", "must be above 0");
+    }
+    if (code == CLI_CONTINUE && arguments->rate != NULL) {
+        code = cli_parse_size(cli, "--rate", arguments->rate, &options->rate);
+        /* 0 is no limit here, and the default there. */
+        options->rate = options->rate == 0 ? UINT64_MAX : options->rate;
+    }
+    return code;
+}
+
+int verb_gc(struct cli *cli, int argc, char **argv)
+{
+    struct gc gc = {.options = WAL_INIT(wal_store_compact_options),
+                    .result = WAL_INIT(wal_store_compact_result)};
+    struct arguments arguments = {.dry_run = false};
+    const struct cli_option options[] = {
+        {.name = "dry-run", .flag = &arguments.dry_run},
+        {.name = "erase", .flag = &arguments.erase},
+        {.name = "views", .flag = &arguments.views},
+        {.name = "keep-deltas", .flag = &arguments.keep_deltas},
+        {.name = "max-bytes", .value = &arguments.max_bytes},
+        {.name = "rate", .value = &arguments.rate},
+        {.name = NULL},
+    };
+    struct wal_store *store = NULL;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 2, 2);
+    }
+    if (code == CLI_CONTINUE) {
+        code = read_options(cli, &arguments, &gc.options);
+        gc.rewrites_views = arguments.views && !arguments.dry_run;
+    }
+    if (code == CLI_CONTINUE) {
+        code =
+            cli_open_store(cli, cli->items[1],
+                           arguments.dry_run ? WAL_OPEN_READ_ONLY : 0, &store);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    progress_init(&gc.progress, !cli->no_progress);
+    care_space_collect(&gc.space, &gc.options);
+    gc.options.progress = show_progress;
+    gc.options.reader = collect_reader;
+    code = run(cli, &gc, store);
+    care_space_deinit(&gc.space);
+    return cli_close_store(cli, cli->items[1], store, code);
+}

@@ -1,0 +1,67 @@
+/*
+ * space.h - the bytes of each session in the log, as the commands stats and gc
+ * report them.
+ *
+ * Threads: the tool has one thread.
+ */
+#ifndef AGENTWAL_TOOLS_CARE_SPACE_H
+#define AGENTWAL_TOOLS_CARE_SPACE_H
+
+#include "agentwal/admin.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/json.h"
+
+struct care_session_space {
+    char *id; /* empty: the documents of the store */
+    bool is_deleted;
+    uint64_t own;
+    uint64_t shared;
+    uint64_t reclaimable;
+};
+
+/* A segment that was left as it is. */
+struct care_refusal {
+    char *file;
+    char *why;
+};
+
+/* What callbacks of wal_store_compact collect; zeroed it is empty. */
+struct care_space {
+    struct care_session_space *items;
+    size_t count;
+    size_t capacity;
+    struct care_refusal *refusals;
+    size_t refusal_count;
+    size_t refusal_capacity;
+};
+
+/* Sets the callbacks `refused` and, in a dry run, `session`, and their ctx. */
+void care_space_collect(struct care_space *space,
+                        struct wal_store_compact_options *options);
+void care_space_deinit(struct care_space *space);
+
+/* Writes an array of {"sessionId","deleted","ownBytes","sharedBytes",
+ * "reclaimableBytes"}; the documents of the store have sessionId null. */
+void care_space_write(const struct care_space *space, struct cli_json *json);
+/* Writes an array of {"file","reason"}. */
+void care_space_write_refusals(const struct care_space *space,
+                               struct cli_json *json);
+/* Prints a table of the 20 sessions that have most, or with reclaimable_only of
+ * those with most to give back; nothing when there are none. */
+void care_space_print(struct care_space *space, bool reclaimable_only);
+
+/* Prints an error for each segment that was left as it is. CLI_OK, or
+ * CLI_NEGATIVE when there is one. */
+int care_space_report(const struct cli *cli, const struct care_space *space);
+
+/* What is in the trash. */
+struct care_trash {
+    uint64_t sessions;
+    uint64_t bytes; /* of their records, shared ones excluded */
+};
+
+enum wal_status care_trash_count(struct care_trash *trash,
+                                 struct wal_store *store,
+                                 struct wal_error *error);
+
+#endif

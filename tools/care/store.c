@@ -1,0 +1,471 @@
+/*
+ * store.c - the commands init, stats, migrate and accept-damage.
+ *
+ * Invariant: stats writes nothing; the others change nothing if they fail.
+ *
+ * Threads: the tool has one thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentwal/admin.h"
+#include "tools/care/claims.h"
+#include "tools/care/costs.h"
+#include "tools/care/space.h"
+#include "tools/care/verbs.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json.h"
+#include "tools/project/refresh.h"
+#include "tools/terminal/size.h"
+
+#define SCHEMA_VERSION 1 /* the schema version that `migrate` sets */
+
+static const struct cli_option no_options[] = {{.name = NULL}};
+
+int verb_init(struct cli *cli, int argc, char **argv)
+{
+    struct wal_store *store = NULL;
+    int code;
+
+    cli->makes_store = true;
+    code = cli_begin(cli, argc, argv, no_options, 2, 2,
+                     WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, &store);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    /* For people a note says that the store was created. */
+    if (cli->json) {
+        cli_print_done(cli, "store", cli->items[1], "");
+    }
+    return cli_close_store(cli, cli->items[1], store, CLI_OK);
+}
+
+/* Whether the process has the permissions that an append needs. */
+static bool may_write(const char *path)
+{
+    size_t size = strlen(path) + 8;
+    char *file = cli_alloc(size);
+    bool may;
+
+    snprintf(file, size, "%s/log", path);
+    may = faccessat(AT_FDCWD, file, W_OK | X_OK, AT_EACCESS) == 0;
+    snprintf(file, size, "%s/LOCK", path);
+    if (may && faccessat(AT_FDCWD, file, R_OK | W_OK, AT_EACCESS) != 0) {
+        may = errno == ENOENT &&
+              faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
+    }
+    free(file);
+    return may;
+}
+
+static const char *tail_name(uint32_t tail)
+{
+    static const char *const names[] = {"clean", "torn", "ambiguous",
+                                        "damaged"};
+
+    return tail < 4 ? names[tail] : "unknown";
+}
+
+/* What stats reports. */
+struct stats {
+    struct wal_store_info info;
+    struct care_space space;
+    struct care_trash trash;
+    struct care_costs costs;
+    struct wal_claim_cursor *claims;
+};
+
+struct number {
+    const char *key;
+    uint64_t value;
+};
+
+enum {
+    NUMBERS = 10
+};
+
+static void list_numbers(const struct stats *stats, struct number out[NUMBERS])
+{
+    const struct wal_store_info *info = &stats->info;
+    const struct number numbers[NUMBERS] = {
+        {"formatVersion", info->format_version},
+        {"sessions", info->sessions},
+        {"trashed", stats->trash.sessions},
+        {"lastSequence", info->last_sequence},
+        {"segments", info->segments},
+        {"logBytes", info->log_bytes},
+        {"diskBytes", info->disk_bytes},
+        {"packSegments", info->pack_segments},
+        {"packBytes", info->pack_bytes},
+        {"packDiskBytes", info->pack_disk_bytes},
+    };
+
+    memcpy(out, numbers, sizeof(numbers));
+}
+
+static const char *state_text(const struct wal_store_info *info)
+{
+    return info->status == WAL_OK ? "It takes appends."
+                                  : wal_status_text(info->status);
+}
+
+static enum wal_status write_object(const struct stats *stats, const char *uuid,
+                                    struct wal_error *error)
+{
+    const struct wal_store_info *info = &stats->info;
+    struct number numbers[NUMBERS];
+    enum wal_status status;
+    struct cli_json json;
+
+    list_numbers(stats, numbers);
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "uuid");
+    cli_json_text(&json, cli_slice(uuid));
+    for (size_t i = 0; i < NUMBERS; i++) {
+        cli_json_key(&json, numbers[i].key);
+        cli_json_number(&json, numbers[i].value);
+    }
+    cli_json_key(&json, "tail");
+    cli_json_text(&json, cli_slice(tail_name(info->tail)));
+    cli_json_key(&json, "takesAppends");
+    cli_json_bool(&json, info->status == WAL_OK);
+    cli_json_key(&json, "state");
+    cli_json_text(&json, cli_slice(state_text(info)));
+    cli_json_key(&json, "space");
+    care_space_write(&stats->space, &json);
+    cli_json_key(&json, "checkpoints");
+    care_costs_write(&stats->costs, &json);
+    cli_json_key(&json, "claims");
+    status = care_claims_write(stats->claims, &json, error);
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+    return status;
+}
+
+static void print_labelled(const char *label, uint64_t size, uint64_t disk_size,
+                           uint64_t segments)
+{
+    char text[SIZE_TEXT];
+
+    size_text(size, text);
+    printf("%-12s %s in %" PRIu64 " %s", label, text, segments,
+           cli_plural(segments, "segment", "segments"));
+    size_text(disk_size, text);
+    printf(", %s on disk\n", text);
+}
+
+/* For people: labels and units. */
+static enum wal_status print_summary(const struct cli *cli, struct stats *stats,
+                                     const char *uuid, struct wal_error *error)
+{
+    const struct wal_store_info *info = &stats->info;
+
+    fputs("Store        ", stdout);
+    cli_print_name(stdout, cli_slice(cli->items[1]));
+    printf("\n%-12s %s\n%-12s %" PRIu64 "\n", "Id", uuid, "Format",
+           (uint64_t)info->format_version);
+    printf("%-12s %" PRIu64, "Sessions", (uint64_t)info->sessions);
+    if (stats->trash.sessions > 0) {
+        printf(", %" PRIu64 " of them in the trash", stats->trash.sessions);
+    }
+    putchar('\n');
+    print_labelled("Log", info->log_bytes, info->disk_bytes, info->segments);
+    if (info->pack_segments > 0) {
+        print_labelled("Files", info->pack_bytes, info->pack_disk_bytes,
+                       info->pack_segments);
+    }
+    printf("%-12s number %" PRIu64 "\n", "Last record", info->last_sequence);
+    printf("%-12s %s\n%-12s %s\n", "End of log", tail_name(info->tail), "State",
+           state_text(info));
+    care_space_print(&stats->space, false);
+    care_costs_print(&stats->costs);
+    return care_claims_print(stats->claims, error);
+}
+
+static enum wal_status print_stats(const struct cli *cli, struct stats *stats,
+                                   struct wal_error *error)
+{
+    char uuid[33];
+
+    for (size_t i = 0; i < 16; i++) {
+        sprintf(uuid + 2 * i, "%02x", stats->info.uuid[i]);
+    }
+    if (cli->json) {
+        return write_object(stats, uuid, error);
+    }
+    return print_summary(cli, stats, uuid, error);
+}
+
+/* The bytes of each session are what a compaction would see. */
+static enum wal_status read_space(struct wal_store *store,
+                                  struct care_space *space,
+                                  struct wal_error *error)
+{
+    struct wal_store_compact_options options =
+        WAL_INIT(wal_store_compact_options);
+
+    options.flags = WAL_STORE_COMPACT_DRY_RUN;
+    care_space_collect(space, &options);
+    return wal_store_compact(store, &options, NULL, error);
+}
+
+static enum wal_status read_stats(struct wal_store *store, struct stats *stats,
+                                  struct wal_error *error)
+{
+    enum wal_status status = wal_store_get_info(store, &stats->info, error);
+
+    if (status == WAL_OK) {
+        status = read_space(store, &stats->space, error);
+    }
+    if (status == WAL_OK) {
+        status = care_trash_count(&stats->trash, store, error);
+    }
+    /* Without a pack there is no checkpoint: each has a blob. */
+    if (status == WAL_OK && stats->info.pack_segments > 0) {
+        status = care_costs_read(&stats->costs, store, error);
+    }
+    return status == WAL_OK
+               ? wal_claim_cursor_open(store, &stats->claims, error)
+               : status;
+}
+
+int verb_stats(struct cli *cli, int argc, char **argv)
+{
+    struct stats stats = {.info = WAL_INIT(wal_store_info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code = cli_begin(cli, argc, argv, no_options, 2, 2, WAL_OPEN_READ_ONLY,
+                         &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = CLI_OK;
+    status = read_stats(store, &stats, &error);
+    if (status == WAL_OK) {
+        /* This handle is read-only; report the state of a writing one. */
+        if (stats.info.status == WAL_EREADONLY && may_write(cli->items[1])) {
+            stats.info.status = WAL_OK;
+        }
+        status = print_stats(cli, &stats, &error);
+    }
+    if (status != WAL_OK) {
+        code = cli_report(cli, cli->items[1], status, &error);
+    } else if (stats.costs.damaged > 0) {
+        code =
+            cli_error(cli, CLI_NEGATIVE, cli->items[1],
+                      "%" PRIu64 " %s left out (see %s)", stats.costs.damaged,
+                      cli_plural(stats.costs.damaged, "damaged checkpoint was",
+                                 "damaged checkpoints were"),
+                      "agentwal check");
+    }
+    wal_claim_cursor_close(stats.claims);
+    care_costs_deinit(&stats.costs);
+    care_space_deinit(&stats.space);
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+/* `moved` is the number of sessions that got the project of their directory;
+ * null after the migration of a session. */
+static void print_migration(const struct cli *cli,
+                            const struct wal_migrate_result *migration,
+                            const uint64_t *moved)
+{
+    struct cli_json json;
+
+    if (!cli->json) {
+        printf("migrated from version %" PRIu64 " to %" PRIu64 ": %" PRIu64
+               " %s\n",
+               (uint64_t)migration->from, (uint64_t)migration->to,
+               (uint64_t)migration->sessions,
+               cli_plural(migration->sessions, "session", "sessions"));
+        return;
+    }
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "from");
+    cli_json_number(&json, migration->from);
+    cli_json_key(&json, "to");
+    cli_json_number(&json, migration->to);
+    cli_json_key(&json, "sessions");
+    cli_json_number(&json, migration->sessions);
+    if (moved != NULL) {
+        cli_json_key(&json, "moved");
+        cli_json_number(&json, *moved);
+    }
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static int migrate_store(const struct cli *cli)
+{
+    struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
+    struct wal_open_options options = cli_open_options(cli, 0);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_store *store = NULL;
+    uint64_t moved = 0;
+    int code;
+    enum wal_status status =
+        wal_store_migrate(cli->items[1], &options, &done, &error);
+
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[1], status, &error);
+    }
+    code = cli_open_store(cli, cli->items[1], 0, &store);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    status = project_refresh_all(store, &moved, &error);
+    print_migration(cli, &done, &moved);
+    code = status == WAL_OK ? CLI_OK
+                            : cli_report(cli, cli->items[1], status, &error);
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+static int migrate_session(const struct cli *cli)
+{
+    struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code = cli_open_store(cli, cli->items[1], 0, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, store, cli->items[2], &session);
+    if (code == CLI_CONTINUE) {
+        status = wal_session_migrate(session, SCHEMA_VERSION, NULL, NULL, &done,
+                                     &error);
+        wal_session_close(session);
+        code = status == WAL_OK
+                   ? CLI_OK
+                   : cli_report(cli, cli->items[2], status, &error);
+        if (status == WAL_OK) {
+            print_migration(cli, &done, NULL);
+        }
+    }
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+int verb_migrate(struct cli *cli, int argc, char **argv)
+{
+    int code = cli_parse(cli, argc, argv, no_options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 2, 3);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_require_store(cli, cli->items[1]);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    return cli->count == 2 ? migrate_store(cli) : migrate_session(cli);
+}
+
+static int accept(const struct cli *cli, const char *name,
+                  struct wal_session *session)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_accept_damage(session, &error);
+
+    wal_session_close(session);
+    return status == WAL_OK ? CLI_OK : cli_report(cli, name, status, &error);
+}
+
+/* A session's id, or --store for the documents of the store. */
+static void print_accepted(const struct cli *cli, const char *id)
+{
+    cli_print_done(cli, id[0] == '-' ? "documents" : "sessionId", id,
+                   "accepted the damage of");
+}
+
+static int accept_all(const struct cli *cli, struct wal_store *store)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status;
+    int code = CLI_OK;
+
+    status = wal_session_cursor_open(store, NULL, &list, &error);
+    while (status == WAL_OK &&
+           (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
+        char *id;
+        if ((info.flags & WAL_SESSION_DAMAGED) == 0) {
+            continue;
+        }
+        id = cli_copy_text(info.id.data, (size_t)info.id.size);
+        status = wal_session_open(store, info.id, &session, &error);
+        if (status == WAL_OK) {
+            code = cli_worse_code(code, accept(cli, id, session));
+            print_accepted(cli, id);
+        }
+        free(id);
+    }
+    wal_session_cursor_close(list);
+    if (status != WAL_END) {
+        code = cli_worse_code(code,
+                              cli_report(cli, cli->items[1], status, &error));
+    }
+    return code;
+}
+
+/* Accepts the damage of the store's documents if they refuse writes. The put
+ * expects a version that cannot exist, so that it only tests for that. */
+static int accept_documents(const struct cli *cli, struct wal_store *store)
+{
+    struct wal_doc doc = {
+        .struct_size = sizeof(doc),
+        .flags = WAL_DOC_EXPECT,
+        .key = cli_slice("damage"),
+        .value = cli_slice("null"),
+        .version = UINT64_MAX,
+    };
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_doc_put(store, NULL, &doc, NULL, NULL);
+
+    if (status != WAL_EDAMAGED) {
+        return CLI_OK;
+    }
+    status = wal_store_accept_damage(store, &error);
+    if (status != WAL_OK) {
+        return cli_report(cli, "documents", status, &error);
+    }
+    print_accepted(cli, "--store");
+    return CLI_OK;
+}
+
+int verb_accept_damage(struct cli *cli, int argc, char **argv)
+{
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    int code = cli_begin(cli, argc, argv, no_options, 2, 3, 0, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (cli->count == 2) {
+        code = accept_all(cli, store);
+        code = cli_worse_code(code, accept_documents(cli, store));
+    } else {
+        code = cli_open_session(cli, store, cli->items[2], &session);
+        if (code == CLI_CONTINUE) {
+            code = accept(cli, cli->items[2], session);
+            if (code == CLI_OK) {
+                print_accepted(cli, cli->items[2]);
+            }
+        }
+    }
+    return cli_close_store(cli, cli->items[1], store, code);
+}

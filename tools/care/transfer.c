@@ -1,0 +1,146 @@
+/*
+ * transfer.c - the commands merge and bundle: sessions of one store to another,
+ * and to a file.
+ *
+ * Invariant: the store that sessions are taken from is opened for reading only.
+ *
+ * Threads: the tool has one thread.
+ */
+#include "tools/cli/transfer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/care/verbs.h"
+#include "tools/terminal/size.h"
+
+/* --- merge ---------------------------------------------------------------- */
+
+static int merge(const struct cli *cli, struct wal_store *from, bool keeps_both)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct cli_transfer transfer;
+    struct wal_store *to = NULL;
+    enum wal_status status;
+    int code = cli_open_store(cli, cli->items[1], 0, &to);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    cli_transfer_init(&transfer, cli, "merge", NULL);
+    transfer.options.flags = keeps_both ? WAL_TRANSFER_KEEP_BOTH : 0U;
+    status =
+        wal_store_merge(from, to, &transfer.options, &transfer.result, &error);
+    code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
+    return cli_close_store(cli, cli->items[1], to, code);
+}
+
+int verb_merge(struct cli *cli, int argc, char **argv)
+{
+    bool keeps_both = false;
+    const struct cli_option options[] = {
+        {.name = "keep-both", .flag = &keeps_both}, {.name = NULL}};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_open_options open_options;
+    struct wal_store *from = NULL;
+    enum wal_status status;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 3, 3);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    open_options = cli_open_options(cli, WAL_OPEN_READ_ONLY);
+    status = wal_open(cli->items[2], &open_options, &from, &error);
+    if (status == WAL_ENOTSTORE) {
+        return cli_error_status(cli, status, cli->items[2],
+                                "there is no store to take sessions from");
+    }
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[2], status, &error);
+    }
+    code = merge(cli, from, keeps_both);
+    return cli_close_store(cli, cli->items[2], from, code);
+}
+
+/* --- bundle --------------------------------------------------------------- */
+
+/* Writes the full ids of the sessions that the operands name to `ids`. */
+static int find_sessions(const struct cli *cli, struct wal_store *store,
+                         struct wal_slice *ids, size_t count)
+{
+    int code = CLI_CONTINUE;
+
+    for (size_t i = 0; i < count && code == CLI_CONTINUE; i++) {
+        struct wal_session_info info = WAL_INIT(wal_session_info);
+        struct wal_error error = CLI_ERROR_INIT;
+        struct wal_session *session = NULL;
+        enum wal_status status;
+
+        code = cli_open_session(cli, store, cli->items[2 + i], &session);
+        if (code != CLI_CONTINUE) {
+            break;
+        }
+        status = wal_session_get_info(session, &info, &error);
+        if (status == WAL_OK) {
+            ids[i] = (struct wal_slice){
+                cli_copy_text(info.id.data, info.id.size), info.id.size};
+        } else {
+            code = cli_report(cli, cli->items[2 + i], status, &error);
+        }
+        wal_session_close(session);
+    }
+    return code;
+}
+
+static int bundle(const struct cli *cli, struct wal_store *store)
+{
+    const size_t count = (size_t)cli->count - 3;
+    const char *path = cli->items[cli->count - 1];
+    struct wal_slice *ids = cli_alloc(count * sizeof(ids[0]));
+    struct wal_error error = CLI_ERROR_INIT;
+    struct cli_transfer transfer;
+    char size[SIZE_TEXT];
+    enum wal_status status;
+    int code = find_sessions(cli, store, ids, count);
+
+    if (code == CLI_CONTINUE) {
+        cli_transfer_init(&transfer, cli, "bundle", path);
+        transfer.options.sessions = ids;
+        transfer.options.session_count = count;
+        /* Its errors name the session. */
+        transfer.options.report = NULL;
+        status = wal_bundle_write(store, cli_slice(path), &transfer.options,
+                                  &transfer.result, &error);
+        if (status == WAL_OK && !cli->json) {
+            size_text(transfer.result.bytes, size);
+            printf("%s: %s\n", path, size);
+        }
+        code = cli_transfer_finish(&transfer, path, status, &error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        free((void *)(uintptr_t)ids[i].data);
+    }
+    free(ids);
+    return code;
+}
+
+int verb_bundle(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_option options[] = {{.name = NULL}};
+    struct wal_store *store = NULL;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 4, argc);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, &store);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    return cli_close_store(cli, cli->items[1], store, bundle(cli, store));
+}

@@ -1,0 +1,27 @@
+/*
+ * walconv.h - the commands of walconv.
+ *
+ * A command receives the command line without the program's name: the first
+ * operand is the name of the command. It returns an exit code.
+ *
+ * Threads: the tools are single-threaded.
+ */
+#ifndef AGENTWAL_TOOLS_CONVERT_VERBS_H
+#define AGENTWAL_TOOLS_CONVERT_VERBS_H
+
+#include "format/model/dialect.h"
+#include "tools/cli/cli.h"
+#include "tools/terminal/progress.h"
+
+int verb_import(struct cli *cli, int argc, char **argv);
+int verb_adopt(struct cli *cli, int argc, char **argv);
+int verb_export(struct cli *cli, int argc, char **argv);
+int verb_path(struct cli *cli, int argc, char **argv);
+int verb_follow(struct cli *cli, int argc, char **argv);
+int verb_dialects(struct cli *cli, int argc, char **argv);
+
+/* Returns CLI_CONTINUE if root is a directory, does not exist, or is NULL for
+ * standard output; else prints an error and returns its exit code. */
+int convert_check_root(const struct cli *cli, const char *root);
+
+#endif

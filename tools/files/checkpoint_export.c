@@ -1,0 +1,106 @@
+/*
+ * checkpoint_export.c - the command checkpoint-export.
+ *
+ * Threads: the tool has one thread.
+ */
+#include <inttypes.h>
+
+#include "engine/convert/source/checkpoint_manifest.h"
+#include "tools/cli/checkpoint_export.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json.h"
+#include "tools/files/verbs.h"
+
+static void write_loss(struct cli_json *json, const char *what, uint64_t count)
+{
+    if (count > 0) {
+        cli_json_open(json, '{');
+        cli_json_key(json, "what");
+        cli_json_text(json, cli_slice(what));
+        cli_json_key(json, "count");
+        cli_json_number(json, count);
+        cli_json_close(json, '}');
+    }
+}
+
+static void report_json(const struct cli_checkpoint_exported *exported)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "checkpointId");
+    cli_json_text(&json, exported->info.id);
+    cli_json_key(&json, "layout");
+    cli_json_text(&json, cli_slice(exported->layout));
+    cli_json_key(&json, "path");
+    cli_json_text(&json, cli_slice(exported->path));
+    cli_json_key(&json, "files");
+    cli_json_number(&json, exported->info.files);
+    cli_json_key(&json, "addedBlobs");
+    cli_json_number(&json, exported->blobs);
+    cli_json_key(&json, "addedBytes");
+    cli_json_number(&json, exported->bytes);
+    cli_json_key(&json, "addedManifest");
+    cli_json_bool(&json, exported->is_new);
+    cli_json_key(&json, "losses");
+    cli_json_open(&json, '[');
+    write_loss(&json, "symlink", exported->links);
+    write_loss(&json, "name that is not UTF-8", exported->non_utf8_names);
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static void report(void *ctx, const struct cli_checkpoint_exported *exported)
+{
+    const struct cli *cli = ctx;
+
+    if (cli->json) {
+        report_json(exported);
+        return;
+    }
+    cli_print_name(stdout, cli_slice(exported->path));
+    printf(": %" PRIu64 " %s, %" PRIu64 " %s added\n", exported->info.files,
+           cli_plural(exported->info.files, "file", "files"), exported->blobs,
+           cli_plural(exported->blobs, "content", "contents"));
+    cli_checkpoint_export_losses(cli, exported);
+}
+
+int verb_checkpoint_export(struct cli *cli, int argc, char **argv)
+{
+    const char *layout = NULL;
+    const struct cli_option options[] = {
+        {.name = "layout", .value = &layout},
+        {.name = NULL},
+    };
+    struct progress progress;
+    struct cli_checkpoint_export out = {
+        .cli = cli, .progress = &progress, .exported = report, .ctx = cli};
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 4, 4);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (layout == NULL || wal__checkpoint_layout_find(layout) == NULL) {
+        return cli_error(cli, CLI_USAGE, "--layout",
+                         layout == NULL ? "is required: sdk or spec11"
+                                        : "is neither sdk nor spec11");
+    }
+    out.layout = layout;
+    out.name = cli->items[2];
+    out.root = cli->items[3];
+    progress_init(&progress, !cli->no_progress);
+    code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, &out.store);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, out.store, cli->items[2], &out.session);
+    if (code == CLI_CONTINUE) {
+        code = cli_checkpoint_export(&out);
+    }
+    return cli_end_session(cli, out.store, out.session, code);
+}

@@ -1,0 +1,331 @@
+/*
+ * rewind.c - the command rewind: restores files from a checkpoint.
+ *
+ * Invariant: the result is printed as one object, also if the rewind is
+ * refused; a refusal exits with 1.
+ *
+ * Threads: the tool has one thread.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/command.h"
+#include "tools/cli/short_id.h"
+#include "tools/files/changes.h"
+#include "tools/files/verbs.h"
+
+/* What a rewind did; the items hold copies of the paths. */
+struct rewind_report {
+    struct wal_rewind_result result;
+    struct wal_file_change *items; /* changed, then changed elsewhere */
+    size_t count;
+    size_t capacity;
+};
+
+static enum wal_status collect_changes(struct wal_file_change_cursor *changes,
+                                       struct rewind_report *report,
+                                       struct wal_error *error)
+{
+    struct wal_file_change change = WAL_INIT(wal_file_change);
+    enum wal_status status;
+
+    while ((status = wal_file_change_cursor_next(changes, &change, error)) ==
+           WAL_OK) {
+        change.path.data =
+            cli_copy_text(change.path.data, (size_t)change.path.size);
+        report->items =
+            cli_reserve(report->items, report->count, &report->capacity,
+                        sizeof(report->items[0]));
+        report->items[report->count++] = change;
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static void free_report(struct rewind_report *report)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        free((void *)(uintptr_t)report->items[i].path.data);
+    }
+    free(report->items);
+}
+
+static void write_paths(struct cli_json *json, const char *key,
+                        const struct wal_file_change *items, size_t count)
+{
+    cli_json_key(json, key);
+    cli_json_open(json, '[');
+    for (size_t i = 0; i < count; i++) {
+        cli_json_text(json, items[i].path);
+    }
+    cli_json_close(json, ']');
+}
+
+static void write_changes(struct cli_json *json,
+                          const struct rewind_report *report)
+{
+    cli_json_key(json, "changes");
+    cli_json_open(json, '[');
+    for (size_t i = 0; i < report->result.files_changed; i++) {
+        files_json_change(json, &report->items[i]);
+    }
+    cli_json_close(json, ']');
+}
+
+/* A command line that was read. */
+struct request {
+    const char *checkpoint; /* null: that of the entry `to` */
+    const char *to;         /* or null */
+    struct wal_rewind_options options;
+};
+
+/* For people: the files, the conversation, and how to undo it. */
+static void print_rewound(const struct cli *cli, const struct request *request,
+                          const struct rewind_report *report)
+{
+    const struct wal_rewind_result *result = &report->result;
+    bool is_dry = (request->options.flags & WAL_REWIND_DRY_RUN) != 0;
+    bool moved = strcmp(result->previous_head, result->new_head) != 0;
+
+    for (size_t i = 0; i < report->count; i++) {
+        if (i == result->files_changed) {
+            printf("changed by other programs:\n");
+        }
+        files_print_change(&report->items[i]);
+    }
+    if (result->can_rewind == 0) {
+        return; /* the error says why */
+    }
+    printf("%s %" PRIu64 " %s: +%" PRIu64 " -%" PRIu64 "\n",
+           is_dry ? "would restore" : "restored", result->files_changed,
+           cli_plural(result->files_changed, "file", "files"),
+           result->insertions, result->deletions);
+    if (moved) {
+        printf("%s the conversation from ", is_dry ? "would move" : "moved");
+        cli_print_name(stdout, cli_slice(result->previous_head));
+        fputs(" to ", stdout);
+        cli_print_name(stdout, cli_slice(result->new_head));
+        putchar('\n');
+    }
+    if (result->undo[0] != '\0') {
+        printf("to undo: agentwal rewind ");
+        cli_print_name(stdout, cli_slice(cli->items[2]));
+        putchar(' ');
+        cli_print_name(stdout, cli_slice(result->undo));
+        fputs(moved ? " --head\n" : "\n", stdout);
+    }
+    fflush(stdout);
+}
+
+static void print_result(const struct cli *cli,
+                         const struct rewind_report *report)
+{
+    const struct wal_rewind_result *result = &report->result;
+    size_t changed = (size_t)result->files_changed;
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "canRewind");
+    cli_json_bool(&json, result->can_rewind != 0);
+    if (result->error[0] != '\0') {
+        cli_json_key(&json, "error");
+        cli_json_text(&json, cli_slice(result->error));
+    }
+    write_paths(&json, "filesChanged", report->items, changed);
+    cli_json_key(&json, "insertions");
+    cli_json_number(&json, result->insertions);
+    cli_json_key(&json, "deletions");
+    cli_json_number(&json, result->deletions);
+    if (result->undo[0] != '\0') {
+        cli_json_key(&json, "undoCheckpoint");
+        cli_json_text(&json, cli_slice(result->undo));
+    }
+    if (result->previous_head[0] != '\0' || result->new_head[0] != '\0') {
+        cli_json_key(&json, "previousHead");
+        cli_json_text_or_null(&json, cli_slice(result->previous_head));
+        cli_json_key(&json, "newHead");
+        cli_json_text(&json, cli_slice(result->new_head));
+    }
+    if (report->count > changed) {
+        write_paths(&json, "changedElsewhere", report->items + changed,
+                    report->count - changed);
+    }
+    if (cli->json) {
+        write_changes(&json, report);
+    }
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+    fflush(stdout);
+}
+
+/* Reports a refusal on standard error too. */
+static int report_refusal(const struct cli *cli, const char *checkpoint,
+                          const struct wal_rewind_result *result)
+{
+    if (result->can_rewind != 0) {
+        return CLI_OK;
+    }
+    return cli_error(
+        cli, CLI_NEGATIVE, checkpoint, "%s; no file was changed%s",
+        result->error,
+        result->status == WAL_ECHANGED ? " (--force rewinds anyway)" : "");
+}
+
+static int rewind_files(const struct cli *cli, struct wal_session *session,
+                        const struct request *request)
+{
+    struct rewind_report report = {.result = WAL_INIT(wal_rewind_result)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_file_change_cursor *changes = NULL;
+    enum wal_status status =
+        wal_rewind(session, cli_slice(request->checkpoint), &request->options,
+                   &report.result, &changes, &error);
+    int code;
+
+    if (status == WAL_OK) {
+        status = collect_changes(changes, &report, &error);
+    }
+    if (status == WAL_OK) {
+        if (!cli->json) {
+            print_rewound(cli, request, &report);
+        } else {
+            print_result(cli, &report);
+        }
+        code = report_refusal(cli, request->checkpoint, &report.result);
+    } else {
+        code = cli_report_file(cli, request->checkpoint, status, &error);
+    }
+    free_report(&report);
+    wal_file_change_cursor_close(changes);
+    return code;
+}
+
+/* Sets the checkpoint to the newest one that is linked with the entry. */
+static int find_checkpoint(const struct cli *cli, struct wal_session *session,
+                           struct request *request)
+{
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_checkpoint_cursor *checkpoints = NULL;
+    int64_t newest_ms = INT64_MIN;
+    enum wal_status status =
+        wal_checkpoint_cursor_open(session, &checkpoints, &error);
+
+    while (status == WAL_OK && (status = wal_checkpoint_cursor_next(
+                                    checkpoints, &info, &error)) == WAL_OK) {
+        if (cli_slice_equal(info.entry_id, cli_slice(request->to)) &&
+            info.created_ms >= newest_ms) {
+            char *id = cli_copy_text(info.id.data, (size_t)info.id.size);
+            request->checkpoint = cli_keep_text(id);
+            newest_ms = info.created_ms;
+            free(id);
+        }
+    }
+    wal_checkpoint_cursor_close(checkpoints);
+    if (status != WAL_END) {
+        return cli_report(cli, request->to, status, &error);
+    }
+    if (request->checkpoint == NULL) {
+        return cli_error_status(
+            cli, WAL_ENOTFOUND, request->to,
+            "no checkpoint was made at this entry; nothing was changed (see: "
+            "%s; head moves the conversation alone)",
+            "agentwal checkpoints --json SESSION");
+    }
+    return CLI_CONTINUE;
+}
+
+/* Completes the names, and finds the checkpoint of --to. */
+static int find_names(const struct cli *cli, struct wal_session *session,
+                      struct request *request)
+{
+    int code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT,
+                                 &request->checkpoint);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &request->to);
+    }
+    return code == CLI_CONTINUE && request->to != NULL
+               ? find_checkpoint(cli, session, request)
+               : code;
+}
+
+static int run(const struct cli *cli, struct request *request)
+{
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    int code = cli_open_store(cli, cli->items[1], 0, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, store, cli->items[2], &session);
+    if (code == CLI_CONTINUE) {
+        code = find_names(cli, session, request);
+    }
+    if (code == CLI_CONTINUE) {
+        code = rewind_files(cli, session, request);
+    }
+    return cli_end_session(cli, store, session, code);
+}
+
+/* Checks the operands and names; sets the checkpoint. */
+static int check(const struct cli *cli, struct request *request,
+                 const char *expected)
+{
+    int count = request->to != NULL ? 3 : 4;
+    int code = cli_check_operands(cli, count, count);
+
+    if (code == CLI_CONTINUE) {
+        request->checkpoint = request->to == NULL ? cli->items[3] : NULL;
+        code = cli_check_id(cli, "--to", request->to);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_checkpoint_id(cli, "CHECKPOINT", request->checkpoint);
+    }
+    return code == CLI_CONTINUE
+               ? cli_check_checkpoint_id(cli, "--expect", expected)
+               : code;
+}
+
+int verb_rewind(struct cli *cli, int argc, char **argv)
+{
+    struct request request = {.options = WAL_INIT(wal_rewind_options)};
+    struct wal_rewind_options *wanted = &request.options;
+    const char *root = NULL;
+    const char *expected = NULL;
+    bool is_dry = false;
+    bool is_forced = false;
+    bool moves_head = false;
+    const struct cli_option options[] = {
+        {.name = "to", .value = &request.to},
+        {.name = "root", .value = &root},
+        {.name = "dry-run", .flag = &is_dry},
+        {.name = "expect", .value = &expected},
+        {.name = "force", .flag = &is_forced},
+        {.name = "head", .flag = &moves_head},
+        {.name = NULL},
+    };
+    char *directory = NULL;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = check(cli, &request, expected);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_resolve_root(cli, root, &directory);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    wanted->root = cli_slice(directory);
+    wanted->expected = cli_slice(expected);
+    wanted->flags = (is_dry ? WAL_REWIND_DRY_RUN : 0U) |
+                    (is_forced ? WAL_REWIND_FORCE : 0U) |
+                    (moves_head || request.to != NULL ? WAL_REWIND_HEAD : 0U);
+    code = run(cli, &request);
+    free(directory);
+    return code;
+}

@@ -1,0 +1,356 @@
+/*
+ * append.c - the command append: appends entries from standard input.
+ *
+ * Invariant: without --each all lines are one atomic batch; with --each a
+ * result line is printed only after its entry is as durable as was requested.
+ *
+ * Threads: the tool has one thread.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "format/model/dialect.h"
+#include "tools/cli/command.h"
+#include "tools/cli/entry.h"
+#include "tools/sessions/verbs.h"
+
+enum {
+    ID_SIZE = 36,    /* of a UUID */
+    ATTEMPTS_MAX = 3 /* while the outcome is unknown */
+};
+
+/* Larger than any batch that the engine accepts. */
+#define INPUT_MAX ((size_t)256 << 20)
+
+struct append {
+    const struct cli *cli;
+    struct wal_session *session;
+    struct wal_append_options options;
+    uint32_t stream;
+    struct wal_entry *entries;
+    size_t count;
+    size_t capacity;
+    struct cli_texts texts;
+    size_t line;   /* number of the current line */
+    size_t *lines; /* line numbers of the entries */
+    size_t line_capacity;
+    char *tail;           /* with --each: the next expected tail */
+    char id[ID_SIZE + 1]; /* with --each: of a line without one */
+};
+
+/* Adds the entry of a line; ignores a blank line. */
+static int parse_entry(struct append *append, const char *line, size_t size)
+{
+    char what[64];
+    char why[160];
+    struct wal_entry *entry;
+
+    append->line++;
+    if (wal__line_is_blank(line, size)) {
+        return CLI_CONTINUE;
+    }
+    append->entries = cli_reserve(append->entries, append->count,
+                                  &append->capacity, sizeof(*entry));
+    entry = &append->entries[append->count];
+    if (!cli_entry_read(line, size, &append->texts, entry, why, sizeof(why))) {
+        snprintf(what, sizeof(what), "line %zu", append->line);
+        return cli_error(append->cli, CLI_NEGATIVE, what, "%s; %s", why,
+                         append->tail != NULL ? "the line was not appended"
+                                              : "nothing was appended");
+    }
+    entry->stream = append->stream;
+    append->lines = cli_reserve(append->lines, append->count,
+                                &append->line_capacity, sizeof(*append->lines));
+    append->lines[append->count] = append->line;
+    append->count++;
+    return CLI_CONTINUE;
+}
+
+/* Gives an entry without an id one, a UUID of version 7: with an id it can be
+ * sent again. Without random bytes the library makes the id. */
+static void complete_id(struct append *append, struct wal_entry *entry)
+{
+    struct timespec now;
+    uint64_t ms;
+    uint8_t bytes[10];
+
+    if (entry->id.size > 0 || entry->id.data != NULL) {
+        return;
+    }
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+        return;
+    }
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    (void)snprintf(append->id, sizeof(append->id),
+                   "%08x-%04x-7%01x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                   (unsigned)(ms >> 16 & UINT32_MAX), (unsigned)(ms & 0xffff),
+                   bytes[0] & 0x0fu, bytes[1], (bytes[2] & 0x3fu) | 0x80u,
+                   bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8],
+                   bytes[9]);
+    entry->id = cli_slice(append->id);
+}
+
+/* Whether the text has the id between quotation marks. */
+static bool contains_id(const char *text, struct wal_slice id)
+{
+    char quoted[2 + CLI_ID_MAX + 1];
+
+    if (id.size == 0 || id.size > CLI_ID_MAX) {
+        return false;
+    }
+    snprintf(quoted, sizeof(quoted), "\"%.*s\"", (int)id.size,
+             (const char *)id.data);
+    return strstr(text, quoted) != NULL;
+}
+
+/* The line of the refused entry; 0 if it is unknown. */
+static size_t find_refused_line(const struct append *append,
+                                enum wal_status status,
+                                const struct wal_error *error)
+{
+    size_t line = 0;
+
+    if (status != WAL_ENOPARENT && status != WAL_EEXISTS) {
+        return 0;
+    }
+    for (size_t i = 0; i < append->count; i++) {
+        const struct wal_entry *entry = &append->entries[i];
+        if (status == WAL_ENOPARENT &&
+            contains_id(error->text, entry->parent_id)) {
+            return append->lines[i]; /* the first with that parent */
+        }
+        if (status == WAL_EEXISTS && contains_id(error->text, entry->id)) {
+            if (line != 0) {
+                return 0; /* ambiguous */
+            }
+            line = append->lines[i];
+        }
+    }
+    return line;
+}
+
+static int fail_entries(const struct append *append, enum wal_status status,
+                        const struct wal_error *error)
+{
+    char what[64];
+    size_t line = append->tail != NULL
+                      ? append->line
+                      : find_refused_line(append, status, error);
+    if (line == 0) {
+        return cli_report(append->cli, append->cli->items[0], status, error);
+    }
+    snprintf(what, sizeof(what), "line %zu", line);
+    return cli_report(append->cli, what, status, error);
+}
+
+/* With --each: whether an append has an unknown outcome, and may be repeated by
+ * its id. */
+static bool may_send_again(const struct append *append, enum wal_status status)
+{
+    return append->tail != NULL && append->entries[0].id.size > 0 &&
+           (status == WAL_EPOISONED || status == WAL_EIO);
+}
+
+static int send_entries(struct append *append, struct wal_append_result *result)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    const uint64_t queued = append->count;
+    enum wal_status status;
+
+    *result = (struct wal_append_result)WAL_INIT(wal_append_result);
+    if (append->count > UINT32_MAX) {
+        return cli_error(append->cli, CLI_NEGATIVE, append->cli->items[0],
+                         "too many entries");
+    }
+    status =
+        wal_append(append->session, append->entries, (uint32_t)append->count,
+                   &append->options, result, &error);
+    for (int i = 1; i < ATTEMPTS_MAX && may_send_again(append, status); i++) {
+        status = wal_append(append->session, append->entries,
+                            (uint32_t)append->count, &append->options, result,
+                            &error);
+    }
+    if (status == WAL_OK) {
+        cli_print_appended(append->cli, append->session, result,
+                           append->options.durability == WAL_QUEUED ? &queued
+                                                                    : NULL);
+        return CLI_CONTINUE;
+    }
+    if (status == WAL_ECONFLICT) {
+        cli_print_conflict(append->cli, append->options.expected_tail,
+                           cli_slice(error.actual));
+    }
+    return fail_entries(append, status, &error);
+}
+
+static int append_batch(struct append *append)
+{
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    const uint64_t none = 0;
+    size_t size = 0;
+    size_t at = 0;
+    char *input = cli_read_stdin(append->cli, INPUT_MAX,
+                                 " for one batch; use --each", &size);
+    int code = input != NULL ? CLI_CONTINUE : CLI_FAILED;
+
+    while (code == CLI_CONTINUE && at < size) {
+        const char *newline = memchr(input + at, '\n', size - at);
+        size_t end = newline != NULL ? (size_t)(newline - input) : size;
+        code = parse_entry(append, input + at, end - at);
+        at = end + 1;
+    }
+    if (code == CLI_CONTINUE && append->count > 0) {
+        code = send_entries(append, &result);
+    } else if (code == CLI_CONTINUE) {
+        cli_print_appended(append->cli, append->session, &result,
+                           append->options.durability == WAL_QUEUED ? &none
+                                                                    : NULL);
+    }
+    free(input);
+    return code == CLI_CONTINUE ? CLI_OK : code;
+}
+
+/* Sets the tail to expect after an append that expected append->tail. */
+static void advance_tail(struct append *append,
+                         const struct wal_append_result *result)
+{
+    const struct wal_entry *entry = &append->entries[0];
+    struct wal_slice tail = cli_slice(append->tail);
+    bool is_root = (entry->flags & WAL_ENTRY_ROOT) != 0;
+    bool moves = is_root ? tail.size == 0
+                         : entry->parent_id.size == 0 ||
+                               cli_slice_equal(entry->parent_id, tail);
+
+    if (moves) {
+        free(append->tail);
+        append->tail = cli_copy_text(result->last_id, strlen(result->last_id));
+        append->options.expected_tail = cli_slice(append->tail);
+    }
+}
+
+static int append_each(struct append *append)
+{
+    struct wal_append_result result;
+    int code = CLI_CONTINUE;
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t line_size;
+
+    append->tail = cli_copy_text(append->options.expected_tail.data,
+                                 (size_t)append->options.expected_tail.size);
+    append->options.expected_tail = cli_slice(append->tail);
+    while (code == CLI_CONTINUE && !cli_output_failed() &&
+           (line_size = getline(&line, &capacity, stdin)) > 0) {
+        size_t size = (size_t)line_size - (line[line_size - 1] == '\n' ? 1 : 0);
+        append->count = 0;
+        code = parse_entry(append, line, size);
+        if (code == CLI_CONTINUE && append->count > 0) {
+            complete_id(append, &append->entries[0]);
+            code = send_entries(append, &result);
+        }
+        if (code == CLI_CONTINUE && append->count > 0) {
+            advance_tail(append, &result);
+        }
+        cli_texts_deinit(&append->texts);
+    }
+    if (code == CLI_CONTINUE && ferror(stdin)) {
+        code = cli_error(append->cli, CLI_FAILED, "standard input", "%s",
+                         strerror(errno));
+    }
+    free(line);
+    return code == CLI_CONTINUE ? CLI_OK : code;
+}
+
+static int set_durability(struct append *append, const char *name)
+{
+    static const char *const names[] = {"durable", "written", "queued",
+                                        "cluster"};
+    static const enum wal_durability values[] = {WAL_DURABLE, WAL_WRITTEN,
+                                                 WAL_QUEUED, WAL_CLUSTER};
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        if (strcmp(names[i], name) == 0) {
+            append->options.durability = values[i];
+            return CLI_CONTINUE;
+        }
+    }
+    return cli_error(append->cli, CLI_USAGE, "--durability",
+                     "'%s' is not durable, written, queued or cluster", name);
+}
+
+static int run(struct append *append, const struct cli *cli, bool each,
+               bool creates)
+{
+    struct wal_store *store = NULL;
+    int code = cli_open_store(cli, cli->items[1], 0, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = creates
+               ? cli_open_or_create_session(cli, store, cli->items[2],
+                                            &append->session)
+               : cli_open_session(cli, store, cli->items[2], &append->session);
+    if (code == CLI_CONTINUE) {
+        code = each ? append_each(append) : append_batch(append);
+        wal_session_close(append->session);
+    }
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+int verb_append(struct cli *cli, int argc, char **argv)
+{
+    const char *durability = "durable";
+    const char *expected = NULL;
+    const char *stream_text = "0";
+    bool each = false;
+    bool creates = false;
+    const struct cli_option options[] = {
+        {.name = "create", .flag = &creates},
+        {.name = "each", .flag = &each},
+        {.name = "durability", .value = &durability},
+        {.name = "expect-tail", .value = &expected, .may_be_empty = true},
+        {.name = "stream", .value = &stream_text},
+        {.name = NULL},
+    };
+    struct append append = {.cli = cli};
+    uint64_t stream = 0;
+    int code = cli_parse(cli, argc, argv, options);
+
+    append.options.struct_size = sizeof(append.options);
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 3, 3);
+    }
+    if (code == CLI_CONTINUE) {
+        code = set_durability(&append, durability);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_parse_number(cli, "--stream", stream_text, 255, &stream);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_id(cli, "--expect-tail", expected);
+    }
+    if (code == CLI_CONTINUE && creates) {
+        code = cli_check_new_id(cli, "SESSION", cli->items[2]);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    append.stream = (uint32_t)stream;
+    if (expected != NULL) {
+        append.options.flags = WAL_APPEND_EXPECT;
+        append.options.expected_tail = cli_slice(expected);
+    }
+    cli->adds_to_store = creates;
+    code = run(&append, cli, each, creates);
+    free(append.tail);
+    free(append.entries);
+    free(append.lines);
+    cli_texts_deinit(&append.texts);
+    return code;
+}

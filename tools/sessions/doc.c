@@ -1,0 +1,359 @@
+/*
+ * doc.c - the commands doc put, get, delete, list and scan: JSON documents of
+ * a session or of the store.
+ *
+ * Invariant: a version is printed after it is durable. A value is printed as
+ * the bytes that were put, without the white space around them.
+ *
+ * Threads: the tool has one thread.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/json/json_scan.h"
+#include "tools/cli/command.h"
+#include "tools/cli/json.h"
+#include "tools/sessions/verbs.h"
+
+/* Larger than any value that the engine accepts. */
+#define VALUE_MAX ((size_t)64 << 20)
+
+struct request {
+    const struct cli *cli;
+    const char *key;      /* or prefix; empty: all keys */
+    const char *expected; /* --if-version, or null */
+    const char *at;       /* --at, or null */
+    uint64_t version;     /* parsed from `expected` or `at` */
+    bool of_store;
+    bool history;
+    struct wal_store *store;
+    struct wal_session *session; /* null: documents of the store */
+};
+
+static int fail(const struct request *request, enum wal_status status,
+                const struct wal_error *error)
+{
+    const char *what = request->key[0] != '\0' ? request->key : "doc";
+
+    return cli_report(request->cli, what, status, error);
+}
+
+/* Prints {"conflict"} with the versions as numbers. */
+static void print_stale(const struct request *request,
+                        const struct wal_error *error)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "conflict");
+    cli_json_open(&json, '{');
+    cli_json_key(&json, "expected");
+    cli_json_number(&json, request->version);
+    cli_json_key(&json, "actual");
+    cli_json_number(&json, strtoull(error->actual, NULL, 10));
+    cli_json_close(&json, '}');
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+    fflush(stdout);
+}
+
+static void write_key(struct cli_json *json, struct wal_slice key,
+                      uint64_t version)
+{
+    cli_json_open(json, '{');
+    cli_json_key(json, "key");
+    cli_json_text(json, key);
+    cli_json_key(json, "version");
+    cli_json_number(json, version);
+}
+
+/* Prints the result of a put or a delete. */
+static int finish(const struct request *request, enum wal_status status,
+                  uint64_t version, const struct wal_error *error)
+{
+    struct cli_json json;
+
+    if (status == WAL_OK) {
+        cli_json_init(&json, stdout);
+        write_key(&json, cli_slice(request->key), version);
+        cli_json_close(&json, '}');
+        cli_json_end_line(&json);
+        return CLI_OK;
+    }
+    if (status == WAL_ECONFLICT) {
+        print_stale(request, error);
+    }
+    return fail(request, status, error);
+}
+
+static struct wal_doc document(const struct request *request)
+{
+    struct wal_doc doc = {
+        .struct_size = sizeof(doc),
+        .key = cli_slice(request->key),
+    };
+
+    if (request->expected != NULL) {
+        doc.flags = WAL_DOC_EXPECT;
+        doc.version = request->version;
+    }
+    return doc;
+}
+
+static int put(const struct request *request)
+{
+    struct wal_doc doc = document(request);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal__json_scan scan;
+    struct wal__json_token value = {0};
+    struct wal__json_token end = {0};
+    uint64_t version = 0;
+    size_t size = 0;
+    char *input =
+        cli_read_stdin(request->cli, VALUE_MAX, " for a document", &size);
+    enum wal__json_status json_status;
+    enum wal_status status;
+    int code;
+
+    if (input == NULL) {
+        return CLI_FAILED;
+    }
+    wal__json_scan_init(&scan, input, size);
+    json_status = wal__json_scan_skip(&scan, &value);
+    if (json_status == WAL__JSON_OK) {
+        json_status = wal__json_scan_next(&scan, &end);
+    }
+    if (json_status != WAL__JSON_OK) {
+        code = cli_error(request->cli, CLI_NEGATIVE, request->key,
+                         "is not JSON: %s at byte %zu; nothing was stored",
+                         wal__json_status_text(json_status),
+                         wal__json_scan_offset(&scan));
+    } else {
+        doc.value.data = value.span.data;
+        doc.value.size = value.span.size;
+        status = wal_doc_put(request->store, request->session, &doc, &version,
+                             &error);
+        code = finish(request, status, version, &error);
+    }
+    free(input);
+    return code;
+}
+
+static int delete (const struct request *request)
+{
+    struct wal_doc doc = document(request);
+    struct wal_error error = CLI_ERROR_INIT;
+    uint64_t version = 0;
+    enum wal_status status = wal_doc_delete(request->store, request->session,
+                                            &doc, &version, &error);
+
+    return finish(request, status, version, &error);
+}
+
+static void print_document(const struct wal_doc *doc)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    write_key(&json, doc->key, doc->version);
+    cli_json_key(&json, "modified");
+    cli_json_time(&json, doc->modified_ms);
+    if ((doc->flags & WAL_DOC_DELETE) != 0) {
+        cli_json_key(&json, "deleted");
+        cli_json_bool(&json, true);
+    } else {
+        cli_json_key(&json, "value");
+        cli_json_raw(&json, doc->value);
+    }
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static void print_value(struct wal_slice value)
+{
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    json.keeps_breaks = true;
+    cli_json_raw(&json, value);
+    cli_json_end_line(&json);
+}
+
+static int get(const struct request *request)
+{
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_doc_cursor *docs = NULL;
+    enum wal_status status = wal_doc_cursor_open(
+        request->store, request->session, NULL, &docs, &error);
+
+    if (status == WAL_OK) {
+        status = wal_doc_cursor_get(docs, cli_slice(request->key),
+                                    request->version, &doc, &error);
+    }
+    if (status == WAL_OK && request->cli->json) {
+        print_document(&doc);
+    } else if (status == WAL_OK) {
+        print_value(doc.value);
+    }
+    wal_doc_cursor_close(docs);
+    return status == WAL_OK ? CLI_OK : fail(request, status, &error);
+}
+
+/* Prints a key on one line; control bytes are escaped. */
+static void print_key(const struct request *request, const struct wal_doc *doc)
+{
+    struct cli_json json;
+
+    if (request->cli->json) {
+        cli_json_init(&json, stdout);
+        write_key(&json, doc->key, doc->version);
+        cli_json_key(&json, "modified");
+        cli_json_time(&json, doc->modified_ms);
+        cli_json_close(&json, '}');
+        cli_json_end_line(&json);
+        return;
+    }
+    cli_print_name(stdout, doc->key);
+    putchar('\n');
+}
+
+static int print_all(const struct request *request, bool values)
+{
+    struct wal_doc_cursor_options options = {
+        .struct_size = sizeof(options),
+        .prefix = cli_slice(request->key),
+    };
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_doc_cursor *docs = NULL;
+    enum wal_status status;
+
+    options.flags = (values ? 0U : WAL_DOC_CURSOR_KEYS) |
+                    (request->history ? WAL_DOC_CURSOR_HISTORY : 0U);
+    status = wal_doc_cursor_open(request->store, request->session, &options,
+                                 &docs, &error);
+    while (status == WAL_OK && !cli_output_failed() &&
+           (status = wal_doc_cursor_next(docs, &doc, &error)) == WAL_OK) {
+        if (values) {
+            print_document(&doc);
+        } else {
+            print_key(request, &doc);
+        }
+    }
+    wal_doc_cursor_close(docs);
+    return status == WAL_OK || status == WAL_END
+               ? CLI_OK
+               : fail(request, status, &error);
+}
+
+static int list(const struct request *request)
+{
+    return print_all(request, false);
+}
+
+static int scan(const struct request *request)
+{
+    return print_all(request, true);
+}
+
+struct verb {
+    const char *name;
+    int (*run)(const struct request *request);
+    bool writes; /* allows --if-version */
+    bool is_one; /* requires a key */
+};
+
+static const struct verb verbs[] = {
+    {"put", put, true, true},       {"get", get, false, true},
+    {"delete", delete, true, true}, {"list", list, false, false},
+    {"scan", scan, false, false},
+};
+
+static const struct verb *find_verb(const struct cli *cli)
+{
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
+        if (cli->count > 1 && strcmp(verbs[i].name, cli->items[1]) == 0) {
+            return &verbs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Reads the operands and refuses options that the verb does not have. */
+static int check(const struct cli *cli, struct request *request,
+                 const struct verb *verb)
+{
+    const char *option = request->at != NULL ? "--at" : "--if-version";
+    const char *version = request->at != NULL ? request->at : request->expected;
+    int before_key = request->of_store ? 3 : 4;
+    int code;
+
+    if (verb == NULL) {
+        return cli_error(cli, CLI_USAGE, cli->count > 1 ? cli->items[1] : "doc",
+                         "is not put, get, delete, list or scan");
+    }
+    code = cli_check_operands(cli, before_key + (verb->is_one ? 1 : 0),
+                              before_key + 1);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    request->key = cli->count > before_key ? cli->items[before_key] : "";
+    if (request->expected != NULL && !verb->writes) {
+        return cli_error(cli, CLI_USAGE, "--if-version",
+                         "allowed only with put and delete");
+    }
+    if (request->at != NULL && verb->run != get) {
+        return cli_error(cli, CLI_USAGE, "--at", "allowed only with get");
+    }
+    if (request->history && verb->run != scan) {
+        return cli_error(cli, CLI_USAGE, "--history", "allowed only with scan");
+    }
+    code = cli_check_size(cli, verb->is_one ? "KEY" : "PREFIX", request->key,
+                          CLI_KEY_MAX);
+    if (code != CLI_CONTINUE || version == NULL) {
+        return code;
+    }
+    return cli_parse_number(cli, option, version, UINT64_MAX,
+                            &request->version);
+}
+
+int verb_doc(struct cli *cli, int argc, char **argv)
+{
+    struct request request = {.cli = cli};
+    const struct cli_option options[] = {
+        {.name = "store", .flag = &request.of_store},
+        {.name = "if-version", .value = &request.expected},
+        {.name = "at", .value = &request.at},
+        {.name = "history", .flag = &request.history},
+        {.name = NULL},
+    };
+    const struct verb *verb;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    verb = find_verb(cli);
+    code = check(cli, &request, verb);
+    cli->adds_to_store = verb != NULL && verb->run == put && request.of_store;
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[2],
+                              verb->writes ? 0 : WAL_OPEN_READ_ONLY,
+                              &request.store);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (!request.of_store) {
+        code = cli_open_session(cli, request.store, cli->items[3],
+                                &request.session);
+    }
+    if (code == CLI_CONTINUE) {
+        code = verb->run(&request);
+    }
+    wal_session_close(request.session);
+    return cli_close_store(cli, cli->items[2], request.store, code);
+}

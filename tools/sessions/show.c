@@ -1,0 +1,464 @@
+/*
+ * show.c - the commands list, latest, children and show.
+ *
+ * Invariant: they write nothing to the store but the project ids of sessions
+ * of the requested directory (update.h).
+ *
+ * Threads: the tool has one thread.
+ */
+#include <agentwal/admin.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/cli/command.h"
+#include "tools/cli/session.h"
+#include "tools/files/changes.h"
+#include "tools/project/refresh.h"
+#include "tools/sessions/verbs.h"
+#include "tools/terminal/cell.h"
+#include "tools/terminal/when.h"
+
+static const struct cli_option no_options[] = {{.name = NULL}};
+
+int verb_list(struct cli *cli, int argc, char **argv)
+{
+    const char *cwd = NULL;
+    const char *project = NULL;
+    const char *limit_text = "0";
+    const char *after = NULL;
+    bool cursor = false;
+    bool trash = false;
+    const struct cli_option options[] = {
+        {.name = "cwd", .value = &cwd},
+        {.name = "project", .value = &project},
+        {.name = "limit", .value = &limit_text},
+        {.name = "after", .value = &after},
+        {.name = "cursor", .flag = &cursor},
+        {.name = "trash", .flag = &trash},
+        {.name = NULL},
+    };
+    struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_store *store = NULL;
+    uint64_t limit = 0;
+    char *directory;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 2, 2);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_parse_number(cli, "--limit", limit_text, UINT64_MAX, &limit);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_size(cli, "--project", project, CLI_TEXT_MAX);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_resolve_cwd(cli, cwd, &directory);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = project_open_updated(cli, directory, &store);
+    if (code == CLI_CONTINUE) {
+        wanted.cwd = cli_slice(directory);
+        wanted.project = cli_slice(project);
+        wanted.after = cli_slice(after);
+        wanted.flags = trash ? (uint32_t)WAL_SESSION_CURSOR_TRASH : 0;
+        code = cli_print_sessions(cli, store, cli->items[1], &wanted, limit,
+                                  cursor);
+        code = cli_close_store(cli, cli->items[1], store, code);
+    }
+    free(directory);
+    return code;
+}
+
+static int print_latest(const struct cli *cli, struct wal_store *store,
+                        const struct wal_session_cursor_options *options)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status;
+
+    status = wal_session_cursor_open(store, options, &list, &error);
+    if (status == WAL_OK) {
+        status = wal_session_cursor_next(list, &info, &error);
+    }
+    if (status == WAL_OK && cli->json) {
+        struct wal_session_move move = WAL_INIT(wal_session_move);
+        struct cli_json json;
+
+        cli_json_init(&json, stdout);
+        cli_json_open(&json, '{');
+        cli_session_json(&json, &info,
+                         cli_session_move(store, &info, &move) ? &move : NULL);
+        cli_json_close(&json, '}');
+        cli_json_end_line(&json);
+    } else if (status == WAL_OK) {
+        fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
+        putchar('\n');
+    }
+    wal_session_cursor_close(list);
+    if (status == WAL_END) {
+        return cli_error(cli, CLI_NEGATIVE, cli->items[1],
+                         "there is no session");
+    }
+    return status == WAL_OK ? CLI_OK
+                            : cli_report(cli, cli->items[1], status, &error);
+}
+
+int verb_latest(struct cli *cli, int argc, char **argv)
+{
+    const char *cwd = NULL;
+    const struct cli_option options[] = {
+        {.name = "cwd", .value = &cwd},
+        {.name = NULL},
+    };
+    struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_store *store = NULL;
+    char *directory;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 2, 2);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_resolve_cwd(cli, cwd, &directory);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = project_open_updated(cli, directory, &store);
+    if (code == CLI_CONTINUE) {
+        wanted.cwd = cli_slice(directory);
+        code = print_latest(cli, store, &wanted);
+        code = cli_close_store(cli, cli->items[1], store, code);
+    }
+    free(directory);
+    return code;
+}
+
+int verb_children(struct cli *cli, int argc, char **argv)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code = cli_begin(cli, argc, argv, no_options, 3, 3, WAL_OPEN_READ_ONLY,
+                         &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, store, cli->items[2], &session);
+    if (code == CLI_CONTINUE) {
+        status = wal_session_get_info(session, &info, &error);
+        wanted.parent = info.id;
+        code = status == WAL_OK
+                   ? cli_print_sessions(cli, store, cli->items[1], &wanted, 0,
+                                        false)
+                   : cli_report(cli, cli->items[2], status, &error);
+        wal_session_close(session);
+    }
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+/* The data that show prints; its slices are valid while the session is open. */
+struct session_details {
+    struct wal_session_info info;
+    struct cli_heads heads;
+    char **lineage; /* ids of its ancestors, nearest first */
+    size_t lineage_count;
+    bool has_moved; /* then `move` says where to */
+    struct wal_session_move move;
+    bool has_checkpoints;
+    bool has_changes; /* its checkpoints could be read */
+    struct wal_file_changes_info changes;
+};
+
+static void session_details_deinit(struct session_details *session_details)
+{
+    for (size_t i = 0; i < session_details->lineage_count; i++) {
+        free(session_details->lineage[i]);
+    }
+    free(session_details->lineage);
+    cli_heads_deinit(&session_details->heads);
+}
+
+static enum wal_status read_lineage(struct session_details *session_details,
+                                    struct wal_store *store,
+                                    struct wal_error *error)
+{
+    struct wal_session_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_SESSION_CURSOR_LINEAGE,
+        .lineage_of = session_details->info.id,
+    };
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *list = NULL;
+    size_t capacity = 0;
+    enum wal_status status =
+        wal_session_cursor_open(store, &options, &list, error);
+
+    while (status == WAL_OK &&
+           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
+        session_details->lineage = cli_reserve(
+            session_details->lineage, session_details->lineage_count, &capacity,
+            sizeof(session_details->lineage[0]));
+        session_details->lineage[session_details->lineage_count++] =
+            cli_copy_text(info.id.data, (size_t)info.id.size);
+    }
+    wal_session_cursor_close(list);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* Reads the changes between the session's checkpoints. */
+static enum wal_status read_changes(struct session_details *session_details,
+                                    struct wal_session *session,
+                                    struct wal_error *error)
+{
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
+    struct wal_checkpoint_cursor *checkpoints = NULL;
+    struct wal_file_change_cursor *changes = NULL;
+    enum wal_status status =
+        wal_checkpoint_cursor_open(session, &checkpoints, error);
+
+    if (status == WAL_OK) {
+        status = wal_checkpoint_cursor_next(checkpoints, &info, error);
+    }
+    wal_checkpoint_cursor_close(checkpoints);
+    if (status == WAL_END) {
+        return WAL_OK;
+    }
+    session_details->has_checkpoints = true;
+    if (status == WAL_OK) {
+        status = wal_session_diff(session, &changes, error);
+    }
+    if (status == WAL_OK) {
+        session_details->changes.struct_size = sizeof(session_details->changes);
+        status = wal_file_changes_get_info(changes, &session_details->changes,
+                                           error);
+    }
+    wal_file_change_cursor_close(changes);
+    session_details->has_changes = status == WAL_OK;
+    return status;
+}
+
+/* Writes the heads of the conversation; the command head has those of other
+ * streams. */
+static void write_heads(struct cli_json *json,
+                        const struct session_details *session_details)
+{
+    cli_json_open(json, '{');
+    for (size_t i = 0; i < session_details->heads.count; i++) {
+        if (session_details->heads.items[i].stream == 0) {
+            cli_json_key_text(json, session_details->heads.items[i].name);
+            cli_json_text(json, session_details->heads.items[i].entry_id);
+        }
+    }
+    cli_json_close(json, '}');
+}
+
+static void write_session(const struct session_details *session_details)
+{
+    const struct wal_session_info *info = &session_details->info;
+    struct cli_json json;
+
+    cli_json_init(&json, stdout);
+    cli_json_open(&json, '{');
+    cli_session_json(&json, info,
+                     session_details->has_moved ? &session_details->move
+                                                : NULL);
+    cli_json_key(&json, "heads");
+    write_heads(&json, session_details);
+    cli_json_key(&json, "lineage");
+    cli_json_open(&json, '[');
+    for (size_t i = 0; i < session_details->lineage_count; i++) {
+        cli_json_text(&json, cli_slice(session_details->lineage[i]));
+    }
+    cli_json_close(&json, ']');
+    cli_json_key(&json, "metadata");
+    cli_json_raw(&json,
+                 info->metadata.size > 0 ? info->metadata : cli_slice("{}"));
+    cli_json_key(&json, "metadataVersion");
+    cli_json_number(&json, info->metadata_version);
+    cli_json_key(&json, "bytes");
+    cli_json_number(&json, info->bytes);
+    cli_json_key(&json, "documents");
+    cli_json_number(&json, info->documents);
+    cli_json_key(&json, "inherited");
+    cli_json_number(&json, info->inherited);
+    cli_json_key(&json, "schemaVersion");
+    cli_json_number(&json, info->schema_version);
+    cli_json_key(&json, "source");
+    cli_json_text_or_null(&json, info->source);
+    cli_json_key(&json, "fork");
+    cli_json_bool(&json, (info->flags & WAL_SESSION_FORK) != 0);
+    cli_json_key(&json, "damaged");
+    cli_json_bool(&json, (info->flags & WAL_SESSION_DAMAGED) != 0);
+    if (session_details->has_changes) {
+        cli_json_key(&json, "changes");
+        files_json_totals(&json, &session_details->changes);
+    }
+    cli_json_close(&json, '}');
+    cli_json_end_line(&json);
+}
+
+static void print_field(const char *name, struct wal_slice value)
+{
+    if (value.size > 0) {
+        printf("%-10s ", name);
+        cli_print_text(stdout, value, 0, false);
+        putchar('\n');
+    }
+}
+
+/* As print_field, cut at the terminal's width. */
+static void print_title(const struct cli *cli, const char *name,
+                        struct wal_slice title)
+{
+    size_t columns = cli->terminal->columns;
+
+    if (title.size > 0) {
+        printf("%-10s ", name);
+        terminal_put_style(cli->terminal, TERMINAL_STRONG);
+        cell_print(stdout, title.data, (size_t)title.size,
+                   columns > 22 ? columns - 11 : columns, 0);
+        terminal_put_style(cli->terminal, TERMINAL_PLAIN);
+        putchar('\n');
+    }
+}
+
+static void print_id(const char *name, struct wal_slice id)
+{
+    if (id.size > 0) {
+        printf("%-10s ", name);
+        cli_print_name(stdout, id);
+        putchar('\n');
+    }
+}
+
+static void print_heads(const struct session_details *session_details)
+{
+    for (size_t i = 0; i < session_details->heads.count; i++) {
+        const struct wal_head *head = &session_details->heads.items[i];
+        printf("%-10s ", "head");
+        cli_print_name(stdout, head->name);
+        if (head->stream != 0) {
+            printf(" of stream %" PRIu32, head->stream);
+        }
+        fputs(": ", stdout);
+        cli_print_name(stdout, head->entry_id);
+        putchar('\n');
+    }
+}
+
+static void print_time(const char *name, int64_t unix_ms)
+{
+    char text[64];
+
+    when_text(unix_ms, text);
+    print_field(name, cli_slice(text));
+}
+
+static void print_session(const struct cli *cli,
+                          const struct session_details *session_details)
+{
+    const struct wal_session_info *info = &session_details->info;
+
+    print_id("session", info->id);
+    print_title(cli, "title", info->title);
+    print_title(cli, "begins", info->first_text);
+    print_field("directory", info->cwd);
+    print_field("project", info->project);
+    print_id("parent", info->parent_id);
+    for (size_t i = 0; i < session_details->lineage_count; i++) {
+        print_id("lineage", cli_slice(session_details->lineage[i]));
+    }
+    print_field("source", info->source);
+    print_time("created", info->created_ms);
+    print_time("updated", info->updated_ms);
+    printf("%-10s %" PRIu64, "entries", info->entries);
+    if (info->inherited > 0) {
+        printf(", %" PRIu64 " of them shared", info->inherited);
+    }
+    printf("\n%-10s %" PRIu64 "\n", "bytes", info->bytes);
+    print_heads(session_details);
+    if (session_details->has_changes) {
+        printf("%-10s ", "changes");
+        files_print_totals(&session_details->changes);
+        putchar('\n');
+    }
+    print_field("metadata", info->metadata);
+    if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
+        print_field("damaged", cli_slice("lost entries; refuses appends"));
+    }
+    if (session_details->has_moved) {
+        const char *host = session_details->move.host;
+
+        print_field("moved to",
+                    cli_slice(host[0] != '\0' ? host
+                                              : "the machine that resumes it "
+                                                "next"));
+    }
+}
+
+static int show(const struct cli *cli, struct wal_store *store,
+                struct wal_session *session)
+{
+    struct session_details session_details = {
+        .info = WAL_INIT(wal_session_info), .move = WAL_INIT(wal_session_move)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status =
+        wal_session_get_info(session, &session_details.info, &error);
+    bool is_whole = false;
+
+    session_details.has_moved =
+        status == WAL_OK &&
+        (session_details.info.flags & WAL_SESSION_MOVED) != 0;
+    if (session_details.has_moved) {
+        status = wal_session_get_move(session, &session_details.move, &error);
+    }
+    if (status == WAL_OK) {
+        status = cli_heads_read(&session_details.heads, session, &error);
+    }
+    if (status == WAL_OK) {
+        status = read_lineage(&session_details, store, &error);
+    }
+    /* Print the rest even if the checkpoints cannot be read. */
+    if (status == WAL_OK) {
+        status = read_changes(&session_details, session, &error);
+        is_whole = status == WAL_OK || session_details.has_checkpoints;
+    }
+    if (is_whole && cli->json) {
+        write_session(&session_details);
+    } else if (is_whole) {
+        cli_start_pager(cli);
+        print_session(cli, &session_details);
+    }
+    session_details_deinit(&session_details);
+    return status == WAL_OK ? CLI_OK
+                            : cli_report(cli, cli->items[2], status, &error);
+}
+
+int verb_show(struct cli *cli, int argc, char **argv)
+{
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    int code = cli_begin(cli, argc, argv, no_options, 3, 3, WAL_OPEN_READ_ONLY,
+                         &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, store, cli->items[2], &session);
+    if (code == CLI_CONTINUE) {
+        code = show(cli, store, session);
+        wal_session_close(session);
+    }
+    return cli_close_store(cli, cli->items[1], store, code);
+}

@@ -141,30 +141,43 @@ char *help_of_verb(const struct verb *verb)
     for (; example->command != NULL; example++) {
         fprintf(file, "  %s\n      %s\n", example->command, example->text);
     }
-    fputs("\nOptions of every verb:\n", file);
-    print_options(file, common_options);
-    fputs(names_text, file);
+    fputs("\nThe options of every verb: agentwal help\n", file);
     fclose(file);
     return text;
+}
+
+static void print_summary(const struct verb *verb)
+{
+    printf("  %-18s ", verb->name);
+    print_indented(stdout, verb->help->summary, INDENT - 2);
+    putchar('\n');
 }
 
 void help_print_overview(void)
 {
     const struct verb *verb;
-    int group = -1;
 
     printf("Usage: agentwal [--store DIR] VERB [OPTION]... [ARGUMENT]...\n"
            "\n"
-           "The store in which AI agents keep their sessions.\n");
+           "The store in which AI agents keep their sessions.\n"
+           "\nEvery day:\n");
     for (size_t i = 0; (verb = verb_at(i)) != NULL; i++) {
-        if ((int)verb->group != group) {
-            group = (int)verb->group;
-            printf("\n%s:\n", group_titles[group]);
+        if ((verb->flags & VERB_EVERY_DAY) != 0) {
+            print_summary(verb);
         }
-        printf("  %-18s %s\n", verb->name, verb->help->summary);
+    }
+    for (int group = 0; group < VERB_GROUP_COUNT; group++) {
+        printf("\n%s:\n", group_titles[group]);
+        for (size_t i = 0; (verb = verb_at(i)) != NULL; i++) {
+            if ((verb->flags & VERB_EVERY_DAY) == 0 &&
+                (int)verb->group == group) {
+                print_summary(verb);
+            }
+        }
     }
     fputs(overview_end, stdout);
     print_options(stdout, common_options);
+    fputs(names_text, stdout);
     printf(
         "\nSee agentwal help VERB for its options and examples. Begin with:\n"
         "  agentwal import ~/.claude\n"

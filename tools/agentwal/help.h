@@ -71,6 +71,7 @@ extern const struct verb_help help_serve;
 extern const struct verb_help help_view;
 extern const struct verb_help help_show;
 extern const struct verb_help help_stats;
+extern const struct verb_help help_title;
 extern const struct verb_help help_tree;
 extern const struct verb_help help_undelete;
 

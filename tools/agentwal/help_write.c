@@ -117,6 +117,19 @@ const struct verb_help help_meta = {
         },
 };
 
+const struct verb_help help_title = {
+    .usage = "SESSION TEXT",
+    .summary = "Give a session another title",
+    .text = "An empty TEXT: its title is the beginning of its first message.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal title @latest \"Invoices off by one cent\"",
+             "of the newest session of this directory"},
+            {"agentwal title 7f3a21c \"\"", "take it away"},
+            {NULL, NULL},
+        },
+};
+
 const struct verb_help help_doc = {
     .usage =
         "put|get|delete|list|scan SESSION|--store [KEY|PREFIX] [--if-version "

@@ -32,30 +32,32 @@ enum {
 /* name, group, flags, index of the store, function, help */
 static const struct verb verbs[] = {
     {"import", VERB_CONVERT, VERB_ADDS, 1, verb_import, &help_import},
-    {"adopt", VERB_CONVERT, VERB_ADDS, 1, verb_adopt, &help_adopt},
+    {"adopt", VERB_CONVERT, VERB_ADDS | VERB_EVERY_DAY, 1, verb_adopt,
+     &help_adopt},
     {"export", VERB_CONVERT, 0, 1, verb_export, &help_export},
     {"follow", VERB_CONVERT, 0, 1, verb_follow, &help_follow},
     {"path", VERB_CONVERT, 0, 1, verb_path, &help_path},
     {"dialects", VERB_CONVERT, 0, NONE, verb_dialects, &help_dialects},
-    {"list", VERB_READ, VERB_FENCED, 1, verb_list, &help_list},
+    {"list", VERB_READ, VERB_FENCED | VERB_EVERY_DAY, 1, verb_list, &help_list},
     {"show", VERB_READ, 0, 1, verb_show, &help_show},
     {"tree", VERB_READ, VERB_NAMELESS, 0, verb_tree, &help_tree},
-    {"cat", VERB_READ, VERB_NAMELESS, 0, verb_cat, &help_cat},
+    {"cat", VERB_READ, VERB_NAMELESS | VERB_EVERY_DAY, 0, verb_cat, &help_cat},
     {"latest", VERB_READ, 0, 1, verb_latest, &help_latest},
     {"children", VERB_READ, 0, 1, verb_children, &help_children},
     {"projects", VERB_READ, 0, 1, verb_projects, &help_projects},
     {"project", VERB_READ, 0, NONE, verb_project, &help_project},
     {"stats", VERB_READ, 0, 1, verb_stats, &help_stats},
-    {"search", VERB_READ, 0, 1, search_run, &help_search},
-    {"usage", VERB_READ, 0, 1, usage_run, &help_usage},
-    {"watch", VERB_READ, 0, 1, watch_run, &help_watch},
-    {"resume", VERB_READ, 0, 1, agentwal_resume, &help_resume},
-    {"serve", VERB_READ, 0, 1, serve_run, &help_serve},
+    {"search", VERB_READ, VERB_EVERY_DAY, 1, search_run, &help_search},
+    {"usage", VERB_READ, VERB_EVERY_DAY, 1, usage_run, &help_usage},
+    {"watch", VERB_READ, VERB_EVERY_DAY, 1, watch_run, &help_watch},
+    {"resume", VERB_READ, VERB_EVERY_DAY, 1, agentwal_resume, &help_resume},
+    {"serve", VERB_READ, VERB_EVERY_DAY, 1, serve_run, &help_serve},
     {"view", VERB_READ, VERB_NAMELESS, 0, view_run, &help_view},
     {"create", VERB_WRITE, VERB_ADDS | VERB_FENCED, 1, verb_create,
      &help_create},
     {"append", VERB_WRITE, VERB_FENCED, 1, verb_append, &help_append},
-    {"fork", VERB_WRITE, 0, 1, verb_fork, &help_fork},
+    {"fork", VERB_WRITE, VERB_EVERY_DAY, 1, verb_fork, &help_fork},
+    {"title", VERB_WRITE, 0, 1, verb_title, &help_title},
     {"head", VERB_WRITE, 0, 1, verb_head, &help_head},
     {"meta", VERB_WRITE, 0, 1, verb_meta, &help_meta},
     {"doc", VERB_WRITE, 0, 2, verb_doc, &help_doc},
@@ -79,7 +81,7 @@ static const struct verb verbs[] = {
      &help_checkpoint_import},
     {"checkpointing", VERB_FILES, 0, 1, verb_checkpointing,
      &help_checkpointing},
-    {"rewind", VERB_FILES, 0, 1, verb_rewind, &help_rewind},
+    {"rewind", VERB_FILES, VERB_EVERY_DAY, 1, verb_rewind, &help_rewind},
     {"init", VERB_CARE, VERB_ADDS, 1, verb_init, &help_init},
     {"check", VERB_CARE, VERB_NAMELESS, 0, verb_check, &help_check},
     {"salvage", VERB_CARE, VERB_NAMELESS, 0, verb_salvage, &help_salvage},
@@ -115,9 +117,23 @@ const struct verb *verb_find(const char *name)
 
 const char *verb_suggest(const char *name)
 {
+    /* What other programs call it. */
+    static const char *const others[][2] = {
+        {"ls", "list"},
+        {"rm", "delete"},
+        {"grep", "search"},
+        {"log", "cat"},
+        {"diff", "checkpoint-diff"},
+        {"rename", "title"},
+    };
     struct cli_suggestion suggestion = {.typed = name};
     const struct verb *verb;
 
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (strcmp(others[i][0], name) == 0) {
+            return others[i][1];
+        }
+    }
     for (size_t i = 0; (verb = verb_at(i)) != NULL; i++) {
         cli_suggest(&suggestion, verb->name);
     }

@@ -29,7 +29,9 @@ enum {
     /* Its name is not one of the operands that `run` gets. */
     VERB_NAMELESS = 2,
     /* It says whether another machine has taken the store over. */
-    VERB_FENCED = 4
+    VERB_FENCED = 4,
+    /* The overview begins with it. */
+    VERB_EVERY_DAY = 8
 };
 
 struct verb_option {

@@ -104,6 +104,39 @@ int verb_meta(struct cli *cli, int argc, char **argv)
     return cli_close_store(cli, cli->items[1], store, code);
 }
 
+static int32_t set_title(void *ctx, const struct wal_session_info *now,
+                         struct wal_session_change *change)
+{
+    (void)now;
+    change->fields = WAL_CHANGE_TITLE;
+    change->title = cli_slice(ctx);
+    return 0;
+}
+
+int verb_title(struct cli *cli, int argc, char **argv)
+{
+    static const struct cli_option no_options[] = {{.name = NULL}};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code = cli_begin_session(cli, argc, argv, no_options, 4, 4, 0, &store,
+                                 &session);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_check_size(cli, "TEXT", cli->items[3], CLI_TEXT_MAX);
+    if (code == CLI_CONTINUE) {
+        status = wal_session_update(session, set_title, cli->items[3], &error);
+        code = status == WAL_OK
+                   ? cli_print_done(cli, "title", cli->items[3],
+                                    "the title is now")
+                   : cli_report(cli, cli->items[2], status, &error);
+    }
+    return cli_end_session(cli, store, session, code);
+}
+
 /* Prints {"sessionId","pinned"}, or a sentence. */
 static int print_pinned(const struct cli *cli, struct wal_session *session,
                         bool is_pinned)

@@ -22,6 +22,7 @@ int verb_delete(struct cli *cli, int argc, char **argv);
 int verb_undelete(struct cli *cli, int argc, char **argv);
 int verb_pin(struct cli *cli, int argc, char **argv);
 int verb_meta(struct cli *cli, int argc, char **argv);
+int verb_title(struct cli *cli, int argc, char **argv);
 int verb_head(struct cli *cli, int argc, char **argv);
 int verb_doc(struct cli *cli, int argc, char **argv);
 int verb_compact_session(struct cli *cli, int argc, char **argv);

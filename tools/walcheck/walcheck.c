@@ -18,7 +18,7 @@ enum {
 /* A command line that was read. */
 struct request {
     const char *salvage; /* null: report the damage */
-    const char *jobs;
+    uint64_t jobs;
     const char *remote; /* URL or store; null: check a store */
     const char *store_id;
 };
@@ -30,17 +30,9 @@ static int run(struct cli *cli, const struct request *request)
         .format_version = WAL__FORMAT_VERSION,
         .path = cli->items[0],
     };
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t count = processors > 0 ? (uint64_t)processors : 1;
-    int code = CLI_CONTINUE;
+    int code;
 
-    if (request->jobs != NULL) {
-        code = cli_parse_number(cli, "--jobs", request->jobs, JOBS_MAX, &count);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    store.jobs = count == 0 ? 1 : (unsigned)count;
+    store.jobs = request->jobs == 0 ? 1 : (unsigned)request->jobs;
     store.jobs = store.jobs > JOBS_MAX ? JOBS_MAX : store.jobs;
     code = check_store_run(&store);
     if (code == CLI_CONTINUE) {
@@ -56,8 +48,10 @@ static int run(struct cli *cli, const struct request *request)
 static int read_request(struct cli *cli, int argc, char **argv, int count,
                         struct request *request)
 {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *jobs = NULL;
     const struct cli_option options[] = {
-        {.name = "jobs", .value = &request->jobs},
+        {.name = "jobs", .value = &jobs},
         {.name = "salvage", .value = &request->salvage},
         {.name = "remote", .value = &request->remote},
         {.name = "store-id", .value = &request->store_id},
@@ -65,6 +59,10 @@ static int read_request(struct cli *cli, int argc, char **argv, int count,
     };
     int code = cli_parse(cli, argc, argv, options);
 
+    request->jobs = processors > 0 ? (uint64_t)processors : 1;
+    if (code == CLI_CONTINUE && jobs != NULL) {
+        code = cli_parse_number(cli, "--jobs", jobs, JOBS_MAX, &request->jobs);
+    }
     if (code == CLI_CONTINUE && request->remote == NULL &&
         request->store_id != NULL) {
         code = cli_error(cli, CLI_USAGE, "--store-id", "needs --remote");

@@ -53,7 +53,8 @@ int cli_open_or_create_session(const struct cli *cli, struct wal_store *store,
 char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice,
                      size_t *size);
 
-/* Prints what a verb did: the sentence and the value, or {key: value}. Returns CLI_OK. */
+/* Prints what a verb did: the sentence and the value, or {key: value}. Returns
+ * CLI_OK. */
 int cli_print_done(const struct cli *cli, const char *key, const char *value,
                    const char *sentence);
 

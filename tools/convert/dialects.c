@@ -1,7 +1,5 @@
 /*
- * walconv.c - import session files into a store and export them.
- *
- * Invariant: exporting the source of an imported file gives the same bytes.
+ * dialects.c - the verb dialects: what can be imported and exported.
  *
  * Threads: the tools are single-threaded.
  */

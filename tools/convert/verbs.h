@@ -1,8 +1,10 @@
 /*
- * walconv.h - the commands of walconv.
+ * verbs.h - the verbs of agentwal for the files of other programs.
  *
- * A command receives the command line without the program's name: the first
- * operand is the name of the command. It returns an exit code.
+ * A verb gets the whole command line without the program's name: its first
+ * operand is its own name, the next one the store. It returns an exit code.
+ *
+ * Invariant: exporting the source of an imported file gives the same bytes.
  *
  * Threads: the tools are single-threaded.
  */

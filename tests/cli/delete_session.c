@@ -1,6 +1,6 @@
 /*
- * delete_session.c - deletes a session for good, as wal_session_delete does: its
- * records stay in the files of the store until they are compacted.
+ * delete_session.c - deletes a session for good; its records stay in the files
+ * of the store until they are compacted.
  *
  *   delete_session STORE SESSION
  */

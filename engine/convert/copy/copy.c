@@ -129,6 +129,10 @@ enum wal_status wal__copy_open(struct wal__copy *copy,
         status = wal__copy_open_cursor(session, 0, ALL_FLAGS | flags, 0,
                                        &copy->branch, error);
     }
+    if (status == WAL_OK && *is_copy) {
+        status = wal__copy_open_cursor(session, 0, ALL_FLAGS | flags, 0,
+                                       &copy->named, error);
+    }
     if (status != WAL_OK || !*is_copy) {
         *is_copy = false;
         wal__copy_close(copy);
@@ -167,6 +171,7 @@ void wal__copy_close(struct wal__copy *copy)
 {
     wal_entry_cursor_close(copy->chunks);
     wal_entry_cursor_close(copy->branch);
+    wal_entry_cursor_close(copy->named);
     wal__copy_chunk_deinit(&copy->chunk);
     wal__heap_free(copy_heap(copy), copy->text);
     *copy = (struct wal__copy){.session = NULL};
@@ -203,7 +208,7 @@ static enum wal_status find_named_base(struct wal__copy *copy,
     struct wal_slice id = {reader->id, reader->id_size};
     struct wal_entry found = {.struct_size = sizeof(found)};
     enum wal_status status =
-        wal_entry_cursor_get(copy->branch, id, &found, error);
+        wal_entry_cursor_get(copy->named, id, &found, error);
 
     if (status != WAL_OK) {
         return status;
@@ -390,7 +395,7 @@ static enum wal_status rebuild_line(struct wal__copy *copy,
 
         status = find_named_base(copy, error);
         if (status == WAL_OK) {
-            status = wal_entry_cursor_get(copy->branch, id, &base, error);
+            status = wal_entry_cursor_get(copy->named, id, &base, error);
         }
     } else {
         status = next_shared_line(copy, error);

@@ -27,7 +27,9 @@ struct wal__copy {
     const struct wal__heap *heap; /* NULL: the C library's */
     struct wal_entry_cursor *chunks;
     struct wal_entry_cursor *branch; /* shared entries, then own entries */
-    struct wal_entry base;           /* the next shared line, if has_base */
+    /* Looks up ids: the next line of the branch must outlive that. */
+    struct wal_entry_cursor *named;
+    struct wal_entry base; /* the next shared line, if has_base */
     bool has_base;
     bool has_ended;        /* no chunk describes a further line */
     bool is_complete;      /* the chunk that ends the copy was read */

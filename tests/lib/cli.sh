@@ -60,3 +60,14 @@ text = open(sys.argv[2], "rb") if len(sys.argv) > 2 else sys.stdin.buffer
 print(json.loads(next(iter(text)))[sys.argv[1]])
 ' "$@"
 }
+
+# name_all STORE: sets the array `named` to the options of an export that name
+# every session, also those that are in no view of all sessions.
+# shellcheck disable=SC2034  # for those who source this
+name_all() {
+    mapfile -t named < <(agentwal --store "$1" list --json | python3 -ISc '
+import json, sys
+for line in sys.stdin.buffer:
+    print("--session", json.loads(line)["sessionId"], sep="\n")')
+    [ "${#named[@]}" -gt 0 ] || fail "no session in $1"
+}

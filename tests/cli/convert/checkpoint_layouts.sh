@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# walctl checkpoint-export and checkpoint-import: checkpoints in the layouts of
+# agentwal checkpoint-export and checkpoint-import: checkpoints in the layouts of
 # two other session stores, in both directions.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
@@ -8,13 +8,13 @@ set -euo pipefail
 tree=$(realpath "$work")/tree
 out=$work/out
 mkdir -p "$tree/src"
-walctl init "$store"
-walctl create "$store" --id s --cwd "$tree" >/dev/null
+agentwal --store "$store" init
+agentwal --store "$store" create --id s --cwd "$tree" >/dev/null
 cd "$tree"
 
 # files SESSION ID: the files of a checkpoint that a layout can represent.
 files() {
-    walctl checkpoint-show --json "$store" "$1" "$2" | python3 -c '
+    agentwal --store "$store" checkpoint-show --json "$1" "$2" | python3 -c '
 import json, sys
 for row in map(json.loads, sys.stdin):
     if row["kind"] != "symlink" and "pathHex" not in row:
@@ -22,7 +22,7 @@ for row in map(json.loads, sys.stdin):
 }
 # session ID: creates one with the same directory.
 session() {
-    walctl create "$store" --id "$1" --cwd "$tree" >/dev/null
+    agentwal --store "$store" create --id "$1" --cwd "$tree" >/dev/null
 }
 # found DIRECTORY: all files below it, with the digests of their contents.
 found() {
@@ -38,21 +38,21 @@ head -c 3000000 /dev/urandom >large
 ln -s a.txt link
 printf 'x' >$'odd\xff'
 printf 'y' >$'new\nline "quoted" \\ \xc3\xa9'
-walctl checkpoint "$store" s 'first/../%one' a.txt src/run.sh copy.txt empty \
+agentwal --store "$store" checkpoint s 'first/../%one' a.txt src/run.sh copy.txt empty \
     large link none $'odd\xff' $'new\nline "quoted" \\ \xc3\xa9' >/dev/null
 printf 'a\nB\n' >a.txt
-walctl checkpoint "$store" s second a.txt copy.txt >/dev/null
+agentwal --store "$store" checkpoint s second a.txt copy.txt >/dev/null
 one='first%2F..%2F%25one'
 
 # Export and import, in each layout.
-code 3 walctl checkpoint-export "$store" s "$out/sdk" --layout sdk
+code 3 agentwal --store "$store" checkpoint-export s "$out/sdk" --layout sdk
 mkdir "$out"
 for layout in sdk spec11; do
     case $layout in
     sdk) contents=blobs ;;
     *) contents=files ;;
     esac
-    walctl checkpoint-export --json "$store" s "$out/$layout" \
+    agentwal --store "$store" checkpoint-export --json s "$out/$layout" \
         --layout "$layout" >"$work/result"
     json '[(r["checkpointId"], r["files"], r["addedBlobs"], r["addedManifest"])
         for r in rows] == [("first/../%one", 9, 5, True),
@@ -68,13 +68,13 @@ for layout in sdk spec11; do
 
     # A second export writes only what is new.
     found "$out/$layout" >"$work/before"
-    walctl checkpoint-export --json "$store" s "$out/$layout" \
+    agentwal --store "$store" checkpoint-export --json s "$out/$layout" \
         --layout "$layout" | json 'all(r["addedBlobs"] == r["addedBytes"] == 0
         and r["addedManifest"] is False for r in rows)'
     found "$out/$layout" | cmp - "$work/before" || fail "exporting again"
 
     session "$layout"
-    walctl checkpoint-import --json "$store" "$layout" "$out/$layout" \
+    agentwal --store "$store" checkpoint-import --json "$layout" "$out/$layout" \
         >"$work/result"
     json "[(r['checkpointId'], r['layout'], r['files'], r['added'])
         for r in rows] == [('first/../%one', '$layout', 7, 7),
@@ -82,23 +82,24 @@ for layout in sdk spec11; do
     for id in 'first/../%one' second; do
         same "$(files s "$id")" "$(files "$layout" "$id")" "files of $id"
     done
-    same "$(walctl checkpoints --json "$store" s | field created)" \
-        "$(walctl checkpoints --json "$store" "$layout" | field created)" \
+    same "$(agentwal --store "$store" checkpoints --json s | field created)" \
+        "$(agentwal --store "$store" checkpoints --json "$layout" | field created)" \
         "when it was made"
-    walctl checkpoint-import --json "$store" "$layout" "$out/$layout" |
+    agentwal --store "$store" checkpoint-import --json "$layout" "$out/$layout" |
         json 'all(r["added"] == 0 for r in rows)'
     # Exporting imported checkpoints produces the same files.
     mkdir "$work/again"
-    walctl checkpoint-export "$store" "$layout" "$work/again/$layout" \
+    agentwal --store "$store" checkpoint-export "$layout" "$work/again/$layout" \
         --layout "$layout" >/dev/null
     found "$work/again/$layout" >"$work/after"
     cmp "$work/before" "$work/after" || fail "an export of imported checkpoints differs"
     rm -r "$work/again"
 
-    code 1 walctl rewind "$store" "$layout" 'first/../%one' \
+    code 1 agentwal --store "$store" rewind "$layout" 'first/../%one' \
         --root "$work/$layout"
     mkdir "$work/$layout"
-    walctl rewind "$store" "$layout" 'first/../%one' --root "$work/$layout" |
+    agentwal --store "$store" rewind --json "$layout" 'first/../%one' \
+        --root "$work/$layout" |
         json 'rows[0]["canRewind"] is True'
     cmp large "$work/$layout/large" || fail "a large file"
     same 755 "$(stat -c %a "$work/$layout/src/run.sh")" "a mode"
@@ -114,21 +115,21 @@ json 'set(rows[0]) == {"UserMessageUUID", "CreatedAt", "Files"}
 
 # Files that were added to a checkpoint are added to its directory.
 printf 'late\n' >late
-walctl checkpoint "$store" s second late >/dev/null
-walctl checkpoint-export --json "$store" s "$out/sdk" --layout sdk | json '
+agentwal --store "$store" checkpoint s second late >/dev/null
+agentwal --store "$store" checkpoint-export --json s "$out/sdk" --layout sdk | json '
     [(r["addedBlobs"], r["addedManifest"]) for r in rows]
     == [(0, False), (1, True)]'
 # A truncated content is written again.
 : >"$out/sdk/checkpoints/second/blobs/$(sha256sum <late | cut -d' ' -f1)"
-walctl checkpoint-export --json "$store" s "$out/sdk" --layout sdk | json '
+agentwal --store "$store" checkpoint-export --json s "$out/sdk" --layout sdk | json '
     [r["addedBlobs"] for r in rows] == [0, 1]'
 # Paths are absolute when the root is not the session's directory.
-walctl checkpoint "$store" s third --root "$tree/src" run.sh >/dev/null
-walctl checkpoint-export "$store" s "$out/sdk" --layout sdk >/dev/null 2>&1
+agentwal --store "$store" checkpoint s third --root "$tree/src" run.sh >/dev/null
+agentwal --store "$store" checkpoint-export s "$out/sdk" --layout sdk >/dev/null 2>&1
 json "rows[0]['files'][0]['path'] == '$tree/src/run.sh'" \
     "$out/sdk/checkpoints/third/manifest.json"
 session rooted
-walctl checkpoint-import "$store" rooted "$out/sdk/checkpoints/third" \
+agentwal --store "$store" checkpoint-import rooted "$out/sdk/checkpoints/third" \
     --root "$tree/src" >/dev/null
 same "$(files s third)" "$(files rooted third)" "files of another root"
 
@@ -149,14 +150,14 @@ cat >"$go/$uuid/manifest.json" <<EOF
 }
 EOF
 session go
-walctl checkpoint-import --json "$store" go "$go" | json "
+agentwal --store "$store" checkpoint-import --json go "$go" | json "
     [(r['checkpointId'], r['layout'], r['files']) for r in rows]
     == [('$uuid', 'spec11', 2)]"
 same 2026-02-09T14:04:05.123Z \
-    "$(walctl checkpoints --json "$store" go | field created)" "a time of Go"
+    "$(agentwal --store "$store" checkpoints --json go | field created)" "a time of Go"
 printf 'made since\n' >gone.txt
 printf 'changed\n' >a.txt
-walctl rewind "$store" go "$uuid" | json 'rows[0]["filesChanged"]
+agentwal --store "$store" rewind --json go "$uuid" | json 'rows[0]["filesChanged"]
     == ["a.txt", "gone.txt"] and rows[0]["insertions"] == 2
     and rows[0]["deletions"] == 2'
 same "$hash" "$(sha256sum <a.txt | cut -d' ' -f1)" "a file that was rewound"
@@ -174,12 +175,13 @@ printf '{"createdAt":"2026-01-02T00:00:00Z","files":[{"path":"y","hash":"%s"}]}'
     "$big" >"$tags/a/manifest.json"
 printf '{"user_message_uuid":"see","files":null}' >"$tags/c/manifest.json"
 session tags
-walctl checkpoint-import --json "$store" tags "$work/tags" | json '
+agentwal --store "$store" checkpoint-import --json tags "$work/tags" | json '
     [(r["checkpointId"], r["files"]) for r in rows]
     == [("see", 0), ("b", 1), ("a", 1)]'
 
 # An invalid checkpoint is reported and not imported; the others are.
 bad=$work/bad
+tries=0
 # refused CODE TEXT MANIFEST [COMMANDS]: an import of a valid checkpoint and one
 # with this manifest. The commands run in the directory of the second.
 refused() {
@@ -191,14 +193,14 @@ refused() {
         >"$bad/good/manifest.json"
     printf '%s' "$3" >"$bad/evil/manifest.json"
     [ -z "${4-}" ] || (cd "$bad/evil" && eval "$4")
-    walctl delete "$store" bad 2>/dev/null || :
-    session bad
-    code "$1" walctl checkpoint-import "$store" bad "$bad"
+    tries=$((tries + 1))
+    session "bad-$tries"
+    code "$1" agentwal --store "$store" checkpoint-import "bad-$tries" "$bad"
     grep -qF -- "$2" "$work/stderr" ||
         fail "not reported: $2; but $(cat "$work/stderr")"
     grep -q 'evil' "$work/stderr" || fail "the checkpoint is not named"
-    code 1 walctl checkpoint-show "$store" bad evil
-    code 0 walctl checkpoint-show "$store" bad good
+    code 1 agentwal --store "$store" checkpoint-show "bad-$tries" evil
+    code 0 agentwal --store "$store" checkpoint-show "bad-$tries" good
 }
 file() {
     printf '{"files":[{"path":"ok","hash":"%s"},{"path":"%s","hash":"%s"}]}' \
@@ -240,11 +242,11 @@ refused 1 'manifest.json: not a regular file' "$(file x)" \
 
 # A checkpoint with the same id and another root; checkpoints are off.
 session other
-walctl checkpoint "$store" other b --root "$tree/src" run.sh >/dev/null
-code 1 walctl checkpoint-import "$store" other "$work/tags"
+agentwal --store "$store" checkpoint other b --root "$tree/src" run.sh >/dev/null
+code 1 agentwal --store "$store" checkpoint-import other "$work/tags"
 grep -q 'another root' "$work/stderr" || fail "no reason for the refusal"
-code 0 walctl checkpointing "$store" go off
-code 1 walctl checkpoint-import "$store" go "$work/tags"
+code 0 agentwal --store "$store" checkpointing go off
+code 1 agentwal --store "$store" checkpoint-import go "$work/tags"
 grep -q 'checkpoints are off' "$work/stderr" || fail "no report that checkpoints are off"
 
 # A checkpoint with a damaged blob is not exported. It may be there twice: a
@@ -264,19 +266,19 @@ for path in glob.glob(sys.argv[1] + "/pack/*.seg"):
         at = data.find(wanted, at + 1)
 sys.exit(None if found else "no such blob")
 PY
-walctl checkpoint-import "$store" s "$tags/b" >/dev/null
-code 1 walctl checkpoint-export "$store" s "$work/damaged" --layout sdk
+agentwal --store "$store" checkpoint-import s "$tags/b" >/dev/null
+code 1 agentwal --store "$store" checkpoint-export s "$work/damaged" --layout sdk
 grep -q "$hash" "$work/stderr" || fail "the blob is not named"
 [ ! -e "$work/damaged/checkpoints/$one/manifest.json" ] ||
     fail "a manifest with missing contents"
 [ -e "$work/damaged/checkpoints/b/manifest.json" ] || fail "the other checkpoints"
 same "" "$(find "$work/damaged" -name '.*')" "temporary files"
 
-code 2 walctl checkpoint-export "$store" s "$out"
-code 2 walctl checkpoint-export "$store" s "$out" --layout git
-code 2 walctl checkpoint-export "$store" s --layout sdk
-code 3 walctl checkpoint-export "$store" s "$tree/late" --layout sdk
-code 2 walctl checkpoint-import "$store" s
-code 3 walctl checkpoint-import "$store" s "$work/nowhere"
+code 2 agentwal --store "$store" checkpoint-export s "$out"
+code 2 agentwal --store "$store" checkpoint-export s "$out" --layout git
+code 2 agentwal --store "$store" checkpoint-export s --layout sdk
+code 3 agentwal --store "$store" checkpoint-export s "$tree/late" --layout sdk
+code 2 agentwal --store "$store" checkpoint-import s
+code 3 agentwal --store "$store" checkpoint-import s "$work/nowhere"
 mkdir "$work/nothing"
-code 1 walctl checkpoint-import "$store" s "$work/nothing"
+code 1 agentwal --store "$store" checkpoint-import s "$work/nothing"

@@ -8,8 +8,8 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd -P)
 in=${AGENTWAL_FIXTURES:-$root/tools/example}
 
-walctl init "$store"
-code 0 walconv import --json "$store" "$in"
+agentwal --store "$store" init
+code 0 agentwal --store "$store" import --json --all-files "$in"
 cp "$work/stdout" "$work/first"
 # A file is a source by itself, or one of the documents of a tree.
 files=$(find "$in" -type f | wc -l)
@@ -19,18 +19,18 @@ json 'all(r["duplicates"] == 0 and r["lines"] == r["documents"]
     and r["appended"] == r["changed"] for r in rows if "documents" in r)' \
     "$work/first"
 
-code 0 walconv import --json "$store" "$in"
+code 0 agentwal --store "$store" import --json --all-files "$in"
 json 'all(r["appended"] + r.get("changed", 0) == 0 for r in rows)' \
     "$work/stdout"
 json 'all(r["duplicates"] == r["lines"] for r in rows if "documents" in r)' \
     "$work/stdout"
 
-code 0 walconv export --json --dialect source "$store" "$work/out"
+code 0 agentwal --store "$store" export --json --dialect source "$work/out"
 json 'all(r["losses"] == [] for r in rows)' "$work/stdout"
 diff -r "$in" "$work/out" || fail "the export differs from the import"
 
 # Their entries are JSON, and every file has a live branch.
-walctl list --json "$store" >"$work/list"
+agentwal --store "$store" list --json >"$work/list"
 json 'all(r["entries"] == 0 or r["head"] for r in rows)' "$work/list"
 python3 -c '
 import json, sys

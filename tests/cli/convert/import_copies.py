@@ -60,24 +60,25 @@ class Pair:
         shutil.rmtree(work, ignore_errors=True)
         os.makedirs(os.path.join(work, "in"))
         for store in self.stores:
-            run("walctl", "init", store)
+            run("agentwal", "--store", store, "init")
 
     def give(self):
         """Imports the copy; returns how many lines it shares."""
-        run("walconv", "import", self.stores[0], self.original)
+        run("agentwal", "--store", self.stores[0], "import", self.original)
         for i, store in enumerate(self.stores):
-            row, = run("walconv", "import", "--json", store, self.file)
+            row, = run("agentwal", "--store", store, "import", "--json",
+                       self.file)
             self.ids[i] = row["sessionId"]
             shared = row["shared"] if i == 0 else shared
         return shared
 
     def written(self, i, dialect):
         out = os.path.join(self.work, "%d-%s" % (i, dialect))
-        rows = run("walconv", "export", "--json", "--dialect", dialect,
-                   self.stores[i], out)
+        rows = run("agentwal", "--store", self.stores[i], "export", "--json",
+                   "--dialect", dialect, out)
         row, = [r for r in rows if r["sessionId"] == self.ids[i]]
-        again = run("walconv", "export", "--json", "--dialect", dialect,
-                    self.stores[i], out)
+        again = run("agentwal", "--store", self.stores[i], "export", "--json",
+                    "--dialect", dialect, out)
         assert all(r["added"] == 0 for r in again), again
         return read(os.path.join(out, row["path"])), row
 
@@ -204,7 +205,7 @@ def check_redacted(work, style):
     pair = begin(work, style, 22, 4)
     entries, text = find_entry(pair, style)
     for i, store in enumerate(pair.stores):
-        run("walctl", "redact", store, pair.ids[i], entries[i])
+        run("agentwal", "--store", store, "redact", pair.ids[i], entries[i])
     pair.check(redacts=True)
     for dialect in DIALECTS:
         assert text.encode() not in pair.written(0, dialect)[0], dialect
@@ -214,7 +215,8 @@ def check_head(work, style):
     pair = begin(work, style, 22, 4)
     entries, _ = find_entry(pair, style)
     for i, store in enumerate(pair.stores):
-        run("walctl", "head", store, pair.ids[i], "main", entries[i])
+        run("agentwal", "--store", store, "head", pair.ids[i], "main",
+            entries[i])
     pair.check()
 
 

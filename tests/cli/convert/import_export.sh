@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# walconv: an export of imported files has the same bytes, and the import
-# reports their faults.
+# An export of imported files has the same bytes, and the import reports their
+# faults.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
 
 in=$work/in
 out=$work/out
 mkdir "$in"
-walctl init "$store"
+agentwal --store "$store" init
 
 time='"timestamp":"2026-01-01T00:00:00Z"'
 message='"message":{"role":"user","content":"text"}'
@@ -59,7 +59,7 @@ printf '%s\n' '{"n":1}' >"$in/sub/.hidden/.dot"
 printf '%s\n' '{"n":2}' >"$in/sub/we ird%41$(printf '\001\377')name"
 ln -s ../entries "$in/sub/link"
 
-code 0 walconv import --json "$store" "$in"
+code 0 agentwal --store "$store" import --json --all-files "$in"
 cp "$work/stdout" "$work/first"
 rm "$in/sub/link"
 json 'all(set(r) >= {"path", "dialect", "sessionId", "lines", "appended",
@@ -95,7 +95,7 @@ is lines 'r["dialect"] == "lines" and r["appended"] == 3'
 
 # A second import adds nothing and reports the same.
 same_import() {
-    walconv import --json "$store" "$in" >"$work/again"
+    agentwal --store "$store" import --json --all-files "$in" >"$work/again"
     json "all(r['appended'] == 0 for r in rows) and
         [(r['path'], r['damaged'], r['sessionId']) for r in rows] ==
         [(r['path'], r['damaged'], r['sessionId']) for r in
@@ -104,17 +104,17 @@ same_import() {
 same_import
 
 # Export.
-code 0 walconv export --dialect source --json "$store" "$out"
+code 0 agentwal --store "$store" export --dialect source --json "$out"
 json 'all(set(r) >= {"sessionId", "dialect", "path", "added", "losses"}
     for r in rows) and all(r["losses"] == [] for r in rows)' "$work/stdout"
 diff -r "$in" "$out" || fail "the export differs from the import"
 same 600 "$(stat -c %a "$out/lines")" "mode of a file"
 same 700 "$(stat -c %a "$out/sub")" "mode of a directory"
-code 0 walconv export --dialect source --json "$store" "$out"
+code 0 agentwal --store "$store" export --dialect source --json "$out"
 json 'all(r["added"] == 0 for r in rows)' "$work/stdout"
-walconv export --dialect source --stdout --session pi-1 "$store" |
+agentwal --store "$store" export --dialect source --stdout --session pi-1 |
     cmp - "$in/crlf" || fail "--stdout"
-same "$out/crlf" "$(walconv path --dialect source "$store" "$out" pi-1)" "path"
+same "$out/crlf" "$(agentwal --store "$store" path --dialect source "$out" pi-1)" "path"
 walcat "$store" "$in/entries" | json 'rows[0]["id"] == "h"
     and rows[0]["payload"]["id"] == "h"'
 walcat --all "$store" "$in/torn" | json 'len(rows) == 1'
@@ -130,7 +130,7 @@ printf 'id":"t2"}\n{"more":1}\n' >>"$in/torn"
 printf '\n%s\n' '{"type":"user","uuid":"u9","parentUuid":"u1"}' \
     >>"$in/no-newline"
 printf 'tail' >>"$in/binary"
-code 0 walconv import --json "$store" "$in"
+code 0 agentwal --store "$store" import --json --all-files "$in"
 cp "$work/stdout" "$work/first"
 is lines 'r["appended"] == 4 and r["dialect"] == "claude"'
 is torn 'r["appended"] == 2 and r["duplicates"] == 1 and not reasons'
@@ -138,7 +138,7 @@ is no-newline 'r["appended"] == 1 and not reasons'
 is binary 'r["appended"] == 1'
 json 'len(set(r["sessionId"] for r in rows)) == len(rows)' "$work/first"
 same_import
-code 0 walconv export --dialect source --json "$store" "$out"
+code 0 agentwal --store "$store" export --dialect source --json "$out"
 json 'sum(r["added"] for r in rows) > 0' "$work/stdout"
 diff -r "$in" "$out" || fail "the export of a grown file differs"
 walcat "$store" "$in/no-newline" |
@@ -146,81 +146,81 @@ walcat "$store" "$in/no-newline" |
 
 # A file with other content is not overwritten.
 printf 'mine' >"$out/lines"
-code 1 walconv export --dialect source "$store" "$out"
-grep -qF "walconv: $out/lines: " "$work/stderr" || fail "no path of the existing file"
-code 3 walconv export --dialect source "$store" "$out/lines"
-grep -q "^walconv: $out/lines: is not a directory" "$work/stderr" ||
+code 1 agentwal --store "$store" export --dialect source "$out"
+grep -qF "agentwal: $out/lines: " "$work/stderr" || fail "no path of the existing file"
+code 3 agentwal --store "$store" export --dialect source "$out/lines"
+grep -q "^agentwal: $out/lines: is not a directory" "$work/stderr" ||
     fail "no report that the output is not a directory"
 ln -s "$work/nowhere" "$work/dangling"
-code 3 walconv export --dialect source "$store" "$work/dangling/out"
-grep -qF "walconv: $work/dangling/out/" "$work/stderr" ||
+code 3 agentwal --store "$store" export --dialect source "$work/dangling/out"
+grep -qF "agentwal: $work/dangling/out/" "$work/stderr" ||
     fail "no path of the file that cannot be created"
 same mine "$(cat "$out/lines")" "a file with other content"
 
 # Nothing is written through a symbolic link below the output directory.
 mkdir "$work/linked" "$work/elsewhere"
 ln -s ../elsewhere "$work/linked/sub"
-code 1 walconv export --dialect source "$store" "$work/linked"
+code 1 agentwal --store "$store" export --dialect source "$work/linked"
 same "" "$(ls -A "$work/elsewhere")" "files outside the output directory"
 cmp "$in/lines" "$work/linked/lines"
 
 # An import continues after it was killed.
-walctl init "$work/killed"
+agentwal --store "$work/killed" init
 for delay in 0.01 0.02 0.05 0.1 0.2; do
-    walconv import "$work/killed" "$in" >/dev/null 2>&1 &
+    agentwal --store "$work/killed" import --all-files "$in" >/dev/null 2>&1 &
     sleep "$delay"
     { kill -KILL "$!" && wait "$!"; } 2>/dev/null || true
 done
-code 0 walconv import --json "$work/killed" "$in"
-code 0 walconv import --json "$work/killed" "$in"
+code 0 agentwal --store "$work/killed" import --json --all-files "$in"
+code 0 agentwal --store "$work/killed" import --json --all-files "$in"
 json 'all(r["appended"] == 0 for r in rows)' "$work/stdout"
-code 0 walconv export --dialect source "$work/killed" "$work/killed-out"
+code 0 agentwal --store "$work/killed" export --dialect source "$work/killed-out"
 diff -r "$in" "$work/killed-out" || fail "the export after a kill differs"
 
 # Two sources with the same relative path.
 mkdir "$work/one" "$work/two"
 printf '{"n":1}\n' >"$work/one/same.jsonl"
 printf '{"n":2}\n' >"$work/two/same.jsonl"
-code 0 walctl init "$work/pair"
-code 0 walconv import "$work/pair" "$work/one/same.jsonl" \
+code 0 agentwal --store "$work/pair" init
+code 0 agentwal --store "$work/pair" import "$work/one/same.jsonl" \
     "$work/two/same.jsonl"
-code 0 walconv import --json "$work/pair" "$work/two/same.jsonl" \
+code 0 agentwal --store "$work/pair" import --json "$work/two/same.jsonl" \
     "$work/one/same.jsonl"
 json 'all(r["appended"] == 0 and r["duplicates"] == 1 for r in rows)' \
     "$work/stdout"
-code 0 walconv export --dialect source --json "$work/pair" "$work/pair-out"
+code 0 agentwal --store "$work/pair" export --dialect source --json "$work/pair-out"
 json 'len(rows) == 2' "$work/stdout"
 cmp "$work/one/same.jsonl" "$work/pair-out/0/same.jsonl"
 cmp "$work/two/same.jsonl" "$work/pair-out/1/same.jsonl"
 rm -r "$work/pair-out"
-code 0 walconv export --dialect source "$work/pair" "$work/pair-out"
+code 0 agentwal --store "$work/pair" export --dialect source "$work/pair-out"
 grep -q ', 1 line added$' "$work/stdout" || fail "one line"
 
 # With closed standard streams no message is written to a file.
 rm -r "$work/pair-out"
-walconv export --dialect source "$work/pair" "$work/pair-out" <&- >&- 2>&-
+agentwal --store "$work/pair" export --dialect source "$work/pair-out" <&- >&- 2>&-
 cmp "$work/one/same.jsonl" "$work/pair-out/0/same.jsonl"
 walcat "$work/pair" "$work/two/same.jsonl" | json 'rows[0]["payload"] == {"n": 2}'
 
 # Any spelling of a directory's path; the store is not imported.
-code 0 walctl init "$work/one/store"
-code 0 walconv import --json "$work/one/store" "$work/one//"
+code 0 agentwal --store "$work/one/store" init
+code 0 agentwal --store "$work/one/store" import --json --all-files "$work/one//"
 json 'len(rows) == 1 and rows[0]["appended"] == 1' "$work/stdout"
-(cd "$work/one" && walconv import --json store .) |
+(cd "$work/one" && agentwal --store store import --json --all-files .) |
     json 'len(rows) == 1 and rows[0]["appended"] == 0'
 
 # Entries that came from no file are losses.
-walctl append "$work/pair" "$work/one/same.jsonl" >/dev/null \
+agentwal --store "$work/pair" append "$work/one/same.jsonl" >/dev/null \
     <<<'{"type":"note","payload":1}'
-walctl create "$work/pair" --id native >/dev/null
-walconv export --dialect source --json "$work/pair" "$work/pair-out" |
+agentwal --store "$work/pair" create --id native >/dev/null
+agentwal --store "$work/pair" export --dialect source --json "$work/pair-out" |
     json 'sorted(loss["count"] for r in rows for loss in r["losses"]) == [1, 1]'
 
 # A delta is a line like any other; importing the file again does not restore a
 # redacted line.
 message='"timestamp":"2026-01-01T00:00:00Z","type":"message","payload":{"n"'
 for redacted in first delta last; do
-    walctl init "$work/hidden-$redacted"
+    agentwal --store "$work/hidden-$redacted" init
     mkdir -p "$work/lines-$redacted"
     cat >"$work/lines-$redacted/s.jsonl" <<EOF
 {"id":"head","type":"session_header","timestamp":"2026-01-01T00:00:00Z","payload":{"version":1}}
@@ -228,18 +228,18 @@ for redacted in first delta last; do
 {"id":"delta","parentId":"first",${message/message/message_delta_batch}:2}}
 {"id":"last","parentId":"first",$message:3}}
 EOF
-    walconv import "$work/hidden-$redacted" "$work/lines-$redacted/s.jsonl" \
+    agentwal --store "$work/hidden-$redacted" import "$work/lines-$redacted/s.jsonl" \
         >/dev/null
-    walconv export --dialect source "$work/hidden-$redacted" \
+    agentwal --store "$work/hidden-$redacted" export --dialect source \
         "$work/lines-$redacted/out" >/dev/null
     cmp "$work/lines-$redacted/s.jsonl" "$work/lines-$redacted/out/s.jsonl"
-    walctl redact "$work/hidden-$redacted" head "$redacted" >/dev/null
-    walconv import --json "$work/hidden-$redacted" \
+    agentwal --store "$work/hidden-$redacted" redact head "$redacted" >/dev/null
+    agentwal --store "$work/hidden-$redacted" import --json \
         "$work/lines-$redacted/s.jsonl" |
         json 'rows[0]["appended"] == 0 and rows[0]["sessionId"] == "head"'
-    [ "$(walctl list --json "$work/hidden-$redacted" | wc -l)" -eq 1 ]
+    [ "$(agentwal --store "$work/hidden-$redacted" list --json | wc -l)" -eq 1 ]
     rm -r "$work/lines-$redacted/out"
-    walconv export --dialect source "$work/hidden-$redacted" \
+    agentwal --store "$work/hidden-$redacted" export --dialect source \
         "$work/lines-$redacted/out" >/dev/null 2>&1
     grep -v "\"id\":\"$redacted\"" "$work/lines-$redacted/s.jsonl" |
         cmp - "$work/lines-$redacted/out/s.jsonl"
@@ -247,46 +247,46 @@ done
 
 # The first bytes of a file created a session; its id stays when the complete
 # file contains another one.
-example=$(dirname "${BASH_SOURCE[0]}")/../../tools/example/session.jsonl
+example=$(dirname "${BASH_SOURCE[0]}")/../../../tools/example/session.jsonl
 mkdir "$work/grown"
 head -c 40 "$example" >"$work/grown/s.jsonl"
-walctl init "$work/grown/store"
-code 0 walconv import --json "$work/grown/store" "$work/grown/s.jsonl"
+agentwal --store "$work/grown/store" init
+code 0 agentwal --store "$work/grown/store" import --json "$work/grown/s.jsonl"
 grown=$(python3 -c 'import json, sys
 print(json.load(sys.stdin)["sessionId"])' <"$work/stdout")
-walctl meta "$work/grown/store" "$grown" --merge '{"mine":"x"}' >/dev/null
+agentwal --store "$work/grown/store" meta "$grown" --merge '{"mine":"x"}' >/dev/null
 cp "$example" "$work/grown/s.jsonl"
-code 0 walconv import "$work/grown/store" "$work/grown/s.jsonl"
-walctl meta "$work/grown/store" "$grown" | json 'rows[0]["mine"] == "x"'
-same 1 "$(walctl list --json "$work/grown/store" | wc -l)" "sessions of a file"
-walconv export --dialect source "$work/grown/store" "$work/grown/out" >/dev/null
+code 0 agentwal --store "$work/grown/store" import "$work/grown/s.jsonl"
+agentwal --store "$work/grown/store" meta "$grown" | json 'rows[0]["mine"] == "x"'
+same 1 "$(agentwal --store "$work/grown/store" list --json | wc -l)" "sessions of a file"
+agentwal --store "$work/grown/store" export --dialect source "$work/grown/out" >/dev/null
 cmp "$work/grown/s.jsonl" "$work/grown/out/s.jsonl"
 
 # Exit codes.
-code 3 walconv import "$store" "$work/none"
-code 3 walconv import "$work/none" "$in"
+code 3 agentwal --store "$store" import "$work/none"
+code 3 agentwal --store "$work/none" export --dialect source "$out"
 mkfifo "$work/fifo"
-code 3 walconv import "$store" "$work/fifo"
-code 2 walconv import --dialect none "$store" "$in"
-code 2 walconv export "$store" "$out"
-code 2 walconv export --dialect none "$store" "$out"
-code 1 walconv path --dialect source "$work/pair" "$out" native
-walconv dialects --json | json '{r["name"] for r in rows} >=
+code 3 agentwal --store "$store" import "$work/fifo"
+code 2 agentwal --store "$store" import --dialect none "$in"
+code 2 agentwal --store "$store" export "$out"
+code 2 agentwal --store "$store" export --dialect none "$out"
+code 1 agentwal --store "$work/pair" path --dialect source "$out" native
+agentwal dialects --json | json '{r["name"] for r in rows} >=
     {"source", "pi", "claude", "entries", "lines"}'
-walconv import --json --dialect lines "$work/pair" "$in/crlf" |
+agentwal --store "$work/pair" import --json --dialect lines "$in/crlf" |
     json 'rows[0]["dialect"] == "lines"'
 
 # Missing parents of the output directory are created; an error names the path
 # that is not a directory.
 deep=$work/no/such/out
-code 0 walconv export --dialect source "$work/pair" "$deep"
-code 0 walconv export --dialect pi "$work/pair" "$deep/view/"
+code 0 agentwal --store "$work/pair" export --dialect source "$deep"
+code 0 agentwal --store "$work/pair" export --dialect pi --session native "$deep/view/"
 file=$(find "$deep/view/sessions" -type f | head -n 1)
 printf '{}\n' >>"$file"
-code 1 walconv export --dialect pi "$work/pair" "$deep/view"
-grep -qF "walconv: $file: another program wrote to it" "$work/stderr" ||
+code 1 agentwal --store "$work/pair" export --dialect pi --session native "$deep/view"
+grep -qF "agentwal: $file: another program wrote to it" "$work/stderr" ||
     fail "a view's path: $(cat "$work/stderr")"
 : >"$work/no/file"
-code 3 walconv export --dialect source "$work/pair" "$work/no/file/out"
-grep -qF "walconv: $work/no/file/out" "$work/stderr" ||
+code 3 agentwal --store "$work/pair" export --dialect source "$work/no/file/out"
+grep -qF "agentwal: $work/no/file/out" "$work/stderr" ||
     fail "a source's path: $(cat "$work/stderr")"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# walconv: checkpoints/ of sdk and spec11 become checkpoints of their sessions,
+# Import and export: checkpoints/ of sdk and spec11 become checkpoints of their sessions,
 # and views of these dialects contain them.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
@@ -58,41 +58,41 @@ checkpoint "$spec/checkpoints/lower" files "{\"user_message_uuid\":\"lower\",
     \"created_at\":\"2026-01-02T03:04:08Z\",\"files\":null}"
 
 rmdir "$spec/checkpoints/lower/files" # no export makes a directory alone
-walctl init "$store"
-code 0 walconv import --json "$store" "$in"
+agentwal --store "$store" init
+code 0 agentwal --store "$store" import --json "$in"
 json '[r["checkpoints"] for r in rows if "checkpoints" in r] == [2, 2]' \
     "$work/stdout"
 json 'all(r["damaged"] == [] for r in rows)' "$work/stdout"
-same $'cp-1\ncp-2' "$(walctl checkpoints --json "$store" s-1 |
+same $'cp-1\ncp-2' "$(agentwal --store "$store" checkpoints --json s-1 |
     python3 -c 'import json, sys
 for line in sys.stdin: print(json.loads(line)["checkpointId"])')" "checkpoints"
-walctl checkpoint-show --json "$store" s-1 cp-2 |
+agentwal --store "$store" checkpoint-show --json s-1 cp-2 |
     json '[(r["path"], r["kind"]) for r in rows] == [("b", "file"),
         ("gone", "absent"), ("src/a", "file")]'
 
 # A second import adds nothing to the store.
 size_of() { find "$store" -name '*.seg' -size +0 -printf '%f %s\n' | sort; }
-code 0 walconv import --json "$store" "$in"
+code 0 agentwal --store "$store" import --json "$in"
 json 'all(r.get("checkpoints", 0) == 0 for r in rows)' "$work/stdout"
 size_of >"$work/before"
-code 0 walconv import --json "$store" "$in"
+code 0 agentwal --store "$store" import --json "$in"
 size_of >"$work/after"
 diff "$work/before" "$work/after"
-same 2 "$(walctl checkpoints --json "$store" t-1 | wc -l)" "of spec11"
+same 2 "$(agentwal --store "$store" checkpoints --json t-1 | wc -l)" "of spec11"
 
 # A checkpoint is added later.
 checkpoint "$sdk/checkpoints/cp-3" blobs "{\"checkpoint_id\":\"cp-3\",
     \"files\":[{\"path\":\"late\",\"hash\":\"$one\"}]}" one
-code 0 walconv import "$store" "$in"
+code 0 agentwal --store "$store" import --verbose "$in"
 grep -q '3 new or changed\|2 new or changed, 1 new checkpoint' "$work/stdout" ||
     fail "not reported: $(cat "$work/stdout")"
 
 # An export as the source has all files, and views have the same contents.
-code 0 walconv export --dialect source "$store" "$work/out"
+code 0 agentwal --store "$store" export --dialect source "$work/out"
 diff -r "$in" "$work/out"
 for dialect in sdk spec11; do
-    code 0 walconv export --dialect "$dialect" "$store" "$work/$dialect"
-    code 0 walconv export --dialect "$dialect" "$store" "$work/$dialect"
+    code 0 agentwal --store "$store" export --dialect "$dialect" "$work/$dialect"
+    code 0 agentwal --store "$store" export --dialect "$dialect" "$work/$dialect"
     find "$work/$dialect" -path '*/checkpoints/*' -type f \
         ! -name manifest.json >"$work/blobs"
     same 7 "$(wc -l <"$work/blobs")" "contents as $dialect"
@@ -101,24 +101,24 @@ for dialect in sdk spec11; do
     done <"$work/blobs"
     same "" "$(find "$work/$dialect" -name '.*' -type f)" "temporary files"
     # Importing them detects the same dialect.
-    walctl init "$work/again-$dialect"
-    code 0 walconv import "$work/again-$dialect" "$work/$dialect"
+    agentwal --store "$work/again-$dialect" init
+    code 0 agentwal --store "$work/again-$dialect" import "$work/$dialect"
     for id in s-1:cp-1 s-1:cp-2 s-1:cp-3 t-1:$uuid t-1:lower; do
-        same "$(walctl checkpoint-show "$store" "${id%:*}" "${id#*:}")" \
-            "$(walctl checkpoint-show "$work/again-$dialect" "${id%:*}" \
+        same "$(agentwal --store "$store" checkpoint-show "${id%:*}" "${id#*:}")" \
+            "$(agentwal --store "$work/again-$dialect" checkpoint-show "${id%:*}" \
                 "${id#*:}")" "$id as $dialect"
     done
 done
 [ -d "$work/sdk/s-1/checkpoints/cp-1/blobs" ] || fail "no blobs of sdk"
 [ -d "$work/spec11/sessions/t-1/checkpoints/$uuid/files" ] ||
     fail "no files of spec11"
-code 0 walconv export --dialect pi "$store" "$work/pi"
+code 0 agentwal --store "$store" export --dialect pi "$work/pi"
 same "" "$(find "$work/pi" -name checkpoints)" "checkpoints of pi"
 
 # A rewind to one of them restores its files.
 printf 'changed\n' >"$tree/src/a"
 printf 'made since\n' >"$tree/new"
-walctl rewind "$store" t-1 "$uuid" | json 'rows[0]["canRewind"]'
+agentwal --store "$store" rewind --json t-1 "$uuid" | json 'rows[0]["canRewind"]'
 cmp "$work/two" "$tree/src/a"
 [ ! -e "$tree/new" ] || fail "a file absent from the checkpoint exists"
 
@@ -141,7 +141,7 @@ evil rotten a "$one"
 printf 'x' >"$bad/checkpoints/rotten/blobs/$one"
 mkdir "$bad/checkpoints/none"
 ln -s /etc "$bad/checkpoints/link"
-code 0 walconv import --json "$store" "$work/bad"
+code 0 agentwal --store "$store" import --json "$work/bad"
 json '[r["checkpoints"] for r in rows if "checkpoints" in r] == [1]' \
     "$work/stdout"
 for name in up root lost missing short rotten none; do
@@ -149,11 +149,11 @@ for name in up root lost missing short rotten none; do
         and 'skipped' in d['reason']
         for r in rows for d in r['damaged'])" "$work/stdout"
 done
-code 0 walconv import "$store" "$work/bad"
+code 0 agentwal --store "$store" import --verbose "$work/bad"
 grep -q 'checkpoints/up: "../x".*skipped' "$work/stderr" ||
     fail "not reported: $(cat "$work/stderr")"
-same 1 "$(walctl checkpoints --json "$store" s-2 | wc -l)" "valid checkpoints"
-walconv export --dialect source --session s-2 "$store" "$work/bad-out" >/dev/null
+same 1 "$(agentwal --store "$store" checkpoints --json s-2 | wc -l)" "valid checkpoints"
+agentwal --store "$store" export --dialect source --session s-2 "$work/bad-out" >/dev/null
 rm "$bad/checkpoints/link"
 rmdir "$bad/checkpoints/none"
 diff -r "$work/bad" "$work/bad-out"
@@ -162,7 +162,7 @@ diff -r "$work/bad" "$work/bad-out"
 session "$work/lone/s-3" '{"session_id":"s-3","created_at":""}'
 checkpoint "$work/lone/s-3/checkpoints/c" blobs \
     "{\"files\":[{\"path\":\"a\",\"hash\":\"$one\"}]}" one
-code 0 walconv import "$store" "$work/lone"
+code 0 agentwal --store "$store" import --verbose "$work/lone"
 grep -q 's-3/checkpoints/c: .*skipped' "$work/stderr" ||
     fail "not reported: $(cat "$work/stderr")"
 walcheck "$store" >"$work/checked"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# walconv: sessions exported as other clients' files, at the paths where these
+# Sessions exported as other clients' files, at the paths where these
 # look for them, with a report of the losses; and imported again.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
@@ -10,27 +10,27 @@ out=$work/out
 mkdir "$work/in"
 cp "$made/pi.jsonl" "$work/in/pi.jsonl"
 cp "$made/claude.jsonl" "$work/in/11111111-2222-4333-8444-555555555555.jsonl"
-walctl init "$store"
-code 0 walconv import --json "$store" "$work/in"
+agentwal --store "$store" init
+code 0 agentwal --store "$store" import --json "$work/in"
 
 # The same client: the same bytes, at its path; a second export adds nothing.
-code 0 walconv export --json --dialect pi --session s-1 "$store" "$out"
+code 0 agentwal --store "$store" export --json --dialect pi --session s-1 "$out"
 json 'rows[0]["sessionId"] == "s-1" and rows[0]["dialect"] == "pi" and
     rows[0]["added"] == 20 and rows[0]["losses"] == []' "$work/stdout"
 pi=$out/sessions/--home-u-p--/2026-01-02T03-04-05-678Z_s-1.jsonl
 same "$pi" "$(field path "$work/stdout")" "path of a session of pi"
 cmp "$pi" "$made/pi.jsonl"
-code 0 walconv export --json --dialect pi --session s-1 "$store" "$out"
+code 0 agentwal --store "$store" export --json --dialect pi --session s-1 "$out"
 json 'rows[0]["added"] == 0' "$work/stdout"
 id=11111111-2222-4333-8444-555555555555
-code 0 walconv export --json --dialect claude --session "$id" "$store" "$out"
+code 0 agentwal --store "$store" export --json --dialect claude --session "$id" "$out"
 claude=$out/projects/-home-u-a-project/$id.jsonl
 same "$claude" "$(field path "$work/stdout")" "path of a session of Claude Code"
 cmp "$claude" "$made/claude.jsonl"
-same "$pi" "$(walconv path --dialect pi "$store" "$out" s-1)" "walconv path"
+same "$pi" "$(agentwal --store "$store" path --dialect pi "$out" s-1)" "agentwal path"
 
 # Another client: losses are counted by name.
-code 0 walconv export --json --dialect claude --session s-1 "$store" "$out"
+code 0 agentwal --store "$store" export --json --dialect claude --session s-1 "$out"
 json 'set(l["what"] for l in rows[0]["losses"]) == {
     "tool names of results", "providers of models", "costs of messages",
     "model changes", "thinking levels", "branch summaries, kept as messages",
@@ -45,19 +45,19 @@ json 'len({r["uuid"] for r in rows if "uuid" in r}) ==
     len([r for r in rows if "uuid" in r])' "$other"
 json 'len({r["sessionId"] for r in rows}) == 1 and
     rows[0]["sessionId"] in "'"$other"'"' "$other"
-code 0 walconv export --dialect claude --session s-1 "$store" "$work/text"
+code 0 agentwal --store "$store" export --dialect claude --session s-1 "$work/text"
 grep -q '^  lost: 1 model changes$' "$work/stdout" || fail "no loss reported"
 
 # One session on standard output.
-code 0 walconv export --stdout --dialect pi --session s-1 "$store"
+code 0 agentwal --store "$store" export --stdout --dialect pi --session s-1
 cmp "$work/stdout" "$made/pi.jsonl"
-code 2 walconv export --stdout --dialect pi "$store"
-code 2 walconv export --dialect lines "$store" "$out"
+code 2 agentwal --store "$store" export --stdout --dialect pi
+code 2 agentwal --store "$store" export --dialect lines "$out"
 
 # Imported again: the same text, calls and results, in the same order.
-walctl init "$work/back"
-code 0 walconv import "$work/back" "$other"
-code 0 walconv export --dialect pi --json "$work/back" "$work/pi"
+agentwal --store "$work/back" init
+code 0 agentwal --store "$work/back" import "$other"
+code 0 agentwal --store "$work/back" export --dialect pi --json "$work/pi"
 cat >"$work/meaning.py" <<'PY'
 import json, sys
 
@@ -80,7 +80,7 @@ python3 "$work/meaning.py" "$made/pi.jsonl" "$(field path "$work/stdout")" ||
     fail "pi to Claude Code and back differs"
 
 # Sessions that were not imported.
-walctl create "$store" --id native --cwd /srv/n >"$work/id"
+agentwal --store "$store" create --id native --cwd /srv/n >"$work/id"
 cat >"$work/native" <<'JSON'
 {"id":"a","type":"message","payload":{"role":"user","content":"hello"}}
 JSON
@@ -91,17 +91,17 @@ printf '{"id":"%s","type":"message","payload":{"role":"%s","content":[%s]}}\n' \
 cat >>"$work/native" <<'JSON'
 {"id":"d","parentId":"a","type":"message","payload":{"role":"assistant","content":"other"}}
 JSON
-walctl append "$store" native <"$work/native" >"$work/appended"
-code 0 walconv export --dialect pi --json --session native "$store" "$out"
+agentwal --store "$store" append native <"$work/native" >"$work/appended"
+code 0 agentwal --store "$store" export --dialect pi --json --session native "$out"
 json '[r["type"] for r in rows] == ["session"] + ["message"] * 4 + ["custom"]
     and rows[3]["message"]["toolName"] == "read"
     and rows[5]["parentId"] == rows[3]["id"]' "$(field path "$work/stdout")"
-code 0 walconv export --dialect entries --json --session native "$store" "$out"
+code 0 agentwal --store "$store" export --dialect entries --json --session native "$out"
 json 'rows[0]["type"] == "session_header" and
     [r["id"] for r in rows[1:5]] == ["a", "b", "c", "d"]' \
     "$(field path "$work/stdout")"
-walctl redact "$store" native b >"$work/redacted"
-code 0 walconv export --dialect pi --json --session native "$store" "$work/r"
+agentwal --store "$store" redact native b >"$work/redacted"
+code 0 agentwal --store "$store" export --dialect pi --json --session native "$work/r"
 json '{"what": "redacted entries", "count": 1} in rows[0]["losses"]' \
     "$work/stdout"
 json 'rows[2]["parentId"] == rows[1]["id"]' "$(field path "$work/stdout")"
@@ -122,14 +122,14 @@ for n, letter in enumerate("abc"):
     parent = uuid
 open(sys.argv[1], "w").write("\n".join(json.dumps(row) for row in rows))
 PY
-code 0 walconv import "$store" "$work/long.jsonl"
-code 0 walconv export --dialect pi --json --session long "$store" "$out"
+code 0 agentwal --store "$store" import "$work/long.jsonl"
+code 0 agentwal --store "$store" export --dialect pi --json --session long "$out"
 json '[b["text"] for b in rows[1]["message"]["content"]] ==
     [c * 400000 for c in "abc"]' "$(field path "$work/stdout")"
 
 # A file with other content is not overwritten.
 printf 'mine\n' >"$pi"
-code 1 walconv export --dialect pi --session s-1 "$store" "$out"
+code 1 agentwal --store "$store" export --dialect pi --session s-1 "$out"
 same mine "$(cat "$pi")" "a file with other content"
 
 # A line that is not JSON, or is blank, does not split the conversation: the
@@ -141,17 +141,17 @@ same mine "$(cat "$pi")" "a file with other content"
 } >"$work/cut.jsonl"
 for name in "$made/rollouts.jsonl" "$work/cut.jsonl"; do
     rm -rf "$work/whole" "$work/views"
-    walctl init "$work/whole"
-    walconv import --json "$work/whole" "$name" >"$work/id"
+    agentwal --store "$work/whole" init
+    agentwal --store "$work/whole" import --json "$name" >"$work/id"
     for dialect in pi claude codex entries; do
-        walconv export --dialect "$dialect" "$work/whole" "$work/views" \
+        agentwal --store "$work/whole" export --dialect "$dialect" "$work/views" \
             >"$work/exported"
     done
-    walconv import --json "$work/whole" "$work/views" >"$work/again"
+    agentwal --store "$work/whole" import --json "$work/views" >"$work/again"
     json 'all(r["damaged"] == [] for r in rows) and len(rows) == 4' \
         "$work/again"
-    walconv export --stdout --dialect rollouts \
-        --session "$(field sessionId "$work/id")" "$work/whole" \
+    agentwal --store "$work/whole" export --stdout --dialect rollouts \
+        --session "$(field sessionId "$work/id")" \
         2>"$work/stderr" |
         tail -n +2 | grep -v config_change >"$work/rollout-${name##*/}"
     python3 -c '
@@ -159,8 +159,8 @@ import json, sys
 for line in open(sys.argv[1]):
     print(json.loads(line)["sessionId"])' "$work/again" |
         while read -r id; do
-            walconv export --stdout --dialect sdk --session "$id" \
-                "$work/whole" 2>"$work/stderr" |
+            agentwal --store "$work/whole" export --stdout --dialect sdk \
+                --session "$id" 2>"$work/stderr" |
                 sed 's/"uuid":"[^"]*"//; s/"timestamp":"[^"]*"//'
         done >"$work/text-${name##*/}"
 done
@@ -169,10 +169,10 @@ cmp "$work/text-rollouts.jsonl" "$work/text-cut.jsonl"
 [ "$(wc -l <"$work/text-cut.jsonl")" -gt 20 ] || fail "too few lines"
 
 # The list of dialects.
-walconv dialects --json >"$work/dialects"
+agentwal dialects --json >"$work/dialects"
 json 'all({"name", "import", "export", "summary", "carries"} <= set(r)
     for r in rows) and [r["name"] for r in rows][0] == "source" and
     [r["carries"]["labels"] for r in rows if r["name"] == "pi"] == [True] and
     [r["export"] for r in rows if r["name"] == "lines"] == [False]' \
     "$work/dialects"
-walconv dialects | grep -q '^thinking signatures .*yes' || fail "no table"
+agentwal dialects | grep -q '^thinking signatures .*yes' || fail "no table"

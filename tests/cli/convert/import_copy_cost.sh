@@ -10,7 +10,7 @@ in=$work/in
 bytes=$((20000000 / ${AGENTWAL_STRIDE:-1}))
 
 log_bytes() {
-    walctl stats --json "$store" | field logBytes
+    agentwal --store "$store" stats --json | field logBytes
 }
 
 # kind WHAT STYLE WORDS MOST [time]: a copy costs at most MOST thousandths of
@@ -22,10 +22,10 @@ kind() {
     python3 "$maker" make "$style" "$bytes" 1 "$in/a.jsonl" "$words"
     python3 "$maker" copy "$style" 2 "$in/a.jsonl" "$in/b.jsonl"
     [ $# -lt 5 ] || python3 "$maker" "$5" "$style" 3 "$in/b.jsonl"
-    walctl init "$store"
-    walconv import "$store" "$in/a.jsonl" >/dev/null
+    agentwal --store "$store" init
+    agentwal --store "$store" import "$in/a.jsonl" >/dev/null
     before=$(log_bytes)
-    walconv import --json "$store" "$in/b.jsonl" >"$work/rows"
+    agentwal --store "$store" import --json "$in/b.jsonl" >"$work/rows"
     json 'rows[0]["appended"] <= 1 and
         rows[0]["shared"] + rows[0]["appended"] == rows[0]["lines"]' \
         "$work/rows"
@@ -37,7 +37,7 @@ kind() {
         $((cost * 10000 / size % 100))
     [ $((cost * 1000)) -le $((size * most)) ] ||
         fail "$what: $cost of $size bytes, more than $most thousandths"
-    walconv export --dialect source "$store" "$work/out" >/dev/null
+    agentwal --store "$store" export --dialect source "$work/out" >/dev/null
     diff -r "$in" "$work/out" || fail "$what: the export differs"
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""walconv import of damaged files: each fault is reported with path, line and
+"""Import of damaged files: each fault is reported with path, line and
 byte offset, as text and as JSON; the other files are imported whole, a second
 import adds nothing, and an export has the same bytes.
 """
@@ -19,7 +19,7 @@ DEEP = 100000
 TIME = b'"timestamp":"2026-01-02T03:04:05.678Z"'
 
 
-def walconv(*arguments, code=0, tool="walconv"):
+def run(tool, *arguments, code=0):
     done = subprocess.run([os.path.join(TOOLS, tool), *arguments],
                           capture_output=True, check=False)
     if done.returncode != code:
@@ -178,7 +178,7 @@ def check_reports(work, table):
     """Imports all damaged files at once, with sound files between them."""
     folder, store = os.path.join(work, "in"), os.path.join(work, "store")
     os.mkdir(folder)
-    walconv("init", store, tool="walctl")
+    run("agentwal", "--store", store, "init")
     sound = row(1).replace(b'"S"', b'"N%d"') + b"\n" + row(2, 1) + b"\n"
     for number, (name, lines, _) in enumerate(table):
         end = b"" if lines[-1:] == [b""] or len(lines) == 1 or \
@@ -187,7 +187,8 @@ def check_reports(work, table):
             file.write(b"\n".join(lines) + end)
         with open(os.path.join(folder, name + " sound"), "wb") as file:
             file.write(sound % number)
-    first = walconv("import", "--json", store, folder)
+    first = run("agentwal", "--store", store, "import", "--json",
+                "--all-files", folder)
     rows = {os.path.basename(r["path"]): r for r in rows_of(first)}
     assert len(rows) == 2 * len(table), len(rows)
     wrong = []
@@ -201,7 +202,8 @@ def check_reports(work, table):
                 name, rows[name]["damaged"], expected(lines, faults)))
     if wrong:
         sys.exit("\n".join(wrong))
-    again = walconv("import", "--json", store, folder)
+    again = run("agentwal", "--store", store, "import", "--json",
+                "--all-files", folder)
     for one, two in zip(rows_of(first), rows_of(again)):
         assert two["appended"] == 0, two
         assert one["damaged"] == two["damaged"], (one, two)
@@ -211,30 +213,36 @@ def check_reports(work, table):
 
 def check_text(folder, store, rows):
     """The text output contains the same faults as the JSON."""
-    done = walconv("import", store, folder)
+    done = run("agentwal", "--store", store, "import", "--verbose",
+               "--all-files", folder)
     for line in done.stderr.splitlines():
         assert b"\x1b" not in line and b"\0" not in line, line
     for row_ in rows.values():
         for fault in row_["damaged"]:
-            line = "walconv: %s: line %d, byte %d: %s\n" % (
+            line = "agentwal: %s: line %d, byte %d: %s\n" % (
                 row_["path"], fault["line"], fault["offset"], fault["reason"])
             assert line.encode() in done.stderr, line
 
 
 def check_out(work, folder, store):
     out = os.path.join(work, "out")
-    walconv("export", "--dialect", "source", store, out)
+    run("agentwal", "--store", store, "export", "--dialect", "source", out)
     before, after = files_of(os.fsencode(folder)), files_of(os.fsencode(out))
     assert before.keys() == after.keys()
     for name, text in before.items():
         assert text == after[name], name
-    done = walconv("dialects", "--json")
-    walconv("--json", store, tool="walcheck")
+    done = run("agentwal", "dialects", "--json")
+    run("walcheck", "--json", store)
+    # Also the sessions that are in no view of all sessions.
+    listed = rows_of(run("agentwal", "--store", store, "list", "--json"))
+    named = [word for row_ in listed
+             for word in ("--session", row_["sessionId"])]
     for dialect in rows_of(done):
         if not dialect["export"] or dialect["name"] == "source":
             continue
         out = os.path.join(work, dialect["name"])
-        walconv("export", "--json", "--dialect", dialect["name"], store, out)
+        run("agentwal", "--store", store, "export", "--json", "--dialect",
+            dialect["name"], *named, out)
         for name, text in files_of(os.fsencode(out)).items():
             for line in text.splitlines() if name.endswith(b"l") else [text]:
                 json.loads(line)

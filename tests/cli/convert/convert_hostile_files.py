@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""walconv with hostile file systems: names, links, devices, files that change
-while they are read, directories that cannot be read or written, ids that escape
-the output directory, a full disk.
+"""Import and export with hostile file systems: names, links, devices, files
+that change while they are read, directories that cannot be read or written, ids
+that escape the output directory, a full disk.
 """
 import ctypes
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -62,7 +63,7 @@ def no_control(text):
 def no_temporaries(root):
     for folder, _, names in os.walk(root):
         for name in names:
-            assert not name.startswith(".walconv-"), (folder, name)
+            assert not re.fullmatch(r"\.[a-z]+-\d+-\d+", name), (folder, name)
             assert not name.endswith(".tmp"), (folder, name)
 
 
@@ -70,7 +71,7 @@ def check_names(work):
     """Files of any name are imported, reported on a line each, and exported."""
     folder, store = os.path.join(work, "names"), os.path.join(work, "s-names")
     os.mkdir(folder)
-    run("walctl", "init", store)
+    run("agentwal", "--store", store, "init")
     names = [b"two\nlines.jsonl", b"\x1b[2J\x1b]0;title\x07.jsonl", b"-rf",
              b"--json", b"\xff\xfe.jsonl", b"\xc3", b"a" * 255, b" ", b"*?[",
              b"%s%n%41", b"tab\tand\rreturn", b"\xe2\x80\xae.jsonl", b"0",
@@ -83,21 +84,24 @@ def check_names(work):
         deep = os.path.join(deep, b"d" * 255)
     os.makedirs(deep)
     put(os.path.join(deep, b"x.jsonl"), row(b"deep"))
-    done = run("walconv", "import", "--json", store, folder)
+    done = run("agentwal", "--store", store, "import", "--json", "--all-files",
+               folder)
     assert len(rows_of(done)) == len(names) + 1, done.stderr
-    done = run("walconv", "import", store, folder)
+    done = run("agentwal", "--store", store, "import", "--verbose",
+               "--all-files", folder)
     no_control(done.stdout)
     no_control(done.stderr)
-    assert len(done.stdout.splitlines()) == len(names) + 1
+    assert len(done.stdout.splitlines()) == len(names) + 2  # and a summary
     out = os.path.join(work, "o-names")
-    done = run("walconv", "export", "--dialect", "source", store, out)
+    done = run("agentwal", "--store", store, "export", "--dialect", "source",
+               out)
     no_control(done.stdout)
     no_control(done.stderr)
     assert files_of(os.fsencode(folder)) == files_of(os.fsencode(out))
-    run("walconv", "import", "--", store, "-none", code=3)
+    run("agentwal", "--store", store, "import", "--", "-none", code=3)
     for name in (b"-rf", b"two\nlines.jsonl"):
-        done = run("walconv", "import", "--json", "--",
-                   os.path.abspath(store), name, cwd=folder)
+        done = run("agentwal", "--store", os.path.abspath(store), "import",
+                   "--json", "--", name, cwd=folder)
         assert rows_of(done)[0]["appended"] == 0, done.stdout
 
 
@@ -106,7 +110,7 @@ def check_kinds(work):
     below a directory; the import does not block on it."""
     folder, store = os.path.join(work, "kinds"), os.path.join(work, "s-kinds")
     os.mkdir(folder)
-    run("walctl", "init", store)
+    run("agentwal", "--store", store, "init")
     put(os.path.join(folder, "good.jsonl"), row(b"good"))
     os.mkfifo(os.path.join(folder, "fifo.jsonl"))
     one = socket.socket(socket.AF_UNIX)
@@ -118,19 +122,20 @@ def check_kinds(work):
                          ("ring2", "ring1"), ("up", ".."), ("dev", "/dev/zero"),
                          ("gone", "nowhere"), ("self.jsonl", "good.jsonl")):
         os.symlink(target, os.path.join(folder, name))
-    done = run("walconv", "import", "--json", store, folder, timeout=60)
+    done = run("agentwal", "--store", store, "import", "--json", folder,
+               timeout=60)
     assert [os.path.basename(r["path"]) for r in rows_of(done)] == \
         ["good.jsonl"], done.stdout
     for name in ("fifo.jsonl", "socket.jsonl", "loop", "ring1", "dev", "gone"):
-        done = run("walconv", "import", store, os.path.join(folder, name),
-                   code=3, timeout=60)
+        done = run("agentwal", "--store", store, "import",
+                   os.path.join(folder, name), code=3, timeout=60)
         assert os.path.join(folder, name).encode() in done.stderr
-    run("walconv", "import", store, "/dev/null", code=3)
-    run("walconv", "import", store, "", code=3)
-    run("walconv", "import", store, os.path.join(folder, "good.jsonl", "x"),
-        code=3)
+    run("agentwal", "--store", store, "import", "/dev/null", code=3)
+    run("agentwal", "--store", store, "import", "", code=3)
+    run("agentwal", "--store", store, "import",
+        os.path.join(folder, "good.jsonl", "x"), code=3)
     # A link that is an argument is followed.
-    done = run("walconv", "import", "--json", store,
+    done = run("agentwal", "--store", store, "import", "--json",
                os.path.join(folder, "self.jsonl"))
     assert rows_of(done)[0]["lines"] == 1
     one.close()
@@ -140,17 +145,17 @@ def check_many(work):
     """An unreadable file does not affect 10,000 others."""
     folder, store = os.path.join(work, "many"), os.path.join(work, "s-many")
     os.mkdir(folder)
-    run("walctl", "init", store)
+    run("agentwal", "--store", store, "init")
     count = 10000 if os.environ.get("AGENTWAL_LONG") else 1500
     for n in range(count):
         put(os.path.join(folder, "%d.jsonl" % n),
             row(b"m%d" % n))
-    done = run("walconv", "import", "--json", store, folder)
+    done = run("agentwal", "--store", store, "import", "--json", folder)
     assert sum(r["appended"] for r in rows_of(done)) == count
-    done = run("walconv", "import", "--json", store, folder)
+    done = run("agentwal", "--store", store, "import", "--json", folder)
     assert all(r["appended"] == 0 for r in rows_of(done))
     out = os.path.join(work, "o-many")
-    run("walconv", "export", "--dialect", "source", store, out)
+    run("agentwal", "--store", store, "export", "--dialect", "source", out)
     assert files_of(os.fsencode(folder)) == files_of(os.fsencode(out))
 
 
@@ -159,7 +164,7 @@ def check_change(work):
     and the next import completes it."""
     folder, store = os.path.join(work, "moving"), os.path.join(work, "s-mov")
     os.mkdir(folder)
-    run("walctl", "init", store)
+    run("agentwal", "--store", store, "init")
     moving = os.path.join(folder, "b.jsonl")
     whole = b"".join(
         b'{"uuid":"v%d","type":"user","sessionId":"mv","text":"%s"}\n' %
@@ -169,7 +174,8 @@ def check_change(work):
     for turn in range(8):
         put(moving, whole)
         with subprocess.Popen(
-                [os.path.join(TOOLS, "walconv"), "import", store, folder],
+                [os.path.join(TOOLS, "agentwal"), "--store", store, "import",
+                 "--all-files", folder],
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
             try:
                 process.wait(0.002 * (turn + 1))
@@ -183,10 +189,10 @@ def check_change(work):
             messages = process.stderr.read()
         assert process.returncode in (0, 1), (process.returncode, messages)
     put(moving, whole)
-    run("walconv", "import", store, folder)
+    run("agentwal", "--store", store, "import", folder)
     run("walcheck", store)
-    done = run("walconv", "export", "--dialect", "source", "--json", store,
-               os.path.join(work, "o-mov"))
+    done = run("agentwal", "--store", store, "export", "--dialect", "source",
+               "--json", os.path.join(work, "o-mov"))
     moved = os.fsencode(os.path.join(work, "o-mov"))
     texts = [t for n, t in files_of(moved).items()
              if n.endswith(b"b.jsonl")]
@@ -200,7 +206,7 @@ def check_targets(work):
     leaves no partial file."""
     folder, store = os.path.join(work, "in"), os.path.join(work, "s-out")
     os.mkdir(folder)
-    run("walctl", "init", store)
+    run("agentwal", "--store", store, "init")
     long = "l" * 3000
     hostile = [("../../../../tmp/x", "/p"), ("/etc/x", "../../.."),
                ("a/b", "/a/../../.."), ("..", ".."), (".", "."),
@@ -212,23 +218,25 @@ def check_targets(work):
         text.update(sessionId=name, cwd=cwd)
         put(os.path.join(folder, "%d.jsonl" % number),
             json.dumps(text).encode() + b"\n")
-    run("walconv", "import", store, folder)
+    run("agentwal", "--store", store, "import", folder)
     for number, (name, cwd) in enumerate(hostile):
-        run("walctl", "create", store, "--cwd", cwd or "/", "--title", name,
-            "--id", "made-%d" % number)
-        run("walctl", "append", store, "made-%d" % number, input=json.dumps(
-            {"type": "message", "id": "../" + name[:200],
-             "payload": {"role": "user", "content": name}}).encode())
-    run("walctl", "create", store, "--id", "../../../up")
-    run("walctl", "append", store, "../../../up", input=json.dumps(
-        {"type": "message", "payload": {"role": "user", "content": "x"}}
-    ).encode())
+        run("agentwal", "--store", store, "create", "--cwd", cwd or "/",
+            "--title", name, "--id", "made-%d" % number)
+        run("agentwal", "--store", store, "append", "made-%d" % number,
+            input=json.dumps(
+                {"type": "message", "id": "../" + name[:200],
+                 "payload": {"role": "user", "content": name}}).encode())
+    run("agentwal", "--store", store, "create", "--id", "../../../up")
+    run("agentwal", "--store", store, "append", "../../../up",
+        input=json.dumps(
+            {"type": "message",
+             "payload": {"role": "user", "content": "x"}}).encode())
     before = sorted(os.listdir(work))
     for dialect in DIALECTS:
         out = os.path.join(work, "jail", dialect)
         os.makedirs(os.path.dirname(out), exist_ok=True)
-        done = run("walconv", "export", "--json", "--dialect", dialect, store,
-                   out)
+        done = run("agentwal", "--store", store, "export", "--json",
+                   "--dialect", dialect, out)
         rows = rows_of(done)
         paths = [r["path"] for r in rows if r["path"] is not None]
         assert len(paths) == len(set(paths)), (dialect, "two of one path")
@@ -239,7 +247,8 @@ def check_targets(work):
         if dialect != "source":
             assert len(rows) == 2 * len(hostile) + 1, (dialect, len(rows))
         no_control(done.stderr)
-        done = run("walconv", "export", "--dialect", dialect, store, out)
+        done = run("agentwal", "--store", store, "export", "--dialect",
+                   dialect, out)
         no_control(done.stdout)
         no_temporaries(out)
     assert sorted(os.listdir(work)) == sorted(before + ["jail"])
@@ -252,11 +261,11 @@ def check_taken(work, store):
     for dialect in DIALECTS:
         place = os.path.join(work, "file-" + dialect)
         put(place, b"mine")
-        done = run("walconv", "export", "--dialect", dialect, store, place,
-                   code=3)
+        done = run("agentwal", "--store", store, "export", "--dialect",
+                   dialect, place, code=3)
         assert place.encode() in done.stderr
-        done = run("walconv", "export", "--dialect", dialect, store,
-                   os.path.join(place, "below"), code=3)
+        done = run("agentwal", "--store", store, "export", "--dialect",
+                   dialect, os.path.join(place, "below"), code=3)
         with open(place, "rb") as file:
             assert file.read() == b"mine"
         # Links below it, at each depth of what the dialect writes.
@@ -281,8 +290,8 @@ def check_link(work, store, dialect, below):
             elif os.path.exists(os.path.join(out, below)):
                 continue
             os.symlink(target, os.path.join(out, below))
-            subprocess.run([os.path.join(TOOLS, "walconv"), "export",
-                            "--dialect", dialect, store, out],
+            subprocess.run([os.path.join(TOOLS, "agentwal"), "--store", store,
+                            "export", "--dialect", dialect, out],
                            capture_output=True, check=False)
             assert os.listdir(outside) == [], (dialect, below)
             assert sorted(os.listdir(place)) == ["o", "outside", "victim"], \
@@ -299,7 +308,7 @@ def check_room(work, store):
     os.mkdir(folder)
     put(os.path.join(folder, "big.jsonl"), b"".join(
         row(b"big", n) for n in range(3000)))
-    run("walconv", "import", store, folder)
+    run("agentwal", "--store", store, "import", folder)
 
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -309,22 +318,22 @@ def check_room(work, store):
         if dialect == "opencode":
             continue  # many small documents
         out = os.path.join(work, "room-" + dialect)
-        done = run("walconv", "export", "--dialect", dialect, "--session",
-                   "big", store, out, code=3, preexec_fn=limit)
+        done = run("agentwal", "--store", store, "export", "--dialect",
+                   dialect, "--session", "big", out, code=3, preexec_fn=limit)
         assert b"File too large" in done.stderr, (dialect, done.stderr)
         no_temporaries(out)
         for text in files_of(os.fsencode(out)).values():
             assert text == b"" or len(text) < 100000, dialect
-        run("walconv", "export", "--dialect", dialect, "--session", "big",
-            store, out)
+        run("agentwal", "--store", store, "export", "--dialect", dialect,
+            "--session", "big", out)
         fresh = os.path.join(work, "fresh-" + dialect)
-        run("walconv", "export", "--dialect", dialect, "--session", "big",
-            store, fresh)
+        run("agentwal", "--store", store, "export", "--dialect", dialect,
+            "--session", "big", fresh)
         assert files_of(os.fsencode(out)) == files_of(os.fsencode(fresh)), dialect
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [os.path.join(TOOLS, "walconv"), "export", "--stdout", "--dialect",
-             "pi", "--session", "big", store], stdout=full,
+            [os.path.join(TOOLS, "agentwal"), "--store", store, "export",
+             "--stdout", "--dialect", "pi", "--session", "big"], stdout=full,
             stderr=subprocess.PIPE, check=False)
     assert done.returncode == 3, done.stderr
 
@@ -348,14 +357,14 @@ def check_rights(work):
     os.chmod(os.path.join(folder, "a.jsonl"), 0)
     os.chmod(os.path.join(folder, "closed"), 0)
     os.mkdir(out, 0o555)
-    run("walctl", "init", store)
-    done = run("walconv", "import", "--json", store, folder, code=1,
-               preexec_fn=drop_capabilities)
+    run("agentwal", "--store", store, "init")
+    done = run("agentwal", "--store", store, "import", "--json", folder,
+               code=1, preexec_fn=drop_capabilities)
     assert [r["sessionId"] for r in rows_of(done)] == ["b"], done.stdout
     assert done.stderr.count(b"Permission denied") == 2, done.stderr
     for dialect in DIALECTS:
-        done = run("walconv", "export", "--dialect", dialect, store, out,
-                   code=3, preexec_fn=drop_capabilities)
+        done = run("agentwal", "--store", store, "export", "--dialect",
+                   dialect, out, code=3, preexec_fn=drop_capabilities)
         assert b"Permission denied" in done.stderr, done.stderr
         assert os.listdir(out) == [], dialect
     os.chmod(os.path.join(folder, "closed"), 0o700)

@@ -74,7 +74,8 @@ def moved_head_is_what_the_client_follows(work):
     """pi 0.73 resumes at the last line, also where that only marks a head that
     was moved back; its turn is a branch if the log went on meanwhile."""
     place = Place(work, claude_session)
-    run("walctl", "head", place.store, place.session, "main", uuid(1))
+    run("agentwal", "--store", place.store, "head", place.session, "main",
+        uuid(1))
     place.export("pi")
     file = one(place.out + "/sessions/**/*.jsonl")
     assert texts(file) == ["go"], texts(file)
@@ -122,7 +123,8 @@ def entries_follow_the_last_answer(work):
 def files_have_the_time_of_the_session(work):
     """Claude's SDK 0.3 and pi 0.73 sort sessions by the times of files."""
     place = Place(work, claude_session)
-    run("walconv", "export", "--dialect", "source", place.store, place.out)
+    run("agentwal", "--store", place.store, "export", "--dialect", "source",
+        place.out)
     for dialect in ("claude", "pi"):
         place.export(dialect)
     files = glob.glob(place.out + "/**/*.jsonl", recursive=True)
@@ -146,7 +148,7 @@ def import_only_reads(work):
     place = Place(work, session)
     assert not os.path.exists(tree + "/.git/opencode")
     assert place.sessions()[0]["projectId"] == tree, place.sessions()
-    run("walctl", "migrate", place.store)
+    run("agentwal", "--store", place.store, "migrate")
     assert len(place.sessions()[0]["projectId"]) == 40, place.sessions()
 
 
@@ -159,9 +161,10 @@ def calls_are_shown(work):
                 "name": "Glob", "arguments": "{\"pattern\":\"*.c\"}"}},
             {"id": "d", "type": "custom", "custom": {
                 "name": "Patch", "input": "*** Begin"}}, 7]}}
-    subprocess.run([os.path.join(TOOLS, "walctl"), "append", place.store,
-                    place.session], input=json.dumps(entry).encode(),
-                   check=True, capture_output=True)
+    subprocess.run([os.path.join(TOOLS, "agentwal"), "--store", place.store,
+                    "append", place.session],
+                   input=json.dumps(entry).encode(), check=True,
+                   capture_output=True)
     text = run("walcat", "--text", place.store, place.session).decode()
     assert '[call Glob {"pattern":"*.c"}]' in text, text
     assert "[call Patch *** Begin]" in text, text

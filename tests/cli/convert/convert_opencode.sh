@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# walconv and OpenCode: parts that change in place are versions of documents,
+# Import and export of OpenCode: parts that change in place are versions of documents,
 # its client's exports are sessions, and hostile or incomplete storages are
 # reported, affect no other session, and are exported with the same bytes.
 set -euo pipefail
@@ -17,12 +17,12 @@ id=ses_7fffffffffffAAAAAAAAAAAAAA
 
 # import CHANGED: imports the storage, of which CHANGED documents are new.
 import() {
-    code 0 walconv import --json "$store" "$in"
+    code 0 agentwal --store "$store" import --json "$in"
     json "sum(r['changed'] for r in rows) == $1" "$work/stdout"
-    code 0 walconv export --dialect source "$store" "$work/out"
+    code 0 agentwal --store "$store" export --dialect source "$work/out"
     diff -r -x .agentwal "$in" "$work/out"
 }
-walctl init "$store"
+agentwal --store "$store" init
 import "$(find "$in" -type f | wc -l)"
 import 0
 
@@ -36,16 +36,16 @@ for words in a 'a b' 'a b c' 'a b c'; do
     import "$([ "$words" = "$(cat "$work/words" 2>/dev/null)" ] && echo 0 || echo 1)"
     printf '%s' "$words" >"$work/words"
 done
-same 4 "$(walctl doc scan --history --json "$store" "$id" "$key" | wc -l)" versions
-walctl doc get "$store" "$id" "$key" >"$work/newest"
+same 4 "$(agentwal --store "$store" doc scan --history --json "$id" "$key" | wc -l)" versions
+agentwal --store "$store" doc get "$id" "$key" >"$work/newest"
 grep -q '"a b c"' "$work/newest" || fail "not the newest version: $(cat "$work/newest")"
-same 1 "$(walctl list --json "$store" | wc -l)" sessions
+same 1 "$(agentwal --store "$store" list --json | wc -l)" sessions
 # A tool that completes, and a part that is torn and then restored.
 sed -i 's/"status":"running",/"status":"completed","output":"done",/' \
     "$part/prt_b7ca99458009AAAAAAAAAAAAAA.json"
 import 1
 printf '{"id":' >"$text"
-code 0 walconv import "$store" "$in"
+code 0 agentwal --store "$store" import --verbose "$in"
 grep -q "prt_b7ca99458003AAAAAAAAAAAAAA.json: byte 6: not JSON" "$work/stderr" ||
     fail "not reported: $(cat "$work/stderr")"
 import 0
@@ -53,7 +53,7 @@ cp "$work/newest" "$text"
 import 1
 
 # The view has each part once, in its last state.
-code 0 walconv export --dialect pi "$store" "$work/pi"
+code 0 agentwal --store "$store" export --dialect pi "$work/pi"
 view=$(find "$work/pi" -name '*.jsonl')
 same 1 "$(grep -c '"a b c"' "$view")" "texts in the view"
 same 1 "$(grep -c '"done"' "$view")" "results in the view"
@@ -64,7 +64,7 @@ streams=${AGENTWAL_FIXTURES:-/nowhere}/opencode/event-streams
 for stream in "$streams"/*.jsonl; do
     [ -e "$stream" ] || continue
     live=$work/live-$(basename "$stream" .jsonl)
-    walctl init "$live-store"
+    agentwal --store "$live-store" init
     for until in 5 10 15 20 25 40 100; do
         python3 - "$stream" "$live/storage" "$until" <<'PY'
 import itertools, json, os, sys
@@ -79,16 +79,16 @@ for line in itertools.islice(open(stream), int(until)):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             json.dump(info, open(path, "w"))
 PY
-        code 0 walconv import "$live-store" "$live"
-        code 0 walconv export --dialect source "$live-store" "$live-out"
+        code 0 agentwal --store "$live-store" import "$live"
+        code 0 agentwal --store "$live-store" export --dialect source "$live-out"
         diff -r -x .agentwal "$live" "$live-out"
     done
-    same 1 "$(walctl list --json "$live-store" | wc -l)" "sessions of $stream"
-    id_live=$(walctl list --json "$live-store" | field sessionId)
-    walctl doc scan --json --history "$live-store" "$id_live" |
+    same 1 "$(agentwal --store "$live-store" list --json | wc -l)" "sessions of $stream"
+    id_live=$(agentwal --store "$live-store" list --json | field sessionId)
+    agentwal --store "$live-store" doc scan --json --history "$id_live" |
         json 'len(set(json.dumps((r["key"], r["value"])) for r in rows))
             == len(rows)'
-    walctl doc scan --json "$live-store" "$id_live" |
+    agentwal --store "$live-store" doc scan --json "$id_live" |
         json "len(rows) == $(find "$live" -type f | wc -l)"
 done
 
@@ -112,26 +112,26 @@ with open(out + "/sub/two.json", "w") as file:
     file.write("\n")
 PY
 exported=$work/exported-store
-walctl init "$exported"
+agentwal --store "$exported" init
 for again in 2 0; do
-    code 0 walconv import --json "$exported" "$work/exported"
+    code 0 agentwal --store "$exported" import --json "$work/exported"
     json "sum(r['changed'] for r in rows) == $again and len(rows) == 2 and
         all(r['dialect'] == 'opencode' for r in rows)" "$work/stdout"
 done
-code 0 walconv import --json "$exported" "$work/exported/one.json"
-code 0 walconv export --dialect source "$exported" "$work/exported-out"
+code 0 agentwal --store "$exported" import --json "$work/exported/one.json"
+code 0 agentwal --store "$exported" export --dialect source "$work/exported-out"
 diff -r -x .agentwal "$work/exported" "$work/exported-out"
-walctl show --json "$exported" "$id" |
+agentwal --store "$exported" show --json "$id" |
     json 'rows[0]["title"] == "A title" and rows[0]["cwd"] == "/home/u/p"'
 for dialect in pi claude sdk; do
-    code 0 walconv export --dialect "$dialect" --session "$id" "$store" \
+    code 0 agentwal --store "$store" export --dialect "$dialect" --session "$id" \
         "$work/a-$dialect"
-    code 0 walconv export --dialect "$dialect" --session "$id" "$exported" \
+    code 0 agentwal --store "$exported" export --dialect "$dialect" --session "$id" \
         "$work/b-$dialect"
     diff -r -x .agentwal "$work/a-$dialect" "$work/b-$dialect"
 done
 printf '{"info":{"id":7},"messages":[]}' >"$work/other.json"
-code 0 walconv import --json --dialect opencode "$exported" "$work/other.json"
+code 0 agentwal --store "$exported" import --json --dialect opencode "$work/other.json"
 json 'rows[0]["dialect"] != "opencode" or "lines" in rows[0]' "$work/stdout"
 
 # Hostile names and ids; ids that differ from the names.
@@ -178,8 +178,8 @@ os.symlink("/etc/passwd", root + b"message/ses_a/link.json")
 os.mkfifo(root + b"message/ses_a/fifo.json")
 PY
 evils=$work/evil-store
-walctl init "$evils"
-code 0 walconv import --json "$evils" "$evil"
+agentwal --store "$evils" init
+code 0 agentwal --store "$evils" import --json --all-files "$evil"
 cp "$work/stdout" "$work/first"
 json "sum(r['documents'] for r in rows) == $(find "$evil" -type f -printf x | wc -c)" \
     "$work/first"
@@ -214,15 +214,16 @@ assert "part/msg_1/prt_1.json" not in reported
 PY
 same "" "$(LC_ALL=C grep -P '[\x00-\x09\x0b-\x1f\x7f]' "$work/first")" \
     "bytes that a terminal takes"
-code 0 walconv import --json "$evils" "$evil"
+code 0 agentwal --store "$evils" import --json --all-files "$evil"
 json 'all(r["changed"] == 0 for r in rows)' "$work/stdout"
-code 0 walconv export --dialect source "$evils" "$work/evil-out"
+code 0 agentwal --store "$evils" export --dialect source "$work/evil-out"
 rm "$evil/storage/message/ses_a/link.json" "$evil/storage/message/ses_a/fifo.json"
 diff -r -x .agentwal "$evil" "$work/evil-out"
 mkdir "$work/views"
+name_all "$evils"
 for dialect in sdk spec11 opencode pi claude codex rollouts entries; do
-    code 0 walconv export --json --dialect "$dialect" "$evils" \
-        "$work/views/$dialect"
+    code 0 agentwal --store "$evils" export --json --dialect "$dialect" \
+        "${named[@]}" "$work/views/$dialect"
     json 'len(set(r["path"] for r in rows)) == len(rows)' "$work/stdout"
 done
 same 8 "$(find "$work/views" -mindepth 1 -maxdepth 1 | wc -l)" "views"
@@ -235,14 +236,16 @@ chmod -R u+w "$half"
 find "$half" -type f | sort | awk 'NR % 2 == 0' | xargs -d '\n' rm
 rm -f "$half/storage/session/global/"*
 halves=$work/half-store
-walctl init "$halves"
-code 0 walconv import "$halves" "$half"
+agentwal --store "$halves" init
+code 0 agentwal --store "$halves" import --verbose "$half"
 grep -q "the session's own file is missing" "$work/stderr" ||
     fail "not reported: $(cat "$work/stderr")"
-code 0 walconv export --dialect source "$halves" "$work/half-out"
+code 0 agentwal --store "$halves" export --dialect source "$work/half-out"
 find "$half" -type d -empty -delete
 diff -r -x .agentwal "$half" "$work/half-out"
-code 0 walconv export --dialect claude "$halves" "$work/half-view"
+name_all "$halves"
+code 0 agentwal --store "$halves" export --dialect claude "${named[@]}" \
+    "$work/half-view"
 grep -rq '"type":"assistant"' "$work/half-view" || fail "an empty view"
 
 # sdk: no metadata, and an id that differs from the directory's name.
@@ -252,15 +255,15 @@ printf '{"uuid":"u","timestamp":"2026-01-02T03:04:05Z","role":"user",%s\n%s' \
     >"$work/sdk/named/messages.jsonl"
 printf '{"session_id":"other","created_at":"2026-01-02T03:04:05Z"}' \
     >"$work/sdk/named/metadata.json"
-walctl init "$work/sdk-store"
-code 0 walconv import "$work/sdk-store" "$work/sdk"
+agentwal --store "$work/sdk-store" init
+code 0 agentwal --store "$work/sdk-store" import --verbose "$work/sdk"
 for words in 'lone/metadata.json: is missing' \
     "named/metadata.json: byte 14: the id is not the directory's name" \
     'lone/messages.jsonl.*line 2'; do
     grep -q "$words" "$work/stderr" "$work/stdout" ||
         fail "not reported: $words; but $(cat "$work/stdout" "$work/stderr")"
 done
-code 0 walconv export --dialect source "$work/sdk-store" "$work/sdk-out"
+code 0 agentwal --store "$work/sdk-store" export --dialect source "$work/sdk-out"
 diff -r -x .agentwal "$work/sdk" "$work/sdk-out"
 for each in "$store" "$exported" "$evils" "$halves"; do
     walcheck "$each" >"$work/checked"

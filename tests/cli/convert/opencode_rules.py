@@ -72,14 +72,16 @@ def documents_are_shown(work):
     entry = {"type": "compaction", "payload": {
         "summary": "the gist", "firstKeptEntryId": rows_of(run(
             "walcat", "--tail", "1", place.store, place.session))[0]["id"]}}
-    subprocess.run([os.path.join(TOOLS, "walctl"), "append", place.store,
-                    place.session], input=json.dumps(entry).encode(),
-                   check=True, capture_output=True)
+    subprocess.run([os.path.join(TOOLS, "agentwal"), "--store", place.store,
+                    "append", place.session],
+                   input=json.dumps(entry).encode(), check=True,
+                   capture_output=True)
     assert shown("--since-compaction") == ["next"]
     text = run("walcat", "--text", place.store, place.session).decode()
 
     # A fork has the documents too.
-    run("walctl", "fork", place.store, place.session, "--id", "the-fork")
+    run("agentwal", "--store", place.store, "fork", place.session, "--id",
+        "the-fork")
     fork = run("walcat", "--text", place.store, "the-fork").decode()
     assert fork == text, fork
 
@@ -91,7 +93,8 @@ def documents_are_shown(work):
     place.import_()
     rows = rows_of(run("walcat", "--all", place.store, place.session))
     assert rows[-1]["parentId"] == message_id(1), rows
-    run("walctl", "head", place.store, place.session, "main", rows[-1]["id"])
+    run("agentwal", "--store", place.store, "head", place.session, "main",
+        rows[-1]["id"])
     rows = rows_of(run("walcat", place.store, place.session))
     assert [row["id"] for row in rows if "content" in row["payload"]] == \
         [message_id(1)], rows
@@ -163,8 +166,8 @@ def titles_are_carried(work):
 def storage_is_one_file_on_standard_output(work):
     """OpenCode 1.18 reads no storage; it imports {info, messages}."""
     place = Place(work, claude_session)
-    text = run("walconv", "export", "--dialect", "opencode", "--session",
-               place.session, "--stdout", place.store)
+    text = run("agentwal", "--store", place.store, "export", "--dialect",
+               "opencode", "--session", place.session, "--stdout")
     session = json.loads(text)
     assert [m["info"]["role"] for m in session["messages"]] == \
         ["user", "assistant"]
@@ -244,9 +247,10 @@ def client_renames_and_goes_on_in_documents(work):
 def forks_are_listed(work):
     """OpenCode 1.0 lists no session with a parentID: its own forks have none."""
     place = Place(work, opencode_session)
-    run("walctl", "fork", place.store, place.session, "--id", "the-fork")
-    run("walconv", "export", "--dialect", "opencode", "--session", "the-fork",
-        place.store, place.out)
+    run("agentwal", "--store", place.store, "fork", place.session, "--id",
+        "the-fork")
+    run("agentwal", "--store", place.store, "export", "--dialect", "opencode",
+        "--session", "the-fork", place.out)
     session = json.load(open(one(place.out + "/storage/session/*/*.json"),
                              encoding="utf-8"))
     assert "parentID" not in session and session["id"] != SES, session
@@ -280,10 +284,11 @@ def no_two_sessions_share_an_id(work):
               pending["id"] + ".json", "w", encoding="utf-8") as file:
         json.dump(pending, file)
     place.import_(place.home)
-    run("walctl", "fork", place.store, place.session, "--id", "the-fork")
+    run("agentwal", "--store", place.store, "fork", place.session, "--id",
+        "the-fork")
     for fork in ("the-fork", place.session, "the-fork"):
-        run("walconv", "export", "--dialect", "opencode", "--session", fork,
-            place.store, place.out)
+        run("agentwal", "--store", place.store, "export", "--dialect",
+            "opencode", "--session", fork, place.out)
     check_ids(place.out)
     assert len(glob.glob(place.out + "/storage/message/*/*.json")) == 6
     assert len(glob.glob(place.out + "/storage/part/*/*.json")) == 8
@@ -308,7 +313,8 @@ def no_two_summaries_share_an_id(work):
                    "timestamp": "2026-03-01T00:00:00.000Z",
                    "firstKeptEntryId": "aaaa0001"})
     place = Place(work, sessions)
-    run("walconv", "export", "--dialect", "opencode", place.store, place.out)
+    run("agentwal", "--store", place.store, "export", "--dialect", "opencode",
+        place.out)
     check_ids(place.out)
     assert len(glob.glob(place.out + "/storage/message/*/*.json")) == 6
 
@@ -447,9 +453,10 @@ def late_result_is_in_its_call(work):
     entry = {"type": "message", "payload": {
         "role": "tool", "tool_call_id": "c2",
         "content": [{"type": "text", "text": "a.c"}]}}
-    subprocess.run([os.path.join(TOOLS, "walctl"), "append", place.store,
-                    place.session], input=json.dumps(entry).encode(),
-                   check=True, capture_output=True)
+    subprocess.run([os.path.join(TOOLS, "agentwal"), "--store", place.store,
+                    "append", place.session],
+                   input=json.dumps(entry).encode(), check=True,
+                   capture_output=True)
     place.export("opencode")
     before = files_of(place.home + "/storage")
     after = files_of(place.out + "/storage")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# walconv: lines that a client appended to a view are imported into the session
+# Lines that a client appended to a view are imported into the session
 # of the view.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
@@ -9,16 +9,15 @@ made=${AGENTWAL_SOURCE:?}/tests/golden/model
 out=$work/out
 mkdir "$work/in"
 cp "$made/claude.jsonl" "$work/in/claude.jsonl"
-walctl init "$store"
-code 0 walconv import --json "$store" "$work/in"
+agentwal --store "$store" init
+code 0 agentwal --store "$store" import --json "$work/in"
 session=$(field sessionId "$work/stdout")
-code 0 walconv export --json --dialect claude --session "$session" \
-    "$store" "$out"
+code 0 agentwal --store "$store" export --json --dialect claude --session "$session" "$out"
 file=$(field path "$work/stdout")
 lines=$(wc -l <"$file")
 
 # An unchanged view adds no session.
-code 0 walconv import --json "$store" "$out"
+code 0 agentwal --store "$store" import --json "$out"
 json 'len(rows) == 1 and rows[0]["appended"] == 0' "$work/stdout"
 json "rows[0]['lines'] == rows[0]['duplicates'] == $lines" "$work/stdout"
 same "$session" "$(field sessionId "$work/stdout")" "session of a view"
@@ -40,41 +39,41 @@ two=0f0f0f0f-0000-4000-8000-000000000002
     row "$two" "$one" "and more of it"
     printf '{"unfinished":'
 } >>"$file"
-code 0 walconv import --json "$store" "$file"
+code 0 agentwal --store "$store" import --json "$file"
 json 'rows[0]["appended"] == 2 and rows[0]["damaged"] == []' "$work/stdout"
 json "rows[0]['duplicates'] == $lines" "$work/stdout"
 same "$session" "$(field sessionId "$work/stdout")" "session of a view"
 printf 'true}\nno JSON\n' >>"$file"
-code 0 walconv import --json "$store" "$out"
+code 0 agentwal --store "$store" import --json "$out"
 json 'len(rows) == 1 and rows[0]["appended"] == 2' "$work/stdout"
 json "rows[0]['damaged'] == [{'line': $lines + 4,
     'offset': $(($(wc -c <"$file") - 8)), 'reason': 'is not JSON'}]" \
     "$work/stdout"
-code 0 walconv import --json "$store" "$out"
+code 0 agentwal --store "$store" import --json "$out"
 json 'rows[0]["appended"] == 0' "$work/stdout"
-same 1 "$(walctl list --json "$store" | wc -l)" "sessions"
+same 1 "$(agentwal --store "$store" list --json | wc -l)" "sessions"
 
 # The view has all rows; the source file is exported unchanged, and importing it
 # again adds nothing.
-code 0 walconv export --dialect claude --session "$session" "$store" "$out"
+code 0 agentwal --store "$store" export --dialect claude --session "$session" "$out"
 grep -q "and more of it" "$file" || fail "the client's row is missing"
-code 0 walconv export --dialect source "$store" "$work/source"
+code 0 agentwal --store "$store" export --dialect source "$work/source"
 diff -r "$work/in" "$work/source" || fail "the source differs from the import"
-code 0 walconv import --json "$store" "$work/in"
+code 0 agentwal --store "$store" import --json "$work/in"
 json 'rows[0]["appended"] == 0' "$work/stdout"
 row 0f0f0f0f-0000-4000-8000-000000000003 "$last" "in the source" \
     >>"$work/in/claude.jsonl"
-code 0 walconv import --json "$store" "$work/in"
+code 0 agentwal --store "$store" import --json "$work/in"
 json 'rows[0]["appended"] == 1' "$work/stdout"
 same "$session" "$(field sessionId "$work/stdout")" "session of the source"
-code 0 walconv export --dialect source "$store" "$work/source"
+code 0 agentwal --store "$store" export --dialect source "$work/source"
 diff -r "$work/in" "$work/source" || fail "the source differs from the import"
 code 0 walcheck "$store"
 
 # A view with changed rows is imported as a new session.
-code 0 walconv export --dialect claude --session "$session" "$store" "$out"
+code 0 agentwal --store "$store" export --dialect claude --session "$session" "$out"
 sed -i 's/and more of it/and less of it/' "$file"
-code 0 walconv import --json "$store" "$file"
+code 0 agentwal --store "$store" import --json "$file"
 grep -q "not only appended to" "$work/stderr" || fail "the reason is not reported"
 json "rows[0]['sessionId'] != '$session'" "$work/stdout"
 code 0 walcheck "$store"

@@ -114,19 +114,21 @@ def run(tool, *arguments):
 def keep(folder):
     """Keeps the failed input."""
     place = os.path.join(os.environ.get("AGENTWAL_BUILD", "."),
-                         "failed-walconv_mutated")
+                         "failed-convert_mutated")
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(folder, place)
     return place
 
 
 def check_source(work, folder, store):
-    run("walconv", "import", "--json", store, folder)
-    again = run("walconv", "import", "--json", store, folder)
+    everything = ("import", "--json", "--all-files", folder)
+    run("agentwal", "--store", store, *everything)
+    again = run("agentwal", "--store", store, *everything)
     for row in again:
         assert row.get("appended", 0) + row.get("changed", 0) == 0, row
     out = os.path.join(work, "out")
-    run("walconv", "export", "--json", "--dialect", "source", store, out)
+    run("agentwal", "--store", store, "export", "--json", "--dialect",
+        "source", out)
     before, after = files_of(folder), files_of(out)
     assert before.keys() == after.keys(), before.keys() ^ after.keys()
     for name, text in before.items():
@@ -137,14 +139,19 @@ def check_source(work, folder, store):
 def check_dialect(work, dialect, store):
     out = os.path.join(work, dialect)
     again = os.path.join(work, "s-" + dialect)
-    rows = run("walconv", "export", "--json", "--dialect", dialect, store, out)
+    # Also the sessions that are in no view of all sessions.
+    listed = run("agentwal", "--store", store, "list", "--json")
+    export = ("export", "--json", "--dialect", dialect, out)
+    for row in listed:
+        export += ("--session", row["sessionId"])
+    rows = run("agentwal", "--store", store, *export)
+    assert len(rows) == len(listed), (len(rows), len(listed))
     paths = [row["path"] for row in rows]
     assert len(paths) == len(set(paths)), "two sessions of one path"
-    for row in run("walconv", "export", "--json", "--dialect", dialect, store,
-                   out):
+    for row in run("agentwal", "--store", store, *export):
         assert row["added"] == 0, row
-    run("walctl", "init", again)
-    for row in run("walconv", "import", "--json", again, out):
+    run("agentwal", "--store", again, "init")
+    for row in run("agentwal", "--store", again, "import", "--json", out):
         if os.path.basename(row["path"]) == "session_index.jsonl":
             continue  # Codex's names of sessions, which is no session
         # A line is exported with its imported bytes where it can be.
@@ -163,10 +170,10 @@ def main():
         folder, store = os.path.join(work, "in"), os.path.join(work, "store")
         make(chance, folder, FILES_LONG if is_long else FILES)
         make_trees(chance, folder, TREES_LONG if is_long else TREES)
-        run("walctl", "init", store)
+        run("agentwal", "--store", store, "init")
         try:
             check_source(work, folder, store)
-            for row in run("walconv", "dialects", "--json"):
+            for row in run("agentwal", "dialects", "--json"):
                 if row["export"] and row["name"] != "source":
                     check_dialect(work, row["name"], store)
         except (AssertionError, SystemExit, ValueError):

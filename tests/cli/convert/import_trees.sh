@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# walconv: directories of files that form sessions are imported as sessions, and
+# Directories of files that form sessions are imported as sessions, and
 # every file is exported with the same bytes.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
@@ -7,7 +7,7 @@ set -euo pipefail
 
 in=$work/in
 made=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../golden/model" && pwd)
-walctl init "$store"
+agentwal --store "$store" init
 mkdir "$in"
 cp -R "$made/sdk" "$made/spec11" "$made/opencode" "$in"
 chmod -R u+w "$in"
@@ -30,14 +30,14 @@ cp "$made/sdk/s-1/metadata.json" "$in/half/two"
 printf '{"id":"prt_1","messageID":"msg_x","type":"text","text":"t"}' \
     >"$in/half/storage/part/msg_x/prt_1.json"
 
-walconv import "$store" "$in" >"$work/first" 2>"$work/messages"
+agentwal --store "$store" import --verbose --all-files "$in" >"$work/first" 2>"$work/messages"
 grep -q 'todo/torn.json: byte 11: not JSON' "$work/messages"
-walconv --json import "$store" "$in" >"$work/second" 2>"$work/messages"
+agentwal --store "$store" import --json --all-files "$in" >"$work/second" 2>"$work/messages"
 if grep -e '"changed":[1-9]' -e '"appended":[1-9]' "$work/second"; then
     echo 'a second import adds something' >&2
     exit 1
 fi
-walconv export --dialect source "$store" "$work/out" >"$work/put"
+agentwal --store "$store" export --dialect source "$work/out" >"$work/put"
 diff -r "$in" "$work/out"
 
 # Files that change in place, and streams that grow.
@@ -45,26 +45,28 @@ title=$(find "$in/opencode/storage/session" -name '*.json')
 sed -i 's/A title/Another title/' "$title"
 tail -n 1 "$made/sdk/s-1/messages.jsonl" >>"$in/half/one/messages.jsonl"
 printf '{}' >"$in/opencode/storage/todo/torn.json"
-walconv --json import "$store" "$in" >"$work/third" 2>"$work/messages"
+agentwal --store "$store" import --json --all-files "$in" >"$work/third" 2>"$work/messages"
 test "$(grep -c -e '"changed":[1-9]' "$work/third")" -eq 2
 test "$(grep -v -e documents "$work/third" | grep -c -e '"appended":[1-9]')" -eq 1
-walconv export --dialect source "$store" "$work/out" >"$work/put"
+agentwal --store "$store" export --dialect source "$work/out" >"$work/put"
 diff -r "$in" "$work/out"
 
 # A file that matches no imported version is not overwritten.
 printf 'mine' >"$work/out/opencode/storage/migration"
-if walconv export --dialect source "$store" "$work/out" >"$work/put" \
+if agentwal --store "$store" export --dialect source "$work/out" >"$work/put" \
     2>"$work/messages"; then
     exit 1
 fi
 grep -q 'migration: exists with other content' "$work/messages"
 test "$(cat "$work/out/opencode/storage/migration")" = mine
 
-# Views of them, written twice.
+# Views of them all, written twice.
+name_all "$store"
 for dialect in sdk spec11 opencode pi claude entries; do
-    walconv export --dialect "$dialect" "$store" "$work/$dialect" >"$work/put"
-    walconv --json export --dialect "$dialect" "$store" "$work/$dialect" \
-        >"$work/again"
+    agentwal --store "$store" export --dialect "$dialect" "${named[@]}" "$work/$dialect" \
+        >"$work/put"
+    agentwal --store "$store" export --json --dialect "$dialect" "${named[@]}" \
+        "$work/$dialect" >"$work/again"
     if grep -e '"added":[1-9]' "$work/again"; then
         echo "a second export as $dialect adds something" >&2
         exit 1

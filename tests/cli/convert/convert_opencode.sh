@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Import and export of OpenCode: parts that change in place are versions of documents,
-# its client's exports are sessions, and hostile or incomplete storages are
-# reported, affect no other session, and are exported with the same bytes.
+# Import and export of OpenCode: parts that change in place are versions of
+# documents, its client's exports are sessions, and hostile or incomplete
+# storages are reported, affect no other session, and are exported with the same
+# bytes.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"

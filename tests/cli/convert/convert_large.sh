@@ -30,20 +30,20 @@ printf '%s\n' '{"type":"user","uuid":"u2","parentUuid":"hundred"}' \
     >>"$in/hundred.jsonl"
 line 30000000 binary | tr '{' '\377' | tr -d '\n' >"$in/no-json"
 
-walctl init "$store"
-bounded walconv import --json "$store" "$in" >"$work/rows"
+agentwal --store "$store" init
+bounded agentwal --store "$store" import --json --all-files "$in" >"$work/rows"
 json 'sum(r["lines"] for r in rows) == 4 and all(
     r["appended"] == r["lines"] for r in rows if "no-json" not in r["path"])' \
     "$work/rows"
-walctl list --json "$store" |
+agentwal --store "$store" list --json |
     json '[r for r in rows if r["sessionId"] == "hundred"][0]["firstText"][:13] ==
         "the beginning"'
-bounded walconv import --json "$store" "$in" >"$work/rows"
+bounded agentwal --store "$store" import --json --all-files "$in" >"$work/rows"
 json 'all(r["appended"] == 0 for r in rows)' "$work/rows"
-bounded walconv export --dialect source "$store" "$work/out" >/dev/null
+bounded agentwal --store "$store" export --dialect source "$work/out" >/dev/null
 diff -r "$in" "$work/out"
-bounded walconv export --dialect source "$store" "$work/out" >/dev/null
-bounded walconv export --dialect source --stdout --session hundred "$store" \
+bounded agentwal --store "$store" export --dialect source "$work/out" >/dev/null
+bounded agentwal --store "$store" export --dialect source --stdout --session hundred \
     >"$work/stdout"
 cmp "$in/hundred.jsonl" "$work/stdout"
 
@@ -55,21 +55,21 @@ cmp "$in/hundred.jsonl" "$work/stdout"
     cat "$in/hundred.jsonl"
 } >"$work/whole.jsonl"
 head -c 60000000 "$work/whole.jsonl" >"$work/grow.jsonl"
-walctl init "$work/grown"
-bounded walconv import "$work/grown" "$work/grow.jsonl" >/dev/null 2>&1
+agentwal --store "$work/grown" init
+bounded agentwal --store "$work/grown" import "$work/grow.jsonl" >/dev/null 2>&1
 cp "$work/whole.jsonl" "$work/grow.jsonl"
-bounded walconv import --json "$work/grown" "$work/grow.jsonl" >"$work/rows"
+bounded agentwal --store "$work/grown" import --json "$work/grow.jsonl" >"$work/rows"
 json 'rows[0]["appended"] == 2 and rows[0]["duplicates"] == 1' "$work/rows"
-bounded walconv export --dialect source "$work/grown" "$work/grown-out" >/dev/null
+bounded agentwal --store "$work/grown" export --dialect source "$work/grown-out" >/dev/null
 cmp "$work/whole.jsonl" "$work/grown-out/grow.jsonl"
 
 # Two million lines do not take more memory.
 seq -f '{"n":%.0f}' 2000000 >"$work/tiny.jsonl"
-walctl init "$work/tiny"
-bounded walconv import "$work/tiny" "$work/tiny.jsonl" >/dev/null
-bounded walconv import --json "$work/tiny" "$work/tiny.jsonl" >"$work/rows"
+agentwal --store "$work/tiny" init
+bounded agentwal --store "$work/tiny" import "$work/tiny.jsonl" >/dev/null
+bounded agentwal --store "$work/tiny" import --json "$work/tiny.jsonl" >"$work/rows"
 json 'rows[0]["appended"] == 0' "$work/rows"
-bounded walconv export --dialect source "$work/tiny" "$work/tiny-out" >/dev/null
+bounded agentwal --store "$work/tiny" export --dialect source "$work/tiny-out" >/dev/null
 cmp "$work/tiny.jsonl" "$work/tiny-out/tiny.jsonl"
 rm -r "$work/tiny" "$work/tiny-out"
 
@@ -79,8 +79,8 @@ rm -r "$work/tiny" "$work/tiny-out"
     head -n 1 "$in/ten.jsonl"
     printf '}'
 } | tr -d '\n' >"$work/entry"
-walctl create "$store" --id native >/dev/null
-walctl append "$store" native <"$work/entry" >/dev/null
+agentwal --store "$store" create --id native >/dev/null
+agentwal --store "$store" append native <"$work/entry" >/dev/null
 bounded walcat "$store" native >"$work/printed"
 json 'len(rows) == 1 and rows[0]["id"] == "m"
     and len(rows[0]["payload"]["message"]["content"]) > 9999000' \
@@ -102,7 +102,7 @@ with open(path, "r+b") as file:
     file.seek(500000)
     file.write(bytes([byte[0] ^ 16]))
 EOF
-code 1 walconv export --dialect source "$work/grown" "$work/damaged"
+code 1 agentwal --store "$work/grown" export --dialect source "$work/damaged"
 sed 2d "$work/whole.jsonl" | cmp - "$work/damaged/grow.jsonl"
 code 1 walcat --all "$work/grown" "$work/grow.jsonl"
 json '[r["id"] for r in rows] == ["u0", "u2"]' "$work/stdout"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""walconv follow: the line of an entry is in its view within 100 ms after the
+"""agentwal follow: the line of an entry is in its view within 100 ms after the
 entry was acknowledged as durable.
 """
 import json
@@ -54,15 +54,15 @@ def measure(writer, path, name):
 
 def check(work, dialect):
     store, out = os.path.join(work, dialect), os.path.join(work, dialect + "-o")
-    run("walctl", "init", store)
-    run("walctl", "create", store, "--id", "one")
+    run("agentwal", "--store", store, "init")
+    run("agentwal", "--store", store, "create", "--id", "one")
     follow = subprocess.Popen(
-        [tool("walconv"), "follow", "--dialect", dialect, store, out],
-        stdout=subprocess.DEVNULL)
+        [tool("agentwal"), "--store", store, "follow", "--dialect", dialect,
+         out], stdout=subprocess.DEVNULL)
     writer = subprocess.Popen(
-        [tool("walctl"), "append", "--each", store, "one"],
+        [tool("agentwal"), "--store", store, "append", "--each", "one"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    path = run("walconv", "path", "--dialect", dialect, store, out,
+    path = run("agentwal", "--store", store, "path", "--dialect", dialect, out,
                "one").rstrip("\n")
     for n in range(TRIES):
         waited = measure(writer, path, "try %d of" % n)

@@ -34,8 +34,8 @@ def run(tool, *arguments):
 
 def export(store, session, dialect):
     with tempfile.TemporaryDirectory() as out:
-        rows = run("walconv", "export", "--json", "--dialect", dialect,
-                   "--session", session, store, out)
+        rows = run("agentwal", "--store", store, "export", "--json",
+                   "--dialect", dialect, "--session", session, out)
         return files_of(out), rows[0] if rows else None
 
 
@@ -78,10 +78,10 @@ def check_all(source, must):
     faults, count = [], 0
     with tempfile.TemporaryDirectory() as work:
         store = os.path.join(work, "store")
-        subprocess.run([os.path.join(TOOLS, "walctl"), "init", store],
-                       check=True, capture_output=True)
+        run("agentwal", "--store", store, "init", "--json")
         seen = set()
-        for row in run("walconv", "import", "--json", store, source):
+        for row in run("agentwal", "--store", store, "import", "--json",
+                       source):
             if row["sessionId"] in seen or row["dialect"] == "lines" or \
                     row.get("lines") == 0:
                 continue

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""walconv follow with faults: output that is removed, blocked, changed by
+"""agentwal follow with faults: output that is removed, blocked, changed by
 another program or too large; a store that is renamed and restored; short-lived
 and killed writers; deleted sessions. Each fault is reported once, other views
 are updated, and an idle process uses no processor time.
@@ -35,9 +35,9 @@ class Follow:
     def __init__(self, dialect, store, out, **options):
         self.stderr = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [os.path.join(TOOLS, "walconv"), "follow", "--dialect", dialect,
-             store, out], stdout=subprocess.DEVNULL, stderr=self.stderr,
-            **options)
+            [os.path.join(TOOLS, "agentwal"), "--store", store, "follow",
+             "--dialect", dialect, out], stdout=subprocess.DEVNULL,
+            stderr=self.stderr, **options)
 
     def messages(self):
         self.stderr.seek(0)
@@ -77,7 +77,7 @@ class Follow:
 
 
 def is_sanitized():
-    with open(os.path.join(TOOLS, "walconv"), "rb") as file:
+    with open(os.path.join(TOOLS, "agentwal"), "rb") as file:
         return b"__asan_init" in file.read()
 
 
@@ -85,7 +85,7 @@ def append(store, session, *texts):
     rows = [json.dumps({"type": "message",
                         "payload": {"role": "user", "content": text}})
             for text in texts]
-    run("walctl", "append", store, session,
+    run("agentwal", "--store", store, "append", session,
         input="\n".join(rows).encode() + b"\n")
 
 
@@ -98,23 +98,24 @@ def holds(path, text):
 
 
 def path_of(dialect, store, out, session):
-    return run("walconv", "path", "--dialect", dialect, store, out,
+    return run("agentwal", "--store", store, "path", "--dialect", dialect, out,
                session).decode().rstrip("\n")
 
 
 def expect_whole(follow, dialect, store, out):
     """Waits until the views equal an export into an empty directory."""
     with tempfile.TemporaryDirectory() as fresh:
-        run("walconv", "export", "--dialect", dialect, store, fresh)
+        run("agentwal", "--store", store, "export", "--dialect", dialect,
+            fresh)
         expected = files_of(fresh)
     follow.wait_for(lambda: files_of(out) == expected, "all of it")
 
 
 def make(work, name, *sessions):
     store = os.path.join(work, name)
-    run("walctl", "init", store)
+    run("agentwal", "--store", store, "init")
     for session in sessions:
-        run("walctl", "create", store, "--id", session)
+        run("agentwal", "--store", store, "create", "--id", session)
         append(store, session, "the first")
     return store, os.path.join(work, name + "-out")
 
@@ -134,7 +135,7 @@ def make_many(work, store, count, turn):
                 "timestamp": "2026-01-02T03:04:05.000Z",
                 "message": {"role": "user", "content": "turn %d" % turn},
             }) + "\n")
-    run("walconv", "import", store, folder)
+    run("agentwal", "--store", store, "import", folder)
 
 
 def check_output(work):
@@ -155,7 +156,7 @@ def check_output(work):
     append(store, "one", "the fourth")
     follow.wait_for(follow.messages, "a complaint")
     follow.expect_idle()
-    assert follow.messages()[0].startswith(b"walconv: " + out.encode()), \
+    assert follow.messages()[0].startswith(b"agentwal: " + out.encode()), \
         follow.messages()
     os.unlink(os.path.dirname(out))
     follow.wait_for(lambda: holds(path, "the fourth"), "another try")
@@ -213,7 +214,7 @@ def check_changed(work):
     follow.expect_idle()
     with open(path, "rb") as file:
         assert file.read() == before
-    assert follow.messages()[0].startswith(b"walconv: " + path.encode()), \
+    assert follow.messages()[0].startswith(b"agentwal: " + path.encode()), \
         follow.messages()
     follow.stop(1)
 
@@ -233,8 +234,9 @@ def check_writers(work):
         for n in range(3):
             text = "and killed %d %d." % (turn, n)
             writer = subprocess.Popen(
-                [os.path.join(TOOLS, "walctl"), "append", "--each", store,
-                 "one"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                [os.path.join(TOOLS, "agentwal"), "--store", store, "append",
+                 "--each", "one"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             writer.stdin.write(json.dumps(
                 {"type": "message", "payload": {
                     "role": "user", "content": text}}).encode() + b"\n")
@@ -273,11 +275,11 @@ def check_deleted(work):
     two = path_of("entries", store, out, "two")
     follow.wait_for(lambda: holds(one, "the first"), "one")
     append(store, "one", "the last")
-    run("walctl", "delete", store, "one")
+    run("agentwal", "--store", store, "delete", "one")
     append(store, "two", "goes on")
     follow.wait_for(lambda: holds(two, "goes on"), "two")
     assert holds(one, "the first")
-    run("walctl", "create", store, "--id", "three")
+    run("agentwal", "--store", store, "create", "--id", "three")
     append(store, "three", "is new")
     three = path_of("entries", store, out, "three")
     follow.wait_for(lambda: holds(three, "is new"), "three")
@@ -335,12 +337,16 @@ def check_many(work):
 
 def check_refused(work):
     store, _ = make(work, "refused")
-    run("walconv", "follow", store, "o", code=2)
-    run("walconv", "follow", "--dialect", "source", store, "o", code=2)
-    run("walconv", "follow", "--dialect", "lines", store, "o", code=2)
-    run("walconv", "follow", "--dialect", "pi", store, code=2)
-    run("walconv", "follow", "--dialect", "pi", store + "-none", "o", code=3)
-    run("walconv", "follow", "--dialect", "pi", store, __file__, code=3)
+    run("agentwal", "--store", store, "follow", "o", code=2)
+    run("agentwal", "--store", store, "follow", "--dialect", "source", "o",
+        code=2)
+    run("agentwal", "--store", store, "follow", "--dialect", "lines", "o",
+        code=2)
+    run("agentwal", "--store", store, "follow", "--dialect", "pi", code=2)
+    run("agentwal", "--store", store + "-none", "follow", "--dialect", "pi",
+        "o", code=3)
+    run("agentwal", "--store", store, "follow", "--dialect", "pi", __file__,
+        code=3)
 
 
 CHECKS = (check_refused, check_output, check_room, check_changed, check_writers,

@@ -46,17 +46,17 @@ with open(sys.argv[1] + "/a.jsonl", "w") as a, \
     b.write(dump(row))
 PY
 
-walctl init "$store"
-bounded walconv import --json "$store" "$in/a.jsonl" >/dev/null
+agentwal --store "$store" init
+bounded agentwal --store "$store" import --json "$in/a.jsonl" >/dev/null
 before=$(du -sb "$store" | cut -f1)
-bounded walconv import --json "$store" "$in/b.jsonl" >"$work/rows"
+bounded agentwal --store "$store" import --json "$in/b.jsonl" >"$work/rows"
 json 'rows[0]["shared"] == 5 and rows[0]["appended"] == 1 and
     rows[0]["damaged"] == []' "$work/rows"
 cost=$(($(du -sb "$store" | cut -f1) - before))
 [ "$cost" -lt 100000 ] || fail "$cost bytes for a copy"
-bounded walconv import --json "$store" "$in/b.jsonl" >"$work/rows"
+bounded agentwal --store "$store" import --json "$in/b.jsonl" >"$work/rows"
 json 'rows[0]["appended"] == 0' "$work/rows"
-bounded walconv export --dialect source "$store" "$work/out" >/dev/null
+bounded agentwal --store "$store" export --dialect source "$work/out" >/dev/null
 diff -r "$in" "$work/out"
 
 # Many lines.
@@ -66,9 +66,9 @@ maker=$(dirname "${BASH_SOURCE[0]}")/../../lib/session_copy.py
 python3 "$maker" make claude 20000000 1 "$in/a.jsonl"
 python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
 python3 "$maker" more claude 3 "$in/b.jsonl" 10
-walctl init "$store"
-bounded walconv import --json "$store" "$in/a.jsonl" >/dev/null
-bounded walconv import --json "$store" "$in/b.jsonl" >"$work/rows"
+agentwal --store "$store" init
+bounded agentwal --store "$store" import --json "$in/a.jsonl" >/dev/null
+bounded agentwal --store "$store" import --json "$in/b.jsonl" >"$work/rows"
 json 'rows[0]["shared"] >= rows[0]["lines"] - 18' "$work/rows"
-bounded walconv export --dialect source "$store" "$work/out" >/dev/null
+bounded agentwal --store "$store" export --dialect source "$work/out" >/dev/null
 diff -r "$in" "$work/out"

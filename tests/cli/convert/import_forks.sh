@@ -10,28 +10,28 @@ in=$work/in
 stride=${AGENTWAL_STRIDE:-1} # of the cuts that are tried
 
 log_bytes() {
-    walctl stats --json "$store" | field logBytes
+    agentwal --store "$store" stats --json | field logBytes
 }
 
 # begin STYLE SIZE: a store with the session $in/a.jsonl.
 begin() {
     rm -rf "$store" "$in" "$work/out"
     mkdir "$in"
-    walctl init "$store"
+    agentwal --store "$store" init
     python3 "$maker" make "$1" "$2" 1 "$in/a.jsonl"
-    walconv import --json "$store" "$in/a.jsonl" >"$work/rows"
+    agentwal --store "$store" import --json "$in/a.jsonl" >"$work/rows"
     original=$(field sessionId "$work/rows")
 }
 
 # give FILE: imports it; the report is in $work/rows.
 give() {
-    walconv import --json "$store" "$1" >"$work/rows"
+    agentwal --store "$store" import --json "$1" >"$work/rows"
 }
 
 # back WHAT: an export equals $in.
 back() {
     rm -rf "$work/out"
-    code 0 walconv export --dialect source "$store" "$work/out"
+    code 0 agentwal --store "$store" export --dialect source "$work/out"
     diff -r "$in" "$work/out" || fail "the export differs from the import: $*"
 }
 
@@ -58,7 +58,7 @@ for style in claude codex pi; do
     cost=$(($(log_bytes) - before))
     size=$(stat -c %s "$in/b.jsonl")
     [ $((cost * 20)) -lt "$size" ] || fail "$style: $cost of $size bytes"
-    walctl show --json "$store" "$copy" |
+    agentwal --store "$store" show --json "$copy" |
         json "rows[0]['parentId'] == '$original'"
     back "$style"
     again "$in/b.jsonl"
@@ -90,30 +90,30 @@ for style in claude codex pi; do
         all(b["parentId"] == a["id"] for a, b in zip(rows, rows[1:]))'
     code 0 walcheck "$store"
 
-    # The original is deleted; its copies stay, and can be copied.
-    walctl delete "$store" "$original"
+    # The original is in the trash; its copies stay, and can be copied.
+    agentwal --store "$store" delete "$original" >/dev/null
     rm "$in/a.jsonl"
-    back "$style, after the original was deleted"
+    back "$style, with the original in the trash"
     again "$in/b.jsonl"
     again "$in/d.jsonl"
     python3 "$maker" more "$style" 6 "$in/d.jsonl" 3
     give "$in/d.jsonl"
     json 'rows[0]["appended"] == 3 and rows[0]["damaged"] == []' "$work/rows"
-    back "$style, grown after the original was deleted"
+    back "$style, grown with the original in the trash"
 
     # One import takes the original first, regardless of the names.
     rm -rf "$store"
-    walctl init "$store"
+    agentwal --store "$store" init
     python3 "$maker" make "$style" 20000 1 "$in/z.jsonl"
     python3 "$maker" copy "$style" 2 "$in/z.jsonl" "$in/y.jsonl"
     python3 "$maker" copy "$style" 3 "$in/y.jsonl" "$in/x.jsonl"
     rm "$in"/[bcd].jsonl
-    walconv import --json "$store" "$in" >"$work/rows"
+    agentwal --store "$store" import --json "$in" >"$work/rows"
     json '[r["shared"] > 0 for r in rows] == [False, True, True]' "$work/rows"
     back "$style, backwards"
     # A copy without its original is stored whole.
     rm -rf "$store"
-    walctl init "$store"
+    agentwal --store "$store" init
     rm "$in/z.jsonl" "$in/x.jsonl"
     give "$in/y.jsonl"
     json 'rows[0]["shared"] == 0 and rows[0]["appended"] == rows[0]["lines"]' \
@@ -158,7 +158,7 @@ done
 begin claude 400000
 python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
 for n in 1 2 3; do
-    walconv import --json "$store" "$in/b.jsonl" >"$work/at-once-$n" \
+    agentwal --store "$store" import --json "$in/b.jsonl" >"$work/at-once-$n" \
         2>/dev/null &
 done
 wait
@@ -173,8 +173,8 @@ python3 "$maker" copy claude 2 "$in/a.jsonl" "$in/b.jsonl"
 give "$in/b.jsonl"
 copy=$(field sessionId "$work/rows")
 entry=$(walcat "$store" "$original" | sed -n 3p | field id)
-walctl redact "$store" "$original" "$entry"
-walconv export --dialect source --stdout --session "$copy" "$store" \
+agentwal --store "$store" redact "$original" "$entry" >/dev/null
+agentwal --store "$store" export --dialect source --stdout --session "$copy" \
     >"$work/left" 2>/dev/null
 same 0 "$(grep -c "$entry" "$work/left")" "lines of the redacted entry"
 grep -v "$entry" "$in/b.jsonl" | cmp - "$work/left" ||
@@ -190,13 +190,13 @@ give "$in/b.jsonl"
 copy=$(field sessionId "$work/rows")
 code 0 walcheck --salvage "$work/salvaged" "$store"
 rm -rf "$work/out"
-code 0 walconv export --dialect source "$work/salvaged" "$work/out"
+code 0 agentwal --store "$work/salvaged" export --dialect source "$work/out"
 diff -r "$in" "$work/out" || fail "a salvage of a sound store"
 cp -r "$store" "$work/before"
 
 # left STORE: the copy is exported without the lines of its chunk.
 left() {
-    code 1 walconv export --dialect source --stdout --session "$copy" "$1"
+    code 1 agentwal --store "$1" export --dialect source --stdout --session "$copy"
     tail -n 3 "$in/b.jsonl" | cmp - "$work/stdout" ||
         fail "the lines after a lost chunk"
 }
@@ -211,12 +211,11 @@ code 1 walcheck "$store"
 rm -rf "$work/salvaged"
 code 1 walcheck --salvage "$work/salvaged" "$store"
 left "$work/salvaged"
-code 0 walconv export --dialect source --stdout --session "$original" \
-    "$work/salvaged"
+code 0 agentwal --store "$work/salvaged" export --dialect source --stdout --session "$original"
 cmp "$in/a.jsonl" "$work/stdout"
 
 # A redacted chunk: the same.
 rm -rf "$store"
 mv "$work/before" "$store"
-walctl redact "$store" "$copy" copy-1
+agentwal --store "$store" redact "$copy" copy-1 >/dev/null
 left "$store"

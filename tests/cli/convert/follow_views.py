@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""walconv follow: views are updated soon after the log is durable, also those
+"""agentwal follow: views are updated soon after the log is durable, also those
 of new sessions and of many; after a kill at any point a new process continues;
 after a signal it exits with code 0."""
 import json
@@ -30,8 +30,9 @@ def run(*command, code=0, **options):
 
 def start(dialect, store, out):
     return subprocess.Popen(
-        [os.path.join(TOOLS, "walconv"), "follow", "--dialect", dialect,
-         store, out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        [os.path.join(TOOLS, "agentwal"), "--store", store, "follow",
+         "--dialect", dialect, out],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def stop(follow, number=signal.SIGTERM):
@@ -42,11 +43,12 @@ def stop(follow, number=signal.SIGTERM):
 
 
 class Writer:
-    """walctl append --each: acknowledges each line once it is durable."""
+    """agentwal append --each: acknowledges each line once it is durable."""
 
     def __init__(self, store, session):
         self.process = subprocess.Popen(
-            [os.path.join(TOOLS, "walctl"), "append", "--each", store, session],
+            [os.path.join(TOOLS, "agentwal"), "--store", store, "append",
+             "--each", session],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def say(self, text, role="user"):
@@ -79,7 +81,8 @@ def wait_for(path, text):
 
 
 def path_of(dialect, store, out, session):
-    done = run("walconv", "path", "--dialect", dialect, store, out, session)
+    done = run("agentwal", "--store", store, "path", "--dialect", dialect, out,
+               session)
     return done.stdout.decode().rstrip("\n")
 
 
@@ -87,7 +90,8 @@ def expect_whole(dialect, store, out, work):
     """Waits until the views equal an export into an empty directory, and the
     follower has written its states: they get their names last."""
     with tempfile.TemporaryDirectory(dir=work) as fresh:
-        run("walconv", "export", "--dialect", dialect, store, fresh)
+        run("agentwal", "--store", store, "export", "--dialect", dialect,
+            fresh)
         expected = files_of(fresh)
     begin = time.monotonic()
     while files_of(out) != expected:
@@ -103,8 +107,8 @@ def expect_whole(dialect, store, out, work):
 def check_soon(work):
     """A session that grows, a new one, and a redacted one."""
     store, out = os.path.join(work, "s-soon"), os.path.join(work, "o-soon")
-    run("walctl", "init", store)
-    run("walctl", "create", store, "--id", "one")
+    run("agentwal", "--store", store, "init")
+    run("agentwal", "--store", store, "create", "--id", "one")
     for dialect in ("entries", "pi"):
         follow = start(dialect, store, out)
         path = path_of(dialect, store, out, "one")
@@ -120,7 +124,7 @@ def check_soon(work):
         assert waited[20] < SOON, waited
         writer.close()
         name = "new-" + dialect
-        run("walctl", "create", store, "--id", name)
+        run("agentwal", "--store", store, "create", "--id", name)
         other = Writer(store, name)
         other.say("a new session")
         other.close()
@@ -135,18 +139,19 @@ def check_soon(work):
 def check_redaction(work):
     """A redaction by a fork is applied to its source's view too."""
     store, out = os.path.join(work, "s-red"), os.path.join(work, "o-red")
-    run("walctl", "init", store)
-    run("walctl", "create", store, "--id", "one")
+    run("agentwal", "--store", store, "init")
+    run("agentwal", "--store", store, "create", "--id", "one")
     writer = Writer(store, "one")
     writer.say("a secret")
     writer.say("no secret")
     writer.close()
     listed = run("walcat", store, "one").stdout.splitlines()
-    run("walctl", "fork", store, "one", "--id", "two")
+    run("agentwal", "--store", store, "fork", "one", "--id", "two")
     follow = start("codex", store, out)
     for name in ("one", "two"):
         wait_for(path_of("codex", store, out, name), "a secret")
-    run("walctl", "redact", store, "two", json.loads(listed[0])["id"])
+    run("agentwal", "--store", store, "redact", "two",
+        json.loads(listed[0])["id"])
     expect_whole("codex", store, out, work)
     for name in ("one", "two"):
         assert not holds(path_of("codex", store, out, name), "a secret")
@@ -156,8 +161,8 @@ def check_redaction(work):
 def check_changed(work):
     """Lines added by another program are reported once, and stay."""
     store, out = os.path.join(work, "s-own"), os.path.join(work, "o-own")
-    run("walctl", "init", store)
-    run("walctl", "create", store, "--id", "one")
+    run("agentwal", "--store", store, "init")
+    run("agentwal", "--store", store, "create", "--id", "one")
     follow = start("entries", store, out)
     writer = Writer(store, "one")
     writer.say("first")
@@ -181,7 +186,7 @@ def check_many(work):
     """More growing sessions than are held open."""
     store, out = os.path.join(work, "s-many"), os.path.join(work, "o-many")
     folder = os.path.join(work, "many")
-    run("walctl", "init", store)
+    run("agentwal", "--store", store, "init")
     os.mkdir(folder)
     follow = start("claude", store, out)
     for turn in range(3):
@@ -197,7 +202,7 @@ def check_many(work):
                     "timestamp": "2026-01-02T03:04:05.000Z",
                     "message": {"role": "user", "content": "turn %d" % turn},
                 }) + "\n")
-        run("walconv", "import", store, folder)
+        run("agentwal", "--store", store, "import", folder)
         expect_whole("claude", store, out, work)
     stop(follow)
 
@@ -209,9 +214,9 @@ def check_killed(work):
     print("AGENTWAL_SEED=%d" % seed)
     chance = random.Random(seed)
     store = os.path.join(work, "s-kill")
-    run("walctl", "init", store)
+    run("agentwal", "--store", store, "init")
     for name in ("one", "two"):
-        run("walctl", "create", store, "--id", name)
+        run("agentwal", "--store", store, "create", "--id", name)
     writers = [Writer(store, name) for name in ("one", "two")]
     for dialect in ("entries", "pi", "codex", "spec11"):
         out = os.path.join(work, "o-kill-" + dialect)
@@ -234,11 +239,14 @@ def check_killed(work):
 
 def check_refused(work):
     store = os.path.join(work, "s-refused")
-    run("walctl", "init", store)
-    run("walconv", "follow", store, "o", code=2)
-    run("walconv", "follow", "--dialect", "source", store, "o", code=2)
-    run("walconv", "follow", "--dialect", "lines", store, "o", code=2)
-    run("walconv", "follow", "--dialect", "pi", store + "-none", "o", code=3)
+    run("agentwal", "--store", store, "init")
+    run("agentwal", "--store", store, "follow", "o", code=2)
+    run("agentwal", "--store", store, "follow", "--dialect", "source", "o",
+        code=2)
+    run("agentwal", "--store", store, "follow", "--dialect", "lines", "o",
+        code=2)
+    run("agentwal", "--store", store + "-none", "follow", "--dialect", "pi",
+        "o", code=3)
 
 
 def main():

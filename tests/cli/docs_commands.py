@@ -257,6 +257,7 @@ class Usage:
 
     def __init__(self):
         self.texts = {}
+        self.common = self.help()  # with the options of every verb
 
     def help(self, *arguments):
         """What `agentwal help` prints, or None for an unknown verb."""
@@ -278,7 +279,7 @@ class Usage:
                 continue
             missing = [words[0]] if page is None else [
                 word for word in words if word.startswith("--")
-                and word.strip("[]") not in page]
+                and word.strip("[]") not in page + self.common]
             for word in missing:
                 yield (text.count("\n", 0, match.start()) + 1,
                        "%r does not exist: %s" % (word, match.group()))

@@ -117,6 +117,17 @@ code 1 agentwal show alph
 grep -q 'matches 2 sessions' "$work/stderr" || fail "ambiguous prefix"
 code 0 agentwal show alpha
 
+# Another title, and none.
+agentwal title alpha 'Another title' | grep -qx 'the title is now Another title'
+agentwal show --json alpha >row
+json 'rows[0]["title"] == "Another title"' row
+agentwal title --json alpha '' >row
+json 'rows[0] == {"title": ""}' row
+agentwal show --json alpha >row
+json 'not rows[0]["title"]' row
+code 2 agentwal title alpha
+code 1 agentwal title nobody text
+
 # Appending a batch.
 cat >"$work/batch" <<'LINES'
 {"id":"e1","type":"message","timestamp":"2026-01-02T03:04:05Z","payload":{"n":1.50}}

@@ -51,6 +51,7 @@ complete -c agentwal -n __fish_use_subcommand -a view -d 'Write a session as one
 complete -c agentwal -n __fish_use_subcommand -a create -d 'Create a session and print its id'
 complete -c agentwal -n __fish_use_subcommand -a append -d 'Append entries from standard input, one JSON object per line'
 complete -c agentwal -n __fish_use_subcommand -a fork -d 'Create a session that shares the beginning of another one, and print its id'
+complete -c agentwal -n __fish_use_subcommand -a title -d 'Give a session another title'
 complete -c agentwal -n __fish_use_subcommand -a head -d 'List, show or move the heads of a session'
 complete -c agentwal -n __fish_use_subcommand -a meta -d 'Print the metadata of a session, after applying a merge patch'
 complete -c agentwal -n __fish_use_subcommand -a doc -d 'Keep JSON documents with a session, or with the store'
@@ -210,6 +211,8 @@ complete -c agentwal -n '__fish_seen_subcommand_from fork' -l at -x -d 'the last
 complete -c agentwal -n '__fish_seen_subcommand_from fork' -l id -x -d 'the id of the new session'
 complete -c agentwal -n '__fish_seen_subcommand_from fork' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from fork' -F
+complete -c agentwal -n '__fish_seen_subcommand_from title' -a '(__agentwal_sessions)'
+complete -c agentwal -n '__fish_seen_subcommand_from title' -F
 complete -c agentwal -n '__fish_seen_subcommand_from head' -l stream -x -d 'of another stream than the conversation, which is 0'
 complete -c agentwal -n '__fish_seen_subcommand_from head' -l expect -x -d 'move only if the head is at this entry'
 complete -c agentwal -n '__fish_seen_subcommand_from head' -l note -x -d 'a note to keep with the move'
@@ -309,4 +312,4 @@ complete -c agentwal -n '__fish_seen_subcommand_from remote' -l erase -d 'compac
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l store-id -x -d 'pull: which store, where the remote has several; sessions: of this one only'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -F
 complete -c agentwal -n '__fish_seen_subcommand_from restore' -F
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search usage watch resume serve view create append fork head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain remote restore help'
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search usage watch resume serve view create append fork title head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain remote restore help'

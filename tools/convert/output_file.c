@@ -95,7 +95,7 @@ int convert_output_file_begin(struct convert_output_file *file, int directory,
     int fd = -1;
 
     for (unsigned n = 0; fd < 0 && n < 1000; n++) {
-        snprintf(temporary, sizeof(temporary), ".walconv-%ld-%u",
+        snprintf(temporary, sizeof(temporary), ".agentwal-export-%ld-%u",
                  (long)getpid(), n);
         fd = openat(directory, temporary, flags, 0600);
         if (fd < 0 && errno != EEXIST) {

@@ -94,7 +94,7 @@ def test_writers(folder):
     followers = [
         Follower(folder + "/watch", "watch", "--json"),
         Follower(folder + "/cat", "cat", "--follow", "--json"),
-        Follower(folder + "/walcat", "--follow", os.environ["AGENTWAL_STORE"],
+        Follower(folder + "/walcat", "--follow", "--json", os.environ["AGENTWAL_STORE"],
                  program=os.path.join(os.environ["WALBIN"], "walcat"))]
     source = random.Random(7)
     large = "".join(source.choices("abcdefghijklmnop", k=LARGE))

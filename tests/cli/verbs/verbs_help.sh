@@ -24,6 +24,9 @@ for line in open("table"):
 agentwal >overview
 agentwal help >other
 cmp overview other
+sed -n '/^Every day:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p' overview | sort | paste -sd ' ' >daily
+same 'adopt cat fork list resume rewind search serve usage watch' "$(cat daily)" \
+    "the verbs of every day"
 for verb in "${verbs[@]}"; do
     grep -q "^  $verb  *[A-Z]" overview || fail "the overview lacks $verb"
     agentwal "$verb" --help >one
@@ -70,6 +73,12 @@ suggests list agentwal lst x
 suggests export agentwal exprot x
 suggests --branch walcat --brnach x
 suggests --salvage walcheck --salvge x
+suggests list agentwal ls
+suggests delete agentwal rm
+suggests search agentwal grep
+suggests cat agentwal log
+suggests checkpoint-diff agentwal diff
+suggests title agentwal rename
 code 2 agentwal zzzzzz
 grep -q 'did you mean' stderr && fail "a suggestion that is not near"
 code 2 agentwal push
@@ -101,9 +110,10 @@ code 1 agentwal append one --json --expect-tail x \
     <<<'{"type":"t","payload":{}}'
 json 'rows[0]["conflict"]["expected"] == "x"' stdout
 json 'rows[0]["error"]["status"] == "WAL_ECONFLICT"' stderr
-# walcat keeps its texts.
-code 1 walcat --json "$store" none
+# The names say what they were called by.
+code 1 walcat "$store" none
 grep -q '^walcat: none: no such session' stderr || fail "error of walcat"
+failure WAL_ENOTFOUND 1 walcat --json "$store" none
 
 # One sentence for a directory that is gone.
 mkdir gone

@@ -171,13 +171,16 @@ if command -v fish >/dev/null; then
     same 'alpha alpine-2 ' "$(cat "$work/offered")" "sessions in fish"
 fi
 
-# The completions of the other names are exactly the options in their help.
-for tool in walcat walcheck; do
-    "$tool" --help | grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/documented"
-    printf '%s %s\n' "$_agentwal_common" "$(_agentwal_options "$tool")" |
-        grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/offered"
-    diff "$work/documented" "$work/offered" >&2 || fail "options of $tool"
-done
+# The other names complete the options of their verbs, and those that name another verb.
+while read -r tool verb other; do
+    { table "$verb" && echo "$other"; } | sort -u >"$work/documented_options"
+    printf '%s %s %s\n' "$_agentwal_common" "$_agentwal_common_verbs" \
+        "$(_agentwal_options "$tool")" | grep -o -e '--[a-z][a-z-]*' | sort -u >"$work/offered"
+    diff "$work/documented_options" "$work/offered" >&2 || fail "options of $tool"
+done <<'NAMES'
+walcat cat --tree
+walcheck check --salvage
+NAMES
 
 # bash-completion loads the script by the tool's name.
 cmake --install "$AGENTWAL_BUILD" --prefix "$work/prefix" >/dev/null

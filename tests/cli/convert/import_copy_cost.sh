@@ -39,6 +39,11 @@ kind() {
         fail "$what: $cost of $size bytes, more than $most thousandths"
     agentwal --store "$store" export --dialect source "$work/out" >/dev/null
     diff -r "$in" "$work/out" || fail "$what: the export differs"
+    # A compaction stores the lines in blocks.
+    rm -r "$work/out"
+    agentwal --store "$store" gc >/dev/null
+    agentwal --store "$store" export --dialect source "$work/out" >/dev/null
+    diff -r "$in" "$work/out" || fail "$what: the export differs after gc"
 }
 
 kind 'claude, long lines' claude 750 10

@@ -11,8 +11,8 @@
 
 #include "engine/index/catalogue_internal.h"
 #include "format/bytes/assert.h"
-#include "format/model/first_text.h"
-#include "format/model/session_time.h"
+#include "format/payload/first_text.h"
+#include "format/payload/session_time.h"
 
 /* The first user message is searched in this many own entries. */
 enum {

@@ -14,7 +14,7 @@
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
-#include "format/model/first_text.h"
+#include "format/payload/first_text.h"
 
 /* --- excerpts ----------------------------------------------------------- */
 

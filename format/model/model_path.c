@@ -9,7 +9,7 @@
 
 #include "format/bytes/assert.h"
 #include "format/model/model_table.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 static void append(struct wal__model_path *path, const void *data, size_t size)
 {

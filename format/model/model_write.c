@@ -10,7 +10,7 @@
 #include "format/bytes/assert.h"
 #include "format/model/model_fit.h"
 #include "format/model/model_member.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 #define ATTEMPTS 64 /* to find a free id; all fail only if the set is full */
 

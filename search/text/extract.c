@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "format/json/json_value.h"
-#include "format/model/first_text.h"
-#include "format/model/message_text.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/first_text.h"
+#include "format/payload/message_text.h"
+#include "format/payload/timestamp.h"
 
 void wal__extractor_init(struct wal__extractor *extractor,
                          wal__message_column_fn *message_column, void *ctx)

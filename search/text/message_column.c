@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "format/json/json_value.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 enum {
     KEY_SIZE = 1024

@@ -21,7 +21,8 @@ REMOTE_API = "remote/include/"
 
 # Each folder of these lists may include all folders before it.
 BYTES = ["format/bytes/", "format/segment/", "format/index/"]
-LINES = ["format/json/", "format/model/", "format/dialect/"]
+LINES = ["format/json/", "format/payload/", "format/model/",
+         "format/dialect/"]
 ENGINE = ["engine/" + room + "/" for room in (
     "base", "worktree", "os", "process", "log", "commit", "index", "blob",
     "store", "read", "write", "session", "checkpoint", "rewind", "compact",
@@ -58,7 +59,7 @@ LAYERS = {
     "engine/salvage/": [API] + SALVAGE + ["engine/transfer/"],
     "engine/retain/": [API, "engine/base/"],
     # A dialect knows the model, not the other dialects.
-    **{folder: [API, "format/bytes/"] + LINES[:2] for folder in DIALECTS},
+    **{folder: [API, "format/bytes/"] + LINES[:3] for folder in DIALECTS},
     "tools/terminal/": [],
     "tools/cli/": TOOL[:-1],
     "tools/project/": TOOL,
@@ -76,7 +77,7 @@ LAYERS = {
     SEARCH_API: [API],
     # A client of the interface, and a separate library.
     **cumulative([API, SEARCH_API, "format/bytes/", "format/index/"] +
-                 LINES[:2] + ["engine/base/", "engine/convert/files/"],
+                 LINES[:2] + ["engine/base/"],
                  ["search/text/", "search/index/", "search/query/", "search/"]),
     REMOTE_API: [API],
     # Likewise; the object stores below, what is kept in them above.

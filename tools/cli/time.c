@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 #include "tools/terminal/when.h"
 
 /* Reads NUMBER and a unit as an age. */

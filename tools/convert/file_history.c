@@ -17,7 +17,7 @@
 #include "engine/convert/source/source_name.h"
 #include "format/json/json_value.h"
 #include "format/model/dialect.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 #include "tools/cli/entry.h"
 #include "tools/cli/ids.h"
 #include "tools/convert/export_source.h"

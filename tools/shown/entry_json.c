@@ -7,7 +7,7 @@
 
 #include "engine/convert/source/entry_payload.h"
 #include "format/model/dialect.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 #include "tools/cli/cli.h"
 #include "tools/shown/parts.h"
 

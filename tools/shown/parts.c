@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "format/json/json_value.h"
-#include "format/model/message_text.h"
+#include "format/payload/message_text.h"
 #include "tools/cli/cli.h"
 #include "tools/shown/image.h"
 

@@ -11,7 +11,7 @@
 
 #include "agentwal/record.h"
 #include "format/model/dialect.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 #include "tools/cli/cli.h"
 
 enum {

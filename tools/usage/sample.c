@@ -10,7 +10,7 @@
 #include "format/json/json_value.h"
 #include "format/model/model_member.h"
 #include "format/model/model_table.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 /* --- values ------------------------------------------------------------- */
 

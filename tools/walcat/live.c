@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 #include "tools/terminal/when.h"
 
 enum {

@@ -11,7 +11,7 @@
 
 #include "engine/convert/source/entry_payload.h"
 #include "format/json/json_scan.h"
-#include "format/model/message_text.h"
+#include "format/payload/message_text.h"
 #include "tools/cli/entry.h"
 #include "tools/walcat/walcat.h"
 

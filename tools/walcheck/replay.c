@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "format/bytes/crc32.h"
-#include "format/model/first_text.h"
-#include "format/model/session_time.h"
+#include "format/payload/first_text.h"
+#include "format/payload/session_time.h"
 #include "tools/walcheck/walcheck.h"
 
 enum {

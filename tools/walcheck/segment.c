@@ -15,7 +15,7 @@
 
 #include "engine/convert/copy/copy.h"
 #include "format/bytes/crc32.h"
-#include "format/model/session_time.h"
+#include "format/payload/session_time.h"
 #include "tools/walcheck/pack.h"
 #include "tools/walcheck/walcheck.h"
 

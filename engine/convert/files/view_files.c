@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/base/heap_arena.h"
 #include "engine/convert/files/document_files.h"
-#include "engine/convert/files/heap_arena.h"
 #include "engine/convert/files/joined_files.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"

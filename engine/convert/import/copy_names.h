@@ -9,7 +9,7 @@
 #define AGENTWAL_ENGINE_CONVERT_IMPORT_COPY_NAMES_H
 
 #include "agentwal.h"
-#include "engine/convert/files/heap_arena.h"
+#include "engine/base/heap_arena.h"
 #include "format/model/dialect.h"
 
 /* In an arena. NULL: not loaded yet. */

@@ -10,7 +10,7 @@
 #define AGENTWAL_ENGINE_CONVERT_IMPORT_COPY_ORIGIN_H
 
 #include "agentwal.h"
-#include "engine/convert/files/heap_arena.h"
+#include "engine/base/heap_arena.h"
 
 #define WAL__COPY_ORIGINS 8
 

@@ -12,7 +12,7 @@
 #define AGENTWAL_ENGINE_CONVERT_IMPORT_FILE_PROBE_H
 
 #include "agentwal.h"
-#include "engine/convert/files/heap_arena.h"
+#include "engine/base/heap_arena.h"
 #include "engine/convert/import/line_reader.h"
 #include "engine/convert/source/json_string.h"
 #include "format/model/dialect.h"

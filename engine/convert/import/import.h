@@ -13,7 +13,7 @@
 #define AGENTWAL_ENGINE_CONVERT_IMPORT_IMPORT_H
 
 #include "agentwal/import.h"
-#include "engine/convert/files/heap_arena.h"
+#include "engine/base/heap_arena.h"
 #include "engine/convert/state/view_index.h"
 #include "format/model/dialect.h"
 

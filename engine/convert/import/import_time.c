@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "engine/convert/source/json_string.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 #define PROJECT_SIZE 4097                     /* of an id with its terminator */
 #define TIME_LAST    INT64_C(253402300799999) /* of the year 9999 */

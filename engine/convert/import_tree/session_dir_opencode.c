@@ -16,7 +16,7 @@
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 #include "format/model/model_table.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 #define NO_GROUP    UINT32_MAX
 #define TIME_MAX_MS INT64_C(253402300799999) /* of the year 9999 */

@@ -17,7 +17,7 @@
 #define AGENTWAL_ENGINE_CONVERT_RENDER_SESSION_ITEMS_H
 
 #include "agentwal.h"
-#include "engine/convert/files/heap_arena.h"
+#include "engine/base/heap_arena.h"
 #include "engine/convert/render/copy_ids.h"
 #include "format/model/dialect.h"
 

@@ -13,7 +13,7 @@
 #include "engine/convert/render/client_file.h"
 #include "format/json/json_value.h"
 #include "format/model/model_table.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 #define SCAN_ENTRIES_MAX 64 /* entries that are scanned for fields */
 #define SCAN_PAYLOAD_MAX (UINT64_C(4) << 20) /* larger payloads are skipped */

@@ -14,7 +14,7 @@
 
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 #define KEY_MAX 32
 

@@ -11,7 +11,7 @@
 #define AGENTWAL_ENGINE_CONVERT_SOURCE_SESSION_DIR_FILES_H
 
 #include "agentwal.h"
-#include "engine/convert/files/heap_arena.h"
+#include "engine/base/heap_arena.h"
 #include "format/model/dialect.h"
 #include "format/model/model_table.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
-#include "engine/convert/files/heap_arena.h"
+#include "engine/base/heap_arena.h"
 #include "engine/convert/source/file_compare.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
-#include "engine/convert/files/heap_arena.h"
+#include "engine/base/heap_arena.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 #include "format/json/json_value.h"

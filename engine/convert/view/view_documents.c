@@ -17,7 +17,7 @@
 #include "format/json/json_out.h"
 #include "format/json/json_value.h"
 #include "format/model/model_member.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 #define DOCUMENT_MAX  ((uint64_t)16 << 20)
 #define PATH_SIZE     4096

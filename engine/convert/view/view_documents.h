@@ -10,7 +10,7 @@
 #ifndef AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_DOCUMENTS_H
 #define AGENTWAL_ENGINE_CONVERT_VIEW_VIEW_DOCUMENTS_H
 
-#include "engine/convert/files/heap_arena.h"
+#include "engine/base/heap_arena.h"
 #include "engine/convert/files/view_files.h"
 
 /* A document on disk. */

@@ -14,7 +14,7 @@
 #include "engine/convert/view/known_root.h"
 #include "engine/convert/view/view_lock.h"
 #include "format/bytes/assert.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 #define ATTEMPTS_MAX 16 /* to read the log without a concurrent append */
 

@@ -16,7 +16,7 @@
 #include "format/bytes/assert.h"
 #include "format/json/json_character.h"
 #include "format/model/model_member.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 /* Makes a document the view's own, as it was read. */
 static enum wal_status adopt(struct wal__view_importer *importer,

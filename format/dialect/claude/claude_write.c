@@ -17,8 +17,8 @@
 #include "format/dialect/claude/claude_path.h"
 #include "format/dialect/claude/claude_vocabulary.h"
 #include "format/model/model_member.h"
-#include "format/model/model_timestamp.h"
 #include "format/model/model_write.h"
+#include "format/payload/timestamp.h"
 
 struct claude {
     struct wal__json_span session; /* id to write in rows */

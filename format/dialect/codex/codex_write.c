@@ -15,8 +15,8 @@
 #include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
-#include "format/model/model_timestamp.h"
 #include "format/model/model_write.h"
+#include "format/payload/timestamp.h"
 
 struct codex {
     bool is_answering;           /* the last line is part of an answer */

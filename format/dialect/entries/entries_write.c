@@ -13,8 +13,8 @@
 #include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
-#include "format/model/model_timestamp.h"
 #include "format/model/model_write.h"
+#include "format/payload/timestamp.h"
 
 static const char *entries_path(const struct wal__model_session *session,
                                 uint32_t stream, struct wal__arena *arena)

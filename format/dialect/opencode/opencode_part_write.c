@@ -9,7 +9,7 @@
 
 #include "format/model/content_write.h"
 #include "format/model/model_member.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 uint64_t wal__opencode_next_number(uint64_t *last, int64_t ms)
 {

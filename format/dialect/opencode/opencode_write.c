@@ -20,8 +20,8 @@
 #include "format/json/json_value.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
-#include "format/model/model_timestamp.h"
 #include "format/model/model_write.h"
+#include "format/payload/timestamp.h"
 
 /* --------------------------------------------------------------- ids --- */
 

@@ -17,8 +17,8 @@
 #include "format/model/content_write.h"
 #include "format/model/model_member.h"
 #include "format/model/model_path.h"
-#include "format/model/model_timestamp.h"
 #include "format/model/model_write.h"
+#include "format/payload/timestamp.h"
 
 struct pi_writer {
     struct wal__json_span provider; /* of the last answer that has a model */

@@ -18,7 +18,7 @@
 #include "format/model/model_fit.h"
 #include "format/model/model_merge.h"
 #include "format/model/model_table.h"
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 #include "tests/lib/kit/model_kit.h"
 
 struct canon {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "format/model/first_text.h"
+#include "format/payload/first_text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

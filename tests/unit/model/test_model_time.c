@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 static struct wal__json_span span(const char *text)
 {

@@ -1,5 +1,6 @@
 /*
- * test_session_time.c - tests of format/model/session_time: which times count.
+ * test_session_time.c - tests of format/payload/session_time: which times
+ * count.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 
 #include <string.h>
 
-#include "format/model/session_time.h"
+#include "format/payload/session_time.h"
 
 #define NOW INT64_C(1700000000000)
 #define DAY INT64_C(86400000)

@@ -4,8 +4,8 @@
  *
  * Threads: no shared state; any thread may call any function.
  */
-#ifndef AGENTWAL_FORMAT_MODEL_SESSION_TIME_H
-#define AGENTWAL_FORMAT_MODEL_SESSION_TIME_H
+#ifndef AGENTWAL_FORMAT_PAYLOAD_SESSION_TIME_H
+#define AGENTWAL_FORMAT_PAYLOAD_SESSION_TIME_H
 
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 /*
- * model_timestamp.c - converts times between JSON and Unix milliseconds.
+ * timestamp.c - converts times between JSON and Unix milliseconds.
  *
  * Threads: no shared state; any thread may call any function.
  */
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 #include "format/json/json_value.h"
 

@@ -8,7 +8,7 @@
  * Invariant: `text` points after the opening quote of a string whose bytes up
  * to its closing quote, or up to the truncation, are valid. Threads: any.
  */
-#include "format/model/first_text.h"
+#include "format/payload/first_text.h"
 
 #include <string.h>
 

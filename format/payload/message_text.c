@@ -1,7 +1,7 @@
 /*
  * message_text.c - finds messages and their texts (message_text.h).
  */
-#include "format/model/message_text.h"
+#include "format/payload/message_text.h"
 
 #include "format/json/json_value.h"
 

@@ -3,9 +3,9 @@
  *
  * Threads: no shared state; any thread may call any function.
  */
-#include "format/model/session_time.h"
+#include "format/payload/session_time.h"
 
-#include "format/model/model_timestamp.h"
+#include "format/payload/timestamp.h"
 
 #define DAY_MS INT64_C(86400000)
 

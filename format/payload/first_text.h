@@ -12,8 +12,8 @@
  *
  * Threads: no shared state; any thread may call any function.
  */
-#ifndef AGENTWAL_FORMAT_MODEL_FIRST_TEXT_H
-#define AGENTWAL_FORMAT_MODEL_FIRST_TEXT_H
+#ifndef AGENTWAL_FORMAT_PAYLOAD_FIRST_TEXT_H
+#define AGENTWAL_FORMAT_PAYLOAD_FIRST_TEXT_H
 
 #include <stdbool.h>
 

@@ -14,8 +14,8 @@
  *
  * Threads: no shared state; any thread may call any function.
  */
-#ifndef AGENTWAL_FORMAT_MODEL_MESSAGE_TEXT_H
-#define AGENTWAL_FORMAT_MODEL_MESSAGE_TEXT_H
+#ifndef AGENTWAL_FORMAT_PAYLOAD_MESSAGE_TEXT_H
+#define AGENTWAL_FORMAT_PAYLOAD_MESSAGE_TEXT_H
 
 #include "format/json/json_scan.h"
 

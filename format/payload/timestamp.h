@@ -1,12 +1,12 @@
 /*
- * model_timestamp.h - converts times between JSON and Unix milliseconds.
+ * timestamp.h - converts times between JSON and Unix milliseconds.
  *
  * Invariant: reading is total; a written time is read as the same number.
  *
  * Threads: no shared state; any thread may call any function.
  */
-#ifndef AGENTWAL_FORMAT_MODEL_MODEL_TIMESTAMP_H
-#define AGENTWAL_FORMAT_MODEL_MODEL_TIMESTAMP_H
+#ifndef AGENTWAL_FORMAT_PAYLOAD_TIMESTAMP_H
+#define AGENTWAL_FORMAT_PAYLOAD_TIMESTAMP_H
 
 #include "format/json/json_text.h"
 

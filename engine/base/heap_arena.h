@@ -3,8 +3,8 @@
  *
  * Threads: one thread at a time per arena.
  */
-#ifndef AGENTWAL_ENGINE_CONVERT_FILES_HEAP_ARENA_H
-#define AGENTWAL_ENGINE_CONVERT_FILES_HEAP_ARENA_H
+#ifndef AGENTWAL_ENGINE_BASE_HEAP_ARENA_H
+#define AGENTWAL_ENGINE_BASE_HEAP_ARENA_H
 
 #include "agentwal.h"
 #include "engine/base/heap.h"

@@ -5,7 +5,7 @@
  *
  * Threads: one thread at a time per arena.
  */
-#include "engine/convert/files/heap_arena.h"
+#include "engine/base/heap_arena.h"
 
 #include <string.h>
 

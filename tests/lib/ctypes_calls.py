@@ -647,6 +647,27 @@ def agentwal_stats(folder, *options):
         env=rest, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def check_view_roots(wal, store):
+    """The list of roots as the store keeps it."""
+    root = (wal.slice("none"), wal.slice("/nowhere"))
+    is_new = ctypes.c_int32()
+    listed = []
+
+    def add(_, dialect, path):
+        listed.append((text_of(dialect), text_of(path)))
+        return 0
+
+    kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p,
+                            wal.structs["wal_slice"], wal.structs["wal_slice"])
+    for count in (1, 0):
+        wal.call("wal_store_add_view_root", store, *root, ctypes.c_uint32(0),
+                 by_ref(is_new))
+        same(is_new.value, count, "a root that is new")
+    wal.call("wal_store_list_view_roots", store, kind(add), None)
+    same(("none", "/nowhere") in listed, True, "a root of the list")
+    wal.call("wal_store_remove_view_root", store, *root)
+
+
 def check_view_list(wal, store, place):
     """The view in the list of the store, which knows the root already."""
     wal.call("wal_view_root_add", store, wal.slice("entries"),
@@ -689,6 +710,7 @@ def check_views(wal, store, session, folder):
     wal.call("wal_view_find", store, wal.slice(path.value.decode()),
              by_ref(place))
     same(place.dialect, b"entries", "the dialect of a view")
+    check_view_roots(wal, store)
     check_view_list(wal, store, place)
     with open(path.value, "ab") as file:
         file.write(b"not JSON\n")

@@ -126,8 +126,6 @@ for room in ("content/", "exchange/", "admin/"):
                            NODE + "session/"]
 LAYERS[NODE + "search/"] = [API, SEARCH_API, NODE, NODE + "base/",
                             NODE + "store/"]
-# The list of roots that a store keeps is read by what the API does not show.
-LAYERS["engine/convert/view/"].append("engine/api/")
 # Codex names its sessions as Claude Code does where it imports them.
 LAYERS["format/dialect/codex/"].append("format/dialect/claude/")
 LAYERS["format/dialect/"] += DIALECTS

@@ -9,12 +9,12 @@
 
 #include "engine/convert/view/view.h"
 
-/* Adds a root, which exists, to the list of the store, durably; with `syncs`
- * one that is there is made durable. When it is new there, those that do not
- * exist any more are removed. */
+/* Adds a root, which exists, to the list of the store, durably; flags are of
+ * enum wal_store_view_root_flag. When it is new there, those that do not exist
+ * any more are removed. */
 enum wal_status wal__view_root_add(struct wal_store *store,
                                    const struct wal__dialect *dialect,
-                                   const char *root, bool syncs,
+                                   const char *root, uint32_t flags,
                                    struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "engine/api/api_view_root.h"
+#include "agentwal/admin.h"
 #include "engine/base/error.h"
 #include "engine/convert/view/known_root.h"
 #include "engine/convert/view/view_lock.h"
@@ -440,11 +440,15 @@ static void fill_report(const struct flush_run *run,
  * does not fail for it, and the next one tries again. */
 static void add_root(struct wal_view *view)
 {
-    if ((!view->is_root_known || !view->position.is_known) &&
-        wal__store_is_writable(view->store)) {
+    uint32_t flags = WAL_STORE_VIEW_ROOT_WRITER;
+
+    if (!view->position.is_known) {
+        flags |= WAL_STORE_VIEW_ROOT_SYNC;
+    }
+    if (!view->is_root_known || !view->position.is_known) {
         view->is_root_known =
-            wal__view_root_add(view->store, view->dialect, view->root,
-                               !view->position.is_known, NULL) == WAL_OK;
+            wal__view_root_add(view->store, view->dialect, view->root, flags,
+                               NULL) == WAL_OK;
     }
 }
 

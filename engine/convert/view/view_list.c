@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/api/api_view_root.h"
+#include "agentwal/admin.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "engine/convert/state/view_place.h"
@@ -48,7 +48,7 @@ enum wal_status wal_view_root_add(struct wal_store *store,
     }
     memcpy(path, root.data, (size_t)root.size);
     path[root.size] = '\0';
-    return wal__view_root_add(store, found, path, false, error);
+    return wal__view_root_add(store, found, path, 0, error);
 }
 
 /* ---------------------------------------------------------- the cursor --- */
@@ -76,9 +76,10 @@ struct listing {
     struct wal_store *store;
     uint8_t uuid[16];
     struct wal_view_cursor *cursor;
-    uint32_t flags;      /* enum wal_view_cursor_flag */
-    const char *session; /* NULL: all */
-    const char *dialect; /* of the present root */
+    uint32_t flags;         /* enum wal_view_cursor_flag */
+    const char *session;    /* NULL: all */
+    const char *dialect;    /* of the present root */
+    enum wal_status status; /* why the listing of roots was stopped */
     struct wal_error *error;
 };
 
@@ -242,10 +243,9 @@ static enum wal_status open_states(const struct wal__view_env *env,
     return WAL_OK;
 }
 
-static enum wal_status add_root(void *ctx, const char *dialect,
+static enum wal_status add_root(struct listing *listing, const char *dialect,
                                 const char *path)
 {
-    struct listing *listing = ctx;
     const struct wal__dialect *found =
         wal__view_find_dialect((struct wal_slice){dialect, strlen(dialect)});
     const struct dirent *entry;
@@ -259,8 +259,9 @@ static enum wal_status add_root(void *ctx, const char *dialect,
     }
     listing->dialect = found->name;
     if (stat(path, &stat_now) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        wal__store_remove_view_root(listing->store, dialect, path);
-        return WAL_OK;
+        return wal_store_remove_view_root(
+            listing->store, wal__slice_from_text(dialect),
+            wal__slice_from_text(path), listing->error);
     }
     status = add_root_text(listing, path);
     if (status != WAL_OK) {
@@ -279,6 +280,32 @@ static enum wal_status add_root(void *ctx, const char *dialect,
         }
     }
     closedir(directory);
+    return status;
+}
+
+static int32_t add_listed(void *ctx, struct wal_slice dialect,
+                          struct wal_slice root)
+{
+    struct listing *listing = ctx;
+
+    listing->status = add_root(listing, dialect.data, root.data);
+    return listing->status != WAL_OK;
+}
+
+/* A failure of add_root has filled *error. */
+static enum wal_status list_roots(struct listing *listing,
+                                  struct wal_error *error)
+{
+    struct wal_error own = WAL_INIT(wal_error);
+    enum wal_status status =
+        wal_store_list_view_roots(listing->store, add_listed, listing, &own);
+
+    if (status == WAL_ECALLBACK) {
+        return listing->status;
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
     return status;
 }
 
@@ -315,7 +342,7 @@ static enum wal_status fill(struct wal_store *store,
     }
     if (status == WAL_OK) {
         memcpy(listing.uuid, info.uuid, sizeof(listing.uuid));
-        status = wal__store_list_view_roots(store, add_root, &listing, error);
+        status = list_roots(&listing, error);
     }
     if (status == WAL_OK && cursor->count > 0) {
         qsort(cursor->items, cursor->count, sizeof(cursor->items[0]),

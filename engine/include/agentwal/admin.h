@@ -1,7 +1,7 @@
 /*
  * agentwal/admin.h - administration of stores and sessions: migration, salvage,
- * accepted damage, claims and their list, compaction. The conventions of
- * agentwal.h apply.
+ * accepted damage, claims and their list, compaction, backup, the list of roots
+ * of views. The conventions of agentwal.h apply.
  */
 #ifndef AGENTWAL_ADMIN_H
 #define AGENTWAL_ADMIN_H
@@ -461,6 +461,56 @@ wal_store_backup(struct wal_store *store, const char *path,
                  const struct wal_store_backup_options *options,
                  struct wal_store_backup_result *result,
                  struct wal_error *error);
+
+/* --------------------------------------- the list of roots of views --- */
+
+enum wal_store_view_root_flag {
+    /* Make one that is in the list durable too: the process that added it may
+     * have died before it did so. */
+    WAL_STORE_VIEW_ROOT_SYNC = 1u << 0,
+    /* Only with a handle that may write the log, else WAL_EREADONLY. */
+    WAL_STORE_VIEW_ROOT_WRITER = 1u << 1
+};
+
+/*
+ * Adds a root of views in a dialect to the list that the store keeps, durably.
+ *
+ * The list says where content of the store is outside it
+ * (docs/engine/views.md 10.7). To this call a dialect is a name. root is an absolute path, which
+ * is not looked up. Without WAL_STORE_VIEW_ROOT_WRITER a handle that is open
+ * for reading adds to the list too: that writes a file of it, and nothing else
+ * of the store. A store in memory, or with persistence off, keeps no list:
+ * nothing is done. *is_new, if not null, is 1 when the root was not in the
+ * list, and else 0.
+ *
+ * Threads: any. Errors: WAL_EINVAL when the dialect has more than 31 bytes or
+ * the root more than 4,095; WAL_EREADONLY or WAL_EACCESS when the list may not
+ * be written; WAL_ELIMIT when it has 4,096 entries; WAL_EIO, WAL_ENOSPACE.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_store_add_view_root(struct wal_store *store, struct wal_slice dialect,
+                        struct wal_slice root, uint32_t flags, int32_t *is_new,
+                        struct wal_error *error);
+
+/* Called for each root in the list; the texts are terminated by NUL and hold
+ * until it returns. A result other than 0 stops the listing with WAL_ECALLBACK
+ * and that number in error->sys_errno. It may call this library. */
+typedef int32_t wal_store_view_root_fn(void *ctx, struct wal_slice dialect,
+                                       struct wal_slice root);
+
+/* Calls `each` for every root in the list, in no order. An entry that cannot be
+ * read is left out. Threads: any. Errors: WAL_ECALLBACK; WAL_EIO when there is
+ * no directory in the list's place. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_store_list_view_roots(struct wal_store *store, wal_store_view_root_fn *each,
+                          void *ctx, struct wal_error *error);
+
+/* Removes a root from the list, if it is there and the list may be written; not
+ * durably: it may be there again after a loss of power. Threads: any. Errors:
+ * WAL_EINVAL as wal_store_add_view_root. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_store_remove_view_root(struct wal_store *store, struct wal_slice dialect,
+                           struct wal_slice root, struct wal_error *error);
 
 #ifdef __cplusplus
 }

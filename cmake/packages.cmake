@@ -1,10 +1,12 @@
-# Packages, which cpack makes: seven of Debian, and an archive of the tools that
+# Packages, which cpack makes: nine of Debian, and an archive of the tools that
 # needs no library at all, and has no server and no remotes. tools/package.sh
 # configures, builds and makes them.
 #
 #   libagentwal0.2   the shared library; a minor version until 1.0 has another
 #                    soname, so that several can be installed together
 #   libagentwal-dev  headers, static library, pkg-config and CMake files
+#   libagentwal-convert0.2, libagentwal-convert-dev
+#                    the same of conversion
 #   libagentwal-search0.2, libagentwal-search-dev
 #                    the same of search, if SQLite was found
 #   libagentwal-remote0.2, libagentwal-remote-dev
@@ -12,8 +14,8 @@
 #   agentwal         the tools, their manual pages and completions
 #
 # Included after the rules of the install, whose components are runtime,
-# development, search, search_development, remote, remote_development and tools;
-# portable has the files of the archive.
+# development, tools, and of convert, search and remote PART and
+# PART_development; portable has the files of the archive.
 
 # The portable program ---------------------------------------------------------
 
@@ -42,7 +44,8 @@ endforeach()
 if(portable_archives AND NOT sanitizers)
   add_executable(agentwal_portable EXCLUDE_FROM_ALL
     $<TARGET_OBJECTS:agentwal_program> $<TARGET_OBJECTS:agentwal_cli>
-    $<TARGET_OBJECTS:agentwal_objects>)
+    $<TARGET_OBJECTS:agentwal_objects>
+    $<TARGET_OBJECTS:agentwal_convert_objects>)
   if(agentwal_with_search)
     target_sources(agentwal_portable PRIVATE
       $<TARGET_OBJECTS:agentwal_search_objects>)
@@ -99,7 +102,7 @@ set(CPACK_SOURCE_GENERATOR TXZ)
 set(CPACK_SOURCE_IGNORE_FILES /build /\\.git /__pycache__/)
 set(CPACK_GENERATOR DEB)
 set(parts runtime development tools)
-foreach(part search remote)
+foreach(part convert search remote)
   if(agentwal_with_${part})
     list(APPEND parts ${part} ${part}_development)
   endif()
@@ -128,9 +131,10 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libagentwal-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME agentwal)
+set(convert_needed zlib1g-dev)
 set(search_needed libsqlite3-dev)
 set(remote_needed "libcurl4-openssl-dev, libexpat1-dev, libssl-dev")
-foreach(part search remote)
+foreach(part convert search remote)
   string(TOUPPER ${part} upper)
   set(package libagentwal-${part}${soversion})
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${package})
@@ -172,6 +176,15 @@ set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
 "session store of AI agents (development files)
 ${about}
  These are the headers, the static library, and what pkg-config and CMake need.")
+set(CPACK_DEBIAN_CONVERT_DESCRIPTION
+"session files of AI agents as sessions, and back (shared library)
+${about}
+ This is the library that programs which import session files, or write sessions
+ as such files, are linked to.")
+set(CPACK_DEBIAN_CONVERT_DEVELOPMENT_DESCRIPTION
+"session files of AI agents as sessions, and back (development files)
+${about}
+ These are the headers and the static library of conversion.")
 set(CPACK_DEBIAN_SEARCH_DESCRIPTION
 "full-text search over sessions of AI agents (shared library)
 ${about}

@@ -23,13 +23,16 @@ function(agentwal_find_static_libraries variable)
   set(${variable}_missing "${missing}" PARENT_SCOPE)
 endfunction()
 
-# agentwal_add_static_objects(TARGET): adds the library to a module, with the
-# SHA-256 of libcrypto.a that does not link the rest of it.
+# agentwal_add_static_objects(TARGET): adds the library and conversion to a
+# module, with the SHA-256 of libcrypto.a that does not link the rest of it.
 function(agentwal_add_static_objects target)
   set(objects $<TARGET_OBJECTS:agentwal_objects>)
   target_sources(${target} PRIVATE
     $<FILTER:${objects},EXCLUDE,/engine/base/sha256[.]c[.]o$>
+    $<TARGET_OBJECTS:agentwal_convert_objects>
     ${PROJECT_SOURCE_DIR}/bindings/digest/sha256.c)
+  target_include_directories(${target} PRIVATE
+    ${PROJECT_SOURCE_DIR}/convert/include)
 endfunction()
 
 # agentwal_add_static_search(TARGET WHAT FILE MISSING): adds full-text search to

@@ -2,7 +2,7 @@
 # package.sh [--build TREE] [FOLDER]
 #
 # Builds agentwal for release and writes its packages to FOLDER, else to
-# build/packages: seven for Debian and its derivatives, and an archive of the
+# build/packages: nine for Debian and its derivatives, and an archive of the
 # tools that runs on any Linux of this machine's processor.
 #
 # --build   the build directory, instead of build/package

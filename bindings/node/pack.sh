@@ -36,6 +36,7 @@ trap 'rm -rf "$stage"' EXIT
 node -p 'require("./package.json").files.join("\n")' |
     xargs cp -r --parents -t "$stage" package.json README.md
 cp -r ../../engine/include "$stage/docs/include"
+cp ../../convert/include/agentwal/*.h "$stage/docs/include/agentwal"
 # shellcheck disable=SC2016  # Markdown
 sed -i -E -e 's#\]\(\.\./\.\./LICENSE\)#](LICENSE)#g' \
     -e 's#\[([^]]*)\]\((\.\./){2}([^)]*)\)#\1 (`\3` of the sources)#g' \

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""The binary interface of the shared library, as committed in this folder.
+"""The binary interface of the shared libraries, as committed in this folder.
 
   abi.py check     compare the sources to the description; 1 if they differ
   abi.py renew     write the description anew; 1 if the change is incompatible
                    and the soname is the same
 
-libagentwal.abi is what abidw (Debian: abigail-tools) finds of the functions and
-types; constants.txt has the values of enumerators and macros, most of which no
-type shows: flags are plain integers. The library is compiled for it without
-optimisation from the files that define public functions, so that the
-description does not depend on how a tree was configured.
+libagentwal.abi and libagentwal-convert.abi are what abidw (Debian: abigail-tools)
+finds of the functions and types; constants.txt has the values of enumerators and
+macros, most of which no type shows: flags are plain integers. A library is
+compiled for it without optimisation from the files that define public functions,
+so that the description does not depend on how a tree was configured.
 """
 import os
 import re
@@ -21,8 +21,9 @@ import xml.etree.ElementTree
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(HERE))
-INCLUDE = os.path.join("engine", "include")
-DESCRIPTION = os.path.join(ROOT, "engine", "abi", "libagentwal.abi")
+# Each library with the folder of its sources.
+LIBRARIES = {"libagentwal": "engine", "libagentwal-convert": "convert"}
+INCLUDES = [os.path.join(folder, "include") for folder in LIBRARIES.values()]
 CONSTANTS = os.path.join(ROOT, "engine", "abi", "constants.txt")
 COMPATIBLE = os.path.join(ROOT, "engine", "abi", "compatible.suppr")
 COMPILER = os.environ.get("CC", "gcc")
@@ -47,23 +48,31 @@ def read(path):
         return file.read()
 
 
+def description(library):
+    return os.path.join(ROOT, "engine", "abi", library + ".abi")
+
+
 def headers():
-    side = os.path.join(ROOT, INCLUDE, "agentwal")
-    return ["agentwal.h"] + ["agentwal/" + name
-                             for name in sorted(os.listdir(side))]
+    """Their names, and where they are."""
+    found = {"agentwal.h": INCLUDES[0]}
+    for include in INCLUDES:
+        for name in sorted(os.listdir(os.path.join(ROOT, include, "agentwal"))):
+            found["agentwal/" + name] = include
+    return found
 
 
-def soname():
+def soname(library):
     major, minor = re.search(r"VERSION (\d+)\.(\d+)\.\d+",
                              read(os.path.join(ROOT, "CMakeLists.txt"))).groups()
-    return "libagentwal.so." + (major if major != "0" else "0." + minor)
+    return library + ".so." + (major if major != "0" else "0." + minor)
 
 
-def public_sources():
-    """The files that define functions of the public headers."""
+def public_sources(top):
+    """The files below top that define functions of the public headers."""
     declared = set(re.findall(r"\b(wal_[a-z0-9_]+)\(", "".join(
-        read(os.path.join(ROOT, INCLUDE, name)) for name in headers())))
-    for folder, _, names in sorted(os.walk(os.path.join(ROOT, "engine"))):
+        read(os.path.join(ROOT, include, name))
+        for name, include in headers().items())))
+    for folder, _, names in sorted(os.walk(os.path.join(ROOT, top))):
         for name in sorted(name for name in names if name.endswith(".c")):
             path = os.path.join(folder, name)
             defined = re.findall(r"^\w[\w *]*?\b(wal_[a-z0-9]\w*)\([^;{]*\)\n\{",
@@ -72,20 +81,22 @@ def public_sources():
                 yield os.path.relpath(path, ROOT)
 
 
-def describe(folder):
+def describe(library, folder):
     """Writes what abidw finds; returns the path."""
-    library = os.path.join(folder, "libagentwal.so")
-    description = os.path.join(folder, "libagentwal.abi")
+    top = LIBRARIES[library]
+    shared = os.path.join(folder, library + ".so")
+    path = os.path.join(folder, library + ".abi")
     run(COMPILER, "-std=c11", "-D_GNU_SOURCE", "-g", "-O0", "-fPIC", "-shared",
-        "-fvisibility=hidden", "-I.", "-I" + INCLUDE,
-        "-Wl,-soname," + soname(),
-        "-Wl,--version-script=engine/libagentwal.map", "-o", library,
-        *public_sources())
-    run("abidw", "--headers-dir", INCLUDE, "--exported-interfaces-only",
+        "-fvisibility=hidden", "-I.", *("-I" + name for name in INCLUDES),
+        "-Wl,-soname," + soname(library),
+        "-Wl,--version-script=%s/%s.map" % (top, library), "-o", shared,
+        *public_sources(top))
+    places = [word for name in INCLUDES for word in ("--headers-dir", name)]
+    run("abidw", *places, "--exported-interfaces-only",
         "--drop-private-types", "--no-comp-dir-path", "--no-corpus-path",
         "--no-show-locs", "--no-elf-needed", "--type-id-style", "hash",
-        "--out-file", description, library)
-    return description
+        "--out-file", path, shared)
+    return path
 
 
 def constants(folder):
@@ -93,7 +104,8 @@ def constants(folder):
     source = os.path.join(folder, "constants.c")
     program = os.path.join(folder, "constants")
     includes = "".join("#include <%s>\n" % name for name in headers())
-    preprocess = (COMPILER, "-E", "-xc", "-I" + INCLUDE, "-")
+    places = ["-I" + name for name in INCLUDES]
+    preprocess = (COMPILER, "-E", "-xc", *places, "-")
     text = run(*preprocess, "-P", input=includes)
     names = set(re.findall(r"\b(WAL_[A-Z0-9_]+)\b\s*(?=[=,}])", " ".join(
         re.findall(r"\benum wal_\w+\s*\{[^}]*\}", text))))
@@ -118,7 +130,7 @@ int main(void)
 {
 """ + "".join("    SHOW(%s);\n" % name for name in sorted(names)) +
                    "    return 0;\n}\n")
-    run(COMPILER, "-std=c11", "-w", "-I" + INCLUDE, source, "-o", program)
+    run(COMPILER, "-std=c11", "-w", *places, source, "-o", program)
     return run(program)
 
 
@@ -140,32 +152,39 @@ def diff(*arguments):
 
 
 def is_compatible(new, new_constants):
-    done = diff("--no-added-syms", "--suppressions", COMPATIBLE, DESCRIPTION,
-                new)
     old_constants = set(read(CONSTANTS).splitlines())
-    return (done.returncode == 0 and members(DESCRIPTION) <= members(new) and
-            old_constants <= set(new_constants.splitlines()))
+    for library, path in new.items():
+        old = description(library)
+        done = diff("--no-added-syms", "--suppressions", COMPATIBLE, old, path)
+        if done.returncode != 0 or not members(old) <= members(path):
+            return False
+    return old_constants <= set(new_constants.splitlines())
 
 
 def check(new, new_constants):
-    done = diff(DESCRIPTION, new)
+    texts = [done.stdout for done in (
+        diff(description(library), path) for library, path in new.items())
+             if done.returncode != 0]
     changed = set(read(CONSTANTS).splitlines()).symmetric_difference(
         new_constants.splitlines())
-    if done.returncode == 0 and not changed:
+    if not texts and not changed:
         return 0
-    print(done.stdout, *sorted(changed), sep="\n")
+    print(*texts, *sorted(changed), sep="\n")
     print(OUTDATED if is_compatible(new, new_constants) else INCOMPATIBLE,
           file=sys.stderr)
     return 1
 
 
 def renew(new, new_constants):
-    if os.path.exists(DESCRIPTION) and os.path.exists(CONSTANTS):
-        old = xml.etree.ElementTree.parse(DESCRIPTION).getroot().get("soname")
-        if old == soname() and not is_compatible(new, new_constants):
+    if all(map(os.path.exists, [CONSTANTS, *map(description, new)])):
+        same = all(
+            xml.etree.ElementTree.parse(description(library)).getroot().get(
+                "soname") == soname(library) for library in new)
+        if same and not is_compatible(new, new_constants):
             print(INCOMPATIBLE, file=sys.stderr)
             return 1
-    for path, text in ((DESCRIPTION, read(new)), (CONSTANTS, new_constants)):
+    texts = [(description(library), read(path)) for library, path in new.items()]
+    for path, text in [*texts, (CONSTANTS, new_constants)]:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     return 0
@@ -176,7 +195,8 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
-        new, new_constants = describe(folder), constants(folder)
+        new = {library: describe(library, folder) for library in LIBRARIES}
+        new_constants = constants(folder)
         return {"check": check, "renew": renew}[sys.argv[1]](new, new_constants)
 
 

@@ -12,12 +12,17 @@
  * Side headers, each of which includes this one:
  *   agentwal/blob.h        content by its SHA-256
  *   agentwal/checkpoint.h  checkpoints of files, differences, rewind
- *   agentwal/convert.h     views: sessions as files of other programs
- *   agentwal/import.h      imports of the session files of other programs
  *   agentwal/admin.h       migration, damage, claims
  *   agentwal/record.h      segments of the log and their records
  *   agentwal/transfer.h    merging stores, and bundles of sessions
  *   agentwal/removed.h     names of interface 0.1: what to use instead
+ *
+ * Other libraries, by the calls of this one:
+ *   agentwal/convert.h     libagentwal-convert: views, which are sessions as
+ *                          files of other programs
+ *   agentwal/import.h      libagentwal-convert: imports of such files
+ *   agentwal/search.h      libagentwal-search: full-text search
+ *   agentwal/remote.h      libagentwal-remote: stores that are kept elsewhere
  *
  * Conventions
  *   Errors     A call that can fail returns an enum wal_status: WAL_OK, WAL_END

@@ -305,6 +305,31 @@ static void use_views(struct wal_store *store, struct wal_session *session)
 }
 
 /* The list of roots of views is a file of the store. */
+static int32_t count_root(void *ctx, struct wal_slice dialect,
+                          struct wal_slice root)
+{
+    (void)dialect;
+    (void)root;
+    ++*(int *)ctx;
+    return 0;
+}
+
+static void use_view_roots(struct wal_store *store)
+{
+    int32_t is_new = 1;
+    int roots = 0;
+
+    EXPECT(WAL_OK, wal_store_add_view_root(store, text("d"), text("/r"), 0,
+                                           &is_new, &error));
+    EXPECT(WAL_OK,
+           wal_store_list_view_roots(store, count_root, &roots, &error));
+    if (is_new != 0 || roots != 0) {
+        exit(1);
+    }
+    EXPECT(WAL_OK,
+           wal_store_remove_view_root(store, text("d"), text("/r"), &error));
+}
+
 static void use_view_list(struct wal_store *store)
 {
     struct wal_view_info info = WAL_INIT(wal_view_info);
@@ -514,6 +539,7 @@ static void call_everything(uint32_t flag)
     use_checkpoints(session);
     use_rewind(session);
     use_views(store, session);
+    use_view_roots(store);
     use_view_list(store);
     use_imports(store);
     use_sessions(store, session);

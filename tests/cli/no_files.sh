@@ -9,13 +9,14 @@ set -euo pipefail
 
 source=$AGENTWAL_SOURCE/tests/cli/no_files.c
 include=$AGENTWAL_SOURCE/engine/include
+convert=$AGENTWAL_SOURCE/convert/include
 # option NAME: the value in the build's CMake cache.
 option() {
     sed -n "s/^$1:[A-Z]*=//p" "$AGENTWAL_BUILD/CMakeCache.txt"
 }
 
 # Every function that the headers declare is called.
-cat "$include"/agentwal.h "$include"/agentwal/*.h |
+cat "$include"/agentwal.h "$include"/agentwal/*.h "$convert"/agentwal/*.h |
     grep -v '^ \*\|^/\*\|^typedef' | grep -o '\bwal_[a-z_]*(' | sort -u \
     >"$work/declared"
 [ "$(wc -l <"$work/declared")" -ge 40 ] || fail "too few functions found"
@@ -32,8 +33,8 @@ address) flags=("-fsanitize=address,undefined") ;;
 thread) flags=(-fsanitize=thread) ;;
 esac
 "$(option CMAKE_C_COMPILER)" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror \
-    "${flags[@]}" -I "$AGENTWAL_SOURCE/engine/include" "$source" \
-    -o "$work/no_files" -L "$AGENTWAL_BUILD/lib" -lagentwal \
+    "${flags[@]}" -I "$include" -I "$convert" "$source" \
+    -o "$work/no_files" -L "$AGENTWAL_BUILD/lib" -lagentwal-convert -lagentwal \
     -Wl,-rpath,"$AGENTWAL_BUILD/lib"
 
 for mode in noop memory; do

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/convert/copy/line_delta.h"
+#include "convert/copy/line_delta.h"
 
 enum {
     LINE_MAX_SIZE = 1 << 16

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""ctypes_calls.py SOURCE LIBRARY: every public function from Python.
+"""ctypes_calls.py SOURCE LIBRARY: every public function of it, and of
+libagentwal-convert beside it, from Python.
 
 The structures are read out of the public headers, as a binding would define them by
 hand; a function that is declared there and not called here is a failure.
@@ -26,9 +27,11 @@ SCALARS = {
 def read_headers(source):
     """The core header and the side headers, without comments."""
     include = os.path.join(source, "engine", "include")
+    convert = os.path.join(source, "convert", "include")
     texts = []
     for path in [os.path.join(include, "agentwal.h"),
-                 *sorted(glob.glob(os.path.join(include, "agentwal", "*.h")))]:
+                 *sorted(glob.glob(os.path.join(include, "agentwal", "*.h"))),
+                 *sorted(glob.glob(os.path.join(convert, "agentwal", "*.h")))]:
         if path.endswith("removed.h"):
             continue
         with open(path, encoding="utf-8") as file:
@@ -74,6 +77,8 @@ class Library:
         self.const = constants(self.text)
         self.structs = structures(self.text)
         self.library = ctypes.CDLL(path)
+        self.convert = ctypes.CDLL(os.path.join(os.path.dirname(path),
+                                                "libagentwal-convert.so"))
         self.called = set()
         self.error = self.new("wal_error")
 
@@ -102,7 +107,8 @@ class Library:
 
     def function(self, name, result=ctypes.c_int):
         self.called.add(name)
-        function = getattr(self.library, name)
+        is_convert = name.startswith(("wal_import_", "wal_view_"))
+        function = getattr(self.convert if is_convert else self.library, name)
         function.restype = result
         return function
 

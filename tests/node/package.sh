@@ -29,7 +29,7 @@ if [ "${AGENTWAL_LONG:-}" = 1 ]; then
     copy .
     (cd packages && ../sources/bindings/node/pack.sh >/dev/null)
 else
-    copy bindings/node engine/include LICENSE
+    copy bindings/node engine/include convert/include LICENSE
     sources/bindings/node/pack.sh --binary "$AGENTWAL_BUILD/node/agentwal.node" \
         "$PWD/packages" >/dev/null
 fi

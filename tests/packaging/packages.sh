@@ -18,12 +18,14 @@ series=${version%.*}
 runtime=$(echo packages/libagentwal"${series}"_"${version}"_*.deb)
 development=$(echo packages/libagentwal-dev_"${version}"_*.deb)
 tools=$(echo packages/agentwal_"${version}"_*.deb)
+convert=$(echo packages/libagentwal-convert"${series}"_"${version}"_*.deb)
+convert_development=$(echo packages/libagentwal-convert-dev_"${version}"_*.deb)
 search=$(echo packages/libagentwal-search"${series}"_"${version}"_*.deb)
 search_development=$(echo packages/libagentwal-search-dev_"${version}"_*.deb)
 remote=$(echo packages/libagentwal-remote"${series}"_"${version}"_*.deb)
 remote_development=$(echo packages/libagentwal-remote-dev_"${version}"_*.deb)
-debs=("$runtime" "$development" "$tools" "$search" "$search_development"
-    "$remote" "$remote_development")
+debs=("$runtime" "$development" "$tools" "$convert" "$convert_development"
+    "$search" "$search_development" "$remote" "$remote_development")
 
 # first_result BIN: what a newcomer does.
 first_result() {
@@ -53,7 +55,7 @@ done
 ! readelf -S "$folder/libagentwal.a" | grep -q '\.debug_' ||
     fail 'the static library is not stripped'
 rm -rf usr
-[ "$(find packages -name '*.deb' | wc -l)" -eq 7 ]
+[ "$(find packages -name '*.deb' | wc -l)" -eq 9 ]
 for deb in "$search" "$tools"; do
     dpkg-deb -f "$deb" Depends | grep -q libsqlite3-0 ||
         fail "$deb does not depend on libsqlite3-0"
@@ -131,9 +133,11 @@ gcc -std=c11 -Wall -Werror program.c "${flags[@]}" -o by_pkg_config
 [ "$(./by_pkg_config)" = "$version" ] || fail 'a program by pkg-config'
 readelf -d by_pkg_config | grep -q "libagentwal.so.$series\]" ||
     fail "the program does not need libagentwal.so.$series"
-for part in search remote; do
+for part in convert search remote; do
+    name=$part
+    [ "$part" != convert ] || name=view
     printf '#include <agentwal/%s.h>\nint main(void) { wal_%s_close(0); }\n' \
-        "$part" "$part" >"$part.c"
+        "$part" "$name" >"$part.c"
     read -ra flags <<<"$(PKG_CONFIG_PATH=$root/$folder/pkgconfig \
         pkg-config --cflags --libs "agentwal-$part")"
     gcc -std=c11 -Wall -Werror "$part.c" "${flags[@]}" -o "$part"
@@ -142,11 +146,13 @@ done
 cat >CMakeLists.txt <<LISTS
 cmake_minimum_required(VERSION 3.22)
 project(program LANGUAGES C)
-find_package(agentwal $series REQUIRED COMPONENTS static search remote)
+find_package(agentwal $series REQUIRED COMPONENTS static convert search remote)
 add_executable(by_shared program.c)
 target_link_libraries(by_shared PRIVATE agentwal::agentwal)
 add_executable(by_static program.c)
 target_link_libraries(by_static PRIVATE agentwal::agentwal_static)
+add_executable(convert convert.c)
+target_link_libraries(convert PRIVATE agentwal::agentwal_convert)
 add_executable(search search.c)
 target_link_libraries(search PRIVATE agentwal::agentwal_search)
 add_executable(remote remote.c)
@@ -155,13 +161,14 @@ LISTS
 cmake -S . -B out -DCMAKE_PREFIX_PATH="$root/usr" >configure.log
 cmake --build out >build.log
 [ "$(out/by_shared)" = "$version" ] || fail 'a program by find_package'
-for part in search remote; do
+for part in convert search remote; do
     "out/$part" || fail "a program by find_package of $part"
 done
 unset LD_LIBRARY_PATH
 [ "$(out/by_static)" = "$version" ] || fail 'a static program by find_package'
 
-in_root -P agentwal libagentwal-search-dev "libagentwal-search$series" \
+in_root -P agentwal libagentwal-convert-dev "libagentwal-convert$series" \
+    libagentwal-search-dev "libagentwal-search$series" \
     libagentwal-remote-dev "libagentwal-remote$series" libagentwal-dev "libagentwal$series"
 left=$(find root -mindepth 1 -not -path 'root/var*')
 [ -z "$left" ] || fail "left: $left"

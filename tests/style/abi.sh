@@ -15,7 +15,7 @@ change() {
 changed() {
     rm -rf sources
     mkdir sources
-    cp -r "$AGENTWAL_SOURCE"/{CMakeLists.txt,engine,format} sources/
+    cp -r "$AGENTWAL_SOURCE"/{CMakeLists.txt,engine,format,convert} sources/
     change "$@"
 }
 

@@ -5,7 +5,7 @@ set -euo pipefail
 
 cd "$AGENTWAL_SOURCE"
 dirs=()
-for dir in format engine search remote tools bench tests examples \
+for dir in format engine convert search remote tools bench tests examples \
     bindings/node/{native,bench} bindings/python/src; do
     [ -d "$dir" ] && dirs+=("$dir")
 done

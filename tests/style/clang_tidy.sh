@@ -7,8 +7,8 @@ cd "$AGENTWAL_SOURCE"
 # tidy FILE...
 tidy() {
     clang-tidy-14 --quiet --warnings-as-errors='*' "$@" -- -std=c11 \
-        -D_GNU_SOURCE -I. -Iengine/include -Isearch/include \
-        -Iremote/include -DAGENTWAL_VERSION='"0"' \
+        -D_GNU_SOURCE -I. -Iengine/include -Iconvert/include \
+        -Isearch/include -Iremote/include -DAGENTWAL_VERSION='"0"' \
         -DAGENTWAL_SOURCE_DIR='"."' -DNAPI_VERSION=8 \
         ${NODE_HEADERS:+-isystem "$NODE_HEADERS"} \
         ${PYTHON_HEADERS:+-isystem "$PYTHON_HEADERS"} \
@@ -16,7 +16,7 @@ tidy() {
 }
 export -f tidy
 
-dirs=(engine format search remote tools tests)
+dirs=(engine format convert search remote tools tests)
 for headers in bindings/node/node_modules/node-api-headers/include /usr/include/node; do
     if [ -e "$headers/node_api.h" ]; then
         dirs+=(bindings/node/native)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No files of the library call each other in a circle.
+"""No files of the library and of conversion call each other in a circle.
 
 An object file points to those that define the symbols which it needs.
 """
@@ -8,17 +8,19 @@ import os
 import subprocess
 import sys
 
-LIBRARY = os.path.join(os.environ["AGENTWAL_BUILD"], "lib", "libagentwal.a")
+LIBRARIES = [os.path.join(os.environ["AGENTWAL_BUILD"], "lib", name)
+             for name in ("libagentwal.a", "libagentwal-convert.a")]
 
 
 def symbols():
     """Yields (object, symbol, whether it is defined there)."""
-    text = subprocess.run(["nm", "--print-file-name", "--extern-only", LIBRARY],
-                          check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(["nm", "--print-file-name", "--extern-only",
+                           *LIBRARIES], check=True, capture_output=True,
+                          text=True).stdout
     for line in text.splitlines():
         place, rest = line.rsplit(":", 1)
         kind, symbol = rest.split()[-2:]
-        yield place.rsplit(":", 1)[-1], symbol, kind != "U"
+        yield os.path.basename(place), symbol, kind != "U"
 
 
 def arrows():

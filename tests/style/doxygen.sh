@@ -5,7 +5,7 @@ set -euo pipefail
 
 include=$AGENTWAL_SOURCE/engine/include
 for header in "$include"/agentwal.h "$include"/agentwal/*.h \
-    "$AGENTWAL_SOURCE"/search/include/agentwal/*.h; do
+    "$AGENTWAL_SOURCE"/{convert,search}/include/agentwal/*.h; do
     awk -v header="$header" '
         /^(typedef .*wal_|WAL_API)/ && before !~ /\*\/$/ {
             printf "%s:%d: no comment before it\n", header, NR

@@ -17,17 +17,19 @@ if ! diff -u declared exported; then
 fi
 test -s declared
 
-# The same of search and remotes, where they are built.
-for part in search remote; do
+# The same of the other libraries, where they are built.
+for part in convert search remote; do
     library=$AGENTWAL_BUILD/lib/libagentwal-$part.so
-    header=$AGENTWAL_SOURCE/$part/include/agentwal/$part.h
-    if [ ! -e "$library" ] || [ ! -e "$header" ]; then
-        continue
-    fi
-    gcc -E -P -I"$include" "$header" | grep -v -e typedef -e unavailable |
-        grep -oE "\\bwal_${part}_[a-z0-9_]+ ?\\(" | tr -d ' (' | sort -u >declared
+    [ -e "$library" ] || continue
+    names=$part
+    [ $part != convert ] || names='(import|view)'
+    for header in "$AGENTWAL_SOURCE/$part"/include/agentwal/*.h; do
+        gcc -E -P -I"$include" "$header"
+    done | grep -v -e typedef -e unavailable |
+        grep -oE "\\bwal_${names}_[a-z0-9_]+ ?\\(" | tr -d ' (' | sort -u >declared
     nm -D --defined-only "$library" |
         awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >exported
     diff -u declared exported
     test -s declared
 done
+test -e "$AGENTWAL_BUILD/lib/libagentwal-convert.so"

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$AGENTWAL_SOURCE"
 shopt -s nullglob
 public=(engine/include/agentwal.h engine/include/agentwal/*.h
-    {search,remote}/include/agentwal/*.h)
+    {convert,search,remote}/include/agentwal/*.h)
 warnings=(-Wall -Wextra -Wpedantic -Werror)
 
 for header in "${public[@]}"; do
@@ -22,10 +22,10 @@ for header in "${public[@]}"; do
         "$header"
 done
 
-find format engine search remote tools -name '*.h' |
+find format engine convert search remote tools -name '*.h' |
     while read -r header; do
         printf '#include "%s"\n' "$header" |
             gcc -fsyntax-only -x c -std=c11 -D_GNU_SOURCE "${warnings[@]}" \
-                -I. -Iengine/include -Isearch/include -Iremote/include - ||
+                -I. -Iengine/include -Iconvert/include -Isearch/include -Iremote/include - ||
             { printf '%s cannot be included alone\n' "$header" && exit 1; }
     done

@@ -4,8 +4,9 @@ other in a cycle.
 
 LAYERS lists each folder with the folders that it may include; every folder may
 include itself. A file belongs to the longest folder that contains it. Two more
-rules are checked: format/ neither allocates nor calls the system, and
-engine/base/ is the only part of the library that calls the C allocator. What
+rules are checked: format/ and what a dialect is made of neither allocate nor call
+the system, and engine/base/ is the only part of the library, and of conversion,
+that calls the C allocator. What
 require() names in the Node.js package points down in the same way.
 """
 import os
@@ -16,26 +17,26 @@ ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 API = "engine/include/"
+CONVERT_API = "convert/include/"
 SEARCH_API = "search/include/"
 REMOTE_API = "remote/include/"
 
 # Each folder of these lists may include all folders before it.
 BYTES = ["format/bytes/", "format/segment/", "format/index/"]
-LINES = ["format/json/", "format/payload/", "format/model/",
-         "format/dialect/"]
+LINES = ["format/json/", "format/payload/"]
+MODEL = ["convert/model/", "convert/dialect/"]
 ENGINE = ["engine/" + room + "/" for room in (
     "base", "worktree", "os", "process", "log", "commit", "index", "blob",
     "store", "read", "write", "session", "checkpoint", "rewind", "compact",
     "backup", "part", "api")]
-CONVERT = ["engine/convert/" + room + "/" for room in (
+CONVERT = ["convert/" + room + "/" for room in (
     "clients", "copy", "files", "render", "source", "state", "import",
     "import_tree", "follow", "view")]
-DIALECTS = ["format/dialect/" + name + "/" for name in (
+DIALECTS = ["convert/dialect/" + name + "/" for name in (
     "claude", "codex", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
-TOOL = [API] + LINES + DIALECTS + ["engine/convert/copy/",
-                                  "engine/convert/source/", "engine/base/",
-                                  "tools/terminal/", "tools/cli/",
-                                  "tools/project/"]
+TOOL = [API, CONVERT_API] + LINES + MODEL + DIALECTS + [
+    "convert/copy/", "convert/source/", "engine/base/",
+    "tools/terminal/", "tools/cli/", "tools/project/"]
 
 
 def cumulative(below, folders):
@@ -50,16 +51,19 @@ SALVAGE = BYTES + ["format/json/"] + ["engine/" + room + "/" for room in (
 LAYERS = {
     API: [],
     **cumulative([API], BYTES),
-    **cumulative([API, "format/bytes/"], LINES),
-    **cumulative([API] + BYTES + LINES[:2], ENGINE),
-    # A client of the interface, like the tools, but for the heap.
-    **cumulative([API, "format/bytes/"] + LINES + ["engine/base/"], CONVERT),
+    **cumulative([API, "format/bytes/"], LINES + MODEL),
+    **cumulative([API] + BYTES + LINES, ENGINE),
+    CONVERT_API: [API],
+    # A client of the interface, and a separate library.
+    **cumulative([API, CONVERT_API, "format/bytes/"] + LINES + MODEL +
+                 ["engine/base/"], CONVERT),
     "engine/transfer/": [API] + SALVAGE + [
         "engine/" + room + "/" for room in ("log", "index", "read", "write")],
     "engine/salvage/": [API] + SALVAGE + ["engine/transfer/"],
     "engine/retain/": [API, "engine/base/"],
     # A dialect knows the model, not the other dialects.
-    **{folder: [API, "format/bytes/"] + LINES[:3] for folder in DIALECTS},
+    **{folder: [API, "format/bytes/"] + LINES + MODEL[:1]
+       for folder in DIALECTS},
     "tools/terminal/": [],
     "tools/cli/": TOOL[:-1],
     "tools/project/": TOOL,
@@ -72,16 +76,16 @@ LAYERS = {
     # The verbs by topic.
     "tools/convert/": TOOL + BYTES,
     "tools/care/": TOOL + ["engine/retain/", "engine/transfer/"],
-    "tools/files/": TOOL + ["engine/convert/import_tree/"],
+    "tools/files/": TOOL + ["convert/import_tree/"],
     "tools/sessions/": TOOL + ["tools/care/", "tools/files/"],
     SEARCH_API: [API],
-    # A client of the interface, and a separate library.
+    # Likewise.
     **cumulative([API, SEARCH_API, "format/bytes/", "format/index/"] +
-                 LINES[:2] + ["engine/base/"],
+                 LINES + ["engine/base/"],
                  ["search/text/", "search/index/", "search/query/", "search/"]),
     REMOTE_API: [API],
     # Likewise; the object stores below, what is kept in them above.
-    **cumulative([API, REMOTE_API, "format/bytes/"] + LINES[:2] +
+    **cumulative([API, REMOTE_API, "format/bytes/"] + LINES +
                  ["engine/base/"],
                  ["remote/driver/", "remote/layout/", "remote/history/",
                   "remote/ship/", "remote/base/", "remote/pull/",
@@ -105,7 +109,7 @@ LAYERS = {
         "tools/watch/", "tools/resume/"],
     "bench/": [API, SEARCH_API],
     # The Python extension.
-    "bindings/python/src/": [API, SEARCH_API],
+    "bindings/python/src/": [API, CONVERT_API, SEARCH_API],
     # In place of a file of the engine.
     "bindings/digest/": ["engine/base/", "format/bytes/"],
     # Benchmarks that reach below the interface.
@@ -124,11 +128,12 @@ LAYERS.update({
 for room in ("content/", "exchange/", "admin/"):
     LAYERS[NODE + room] = [API, NODE, NODE + "base/", NODE + "store/",
                            NODE + "session/"]
+LAYERS[NODE + "exchange/"].append(CONVERT_API)
 LAYERS[NODE + "search/"] = [API, SEARCH_API, NODE, NODE + "base/",
                             NODE + "store/"]
 # Codex names its sessions as Claude Code does where it imports them.
-LAYERS["format/dialect/codex/"].append("format/dialect/claude/")
-LAYERS["format/dialect/"] += DIALECTS
+LAYERS["convert/dialect/codex/"].append("convert/dialect/claude/")
+LAYERS["convert/dialect/"] += DIALECTS
 
 # The Node.js package in JavaScript; adapters for SDKs use what it exports.
 LIB = "bindings/node/lib/"
@@ -157,7 +162,7 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 
 def sources():
-    for top in ("format", "engine", "search", "remote", "tools", "bench",
+    for top in ("format", "engine", "convert", "search", "remote", "tools", "bench",
                 "bindings/digest", "bindings/node/native", "bindings/python"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
@@ -178,9 +183,9 @@ def layer_of(path):
 
 def resolve(path, name, quoted):
     """The file of the project that an include names, or None."""
-    places = [API, SEARCH_API, REMOTE_API]
+    places = [API, CONVERT_API, SEARCH_API, REMOTE_API]
     if quoted:
-        places = [os.path.dirname(path) + "/", "", API, SEARCH_API, REMOTE_API]
+        places = [os.path.dirname(path) + "/", ""] + places
     for place in places:
         candidate = os.path.normpath(place + name)
         if os.path.isfile(os.path.join(ROOT, candidate)):
@@ -221,15 +226,16 @@ def check_file(path, graph, faults):
         if target is None:
             if quoted:
                 faults.append("%s: no such file: %s" % (where, name))
-            elif own.startswith("format/") and SYSTEM_HEADERS.fullmatch(name):
-                faults.append("%s: <%s> has no place in format/" %
-                              (where, name))
+            elif own.startswith(("format/", *MODEL)) and \
+                    SYSTEM_HEADERS.fullmatch(name):
+                faults.append("%s: <%s> has no place in %s" %
+                              (where, name, own))
             continue
         graph[path].append(target)
         if layer_of(target) not in LAYERS[own] + [own]:
             faults.append("%s: %s may not include %s" % (where, own, target))
     code = LITERAL.sub('""', text)
-    if path.startswith(("format/", "engine/")) and own != "engine/base/":
+    if path.startswith(("format/", "engine/", "convert/")) and own != "engine/base/":
         for match in ALLOCATION.finditer(code):
             line = code.count("\n", 0, match.start()) + 1
             faults.append("%s:%d: only engine/base/ may allocate: %s" %

@@ -63,7 +63,8 @@ replacements=$(sed -n '/^WAL_REMOVED/,/);/p;/AGENTWAL_0_2_USE_/p' \
 [ "$(wc -w <<<"$replacements")" -ge 60 ]
 for name in $replacements; do
     grep -qw "$name" "$include/agentwal.h" \
-        "$include"/agentwal/{admin,blob,checkpoint,convert}.h || {
+        "$include"/agentwal/{admin,blob,checkpoint}.h \
+        "$AGENTWAL_SOURCE/convert/include/agentwal/convert.h" || {
         printf 'no replacement %s\n' "$name"
         exit 1
     }

@@ -29,8 +29,8 @@ def known_tests():
 
 def known_calls():
     found = set()
-    include = os.path.join(ROOT, "engine", "include")
-    for path in glob.glob(os.path.join(include, "**", "*.h"), recursive=True):
+    for path in glob.glob(os.path.join(ROOT, "*", "include", "**", "*.h"),
+                          recursive=True):
         with open(path, encoding="utf-8") as file:
             found |= set(re.findall(r"\b(?:wal|WAL)_\w+", file.read()))
     return found

@@ -81,7 +81,7 @@ def main():
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
             text = file.read()
         count += 1
-        if path.startswith(("engine/", "format/")):
+        if path.startswith(("engine/", "format/", "convert/")):
             for name in TYPE.findall(text):
                 types[name].append(path)
             for name in FUNCTION.findall(text):

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "agentwal/blob.h"
-#include "engine/convert/source/checkpoint_manifest.h"
+#include "convert/source/checkpoint_manifest.h"
 #include "tools/cli/atomic_file.h"
 #include "tools/cli/json.h"
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/convert/source/entry_payload.h"
+#include "convert/model/dialect.h"
+#include "convert/source/entry_payload.h"
 #include "format/json/json_value.h"
-#include "format/model/dialect.h"
 #include "tools/cli/cli.h"
 
 enum {

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/convert/source/source_lines.h"
-#include "engine/convert/source/source_name.h"
+#include "convert/source/source_lines.h"
+#include "convert/source/source_name.h"
 #include "tools/cli/short_id.h"
 
 struct candidate {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/convert/source/source_name.h"
+#include "convert/source/source_name.h"
 #include "tools/cli/session.h"
 #include "tools/cli/short_id.h"
 #include "tools/terminal/cell.h"

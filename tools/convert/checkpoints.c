@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/convert/source/checkpoint_manifest.h"
+#include "convert/source/checkpoint_manifest.h"
 #include "tools/cli/checkpoint_export.h"
 
 static bool has_checkpoints(struct wal_session *session)

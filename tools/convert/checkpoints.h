@@ -2,7 +2,7 @@
  * checkpoints.h - export the checkpoints of session directories.
  *
  * The dialects sdk and spec11 keep checkpoints in the folder `checkpoints` of a
- * session's directory (layout: engine/convert/source/checkpoint_manifest.h).
+ * session's directory (layout: convert/source/checkpoint_manifest.h).
  *
  * Threads: the tools are single-threaded.
  */

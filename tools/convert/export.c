@@ -17,9 +17,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "engine/convert/source/session_dir_files.h"
-#include "engine/convert/source/source_lines.h"
-#include "engine/convert/source/source_name.h"
+#include "convert/source/session_dir_files.h"
+#include "convert/source/source_lines.h"
+#include "convert/source/source_name.h"
 #include "tools/cli/ids.h"
 #include "tools/cli/json.h"
 #include "tools/convert/export_dir.h"

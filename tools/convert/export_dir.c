@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/convert/source/session_dir_files.h"
-#include "engine/convert/source/source_lines.h"
-#include "engine/convert/source/source_name.h"
+#include "convert/source/session_dir_files.h"
+#include "convert/source/source_lines.h"
+#include "convert/source/source_name.h"
 #include "tools/convert/output_file.h"
 
 struct dir_export {

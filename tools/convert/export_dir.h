@@ -9,7 +9,7 @@
 #ifndef AGENTWAL_TOOLS_CONVERT_EXPORT_DIR_H
 #define AGENTWAL_TOOLS_CONVERT_EXPORT_DIR_H
 
-#include "format/model/dialect.h"
+#include "convert/model/dialect.h"
 #include "tools/convert/export_source.h"
 
 /* Writes all files of the session; source->path is the path of its source,

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/convert/source/file_compare.h"
-#include "engine/convert/source/source_lines.h"
+#include "convert/source/file_compare.h"
+#include "convert/source/source_lines.h"
 #include "tools/convert/output_file.h"
 
 enum state {

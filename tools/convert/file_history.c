@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/convert/source/source_lines.h"
-#include "engine/convert/source/source_name.h"
+#include "convert/model/dialect.h"
+#include "convert/source/source_lines.h"
+#include "convert/source/source_name.h"
 #include "format/json/json_value.h"
-#include "format/model/dialect.h"
 #include "format/payload/timestamp.h"
 #include "tools/cli/entry.h"
 #include "tools/cli/ids.h"

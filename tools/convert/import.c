@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/model/dialect.h"
+#include "convert/model/dialect.h"
 #include "tools/cli/transfer.h"
 #include "tools/convert/import_run.h"
 #include "tools/convert/verbs.h"

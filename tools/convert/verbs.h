@@ -11,7 +11,7 @@
 #ifndef AGENTWAL_TOOLS_CONVERT_VERBS_H
 #define AGENTWAL_TOOLS_CONVERT_VERBS_H
 
-#include "format/model/dialect.h"
+#include "convert/model/dialect.h"
 #include "tools/cli/cli.h"
 #include "tools/terminal/progress.h"
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/convert/source/checkpoint_manifest.h"
-#include "engine/convert/source/source_name.h"
+#include "convert/source/checkpoint_manifest.h"
+#include "convert/source/source_name.h"
 #include "tools/convert/checkpoints.h"
 #include "tools/convert/file_history.h"
 

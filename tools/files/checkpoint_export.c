@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "engine/convert/source/checkpoint_manifest.h"
+#include "convert/source/checkpoint_manifest.h"
 #include "tools/cli/checkpoint_export.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/convert/import_tree/checkpoint_import.h"
-#include "engine/convert/source/checkpoint_manifest.h"
+#include "convert/import_tree/checkpoint_import.h"
+#include "convert/source/checkpoint_manifest.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
 #include "tools/files/verbs.h"

@@ -13,7 +13,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "format/model/dialect.h"
+#include "convert/model/dialect.h"
 #include "tools/cli/command.h"
 #include "tools/cli/entry.h"
 #include "tools/sessions/verbs.h"

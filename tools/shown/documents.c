@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "agentwal/convert.h"
-#include "engine/convert/source/source_name.h"
+#include "convert/source/source_name.h"
 #include "format/json/json_value.h"
 #include "tools/cli/cli.h"
 

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "engine/convert/source/entry_payload.h"
-#include "format/model/dialect.h"
+#include "convert/model/dialect.h"
+#include "convert/source/entry_payload.h"
 #include "format/payload/timestamp.h"
 #include "tools/cli/cli.h"
 #include "tools/shown/parts.h"

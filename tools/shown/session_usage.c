@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/convert/source/entry_payload.h"
-#include "format/model/dialect.h"
+#include "convert/model/dialect.h"
+#include "convert/source/entry_payload.h"
 #include "tools/cli/cli.h"
 #include "tools/shown/entries.h"
 #include "tools/shown/entry_json.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/model/model_table.h"
+#include "convert/model/model_table.h"
 #include "tools/cli/cli.h"
 
 static size_t slot_of(const struct usage_names *names, const char *text)

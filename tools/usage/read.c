@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "agentwal/record.h"
-#include "format/model/dialect.h"
+#include "convert/model/dialect.h"
 #include "format/payload/timestamp.h"
 #include "tools/cli/cli.h"
 

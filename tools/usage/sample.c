@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert/model/model_member.h"
+#include "convert/model/model_table.h"
 #include "format/json/json_value.h"
-#include "format/model/model_member.h"
-#include "format/model/model_table.h"
 #include "format/payload/timestamp.h"
 
 /* --- values ------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/convert/source/entry_payload.h"
+#include "convert/source/entry_payload.h"
 #include "format/json/json_scan.h"
 #include "format/payload/message_text.h"
 #include "tools/cli/entry.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/convert/copy/copy.h"
+#include "convert/copy/copy.h"
 #include "format/bytes/crc32.h"
 #include "format/payload/session_time.h"
 #include "tools/walcheck/pack.h"

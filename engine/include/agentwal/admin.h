@@ -475,11 +475,11 @@ enum wal_store_view_root_flag {
 /*
  * Adds a root of views in a dialect to the list that the store keeps, durably.
  *
- * The list says where content of the store is outside it
- * (docs/engine/views.md 10.7). To this call a dialect is a name. root is an absolute path, which
- * is not looked up. Without WAL_STORE_VIEW_ROOT_WRITER a handle that is open
- * for reading adds to the list too: that writes a file of it, and nothing else
- * of the store. A store in memory, or with persistence off, keeps no list:
+ * The list says where content of the store is outside it (docs/engine/views.md
+ * 10.7). To this call a dialect is a name; root is an absolute path, which is
+ * not looked up. Without WAL_STORE_VIEW_ROOT_WRITER a handle that is open for
+ * reading adds to the list too: that writes a file of it, and nothing else of
+ * the store. A store in memory, or with persistence off, keeps no list:
  * nothing is done. *is_new, if not null, is 1 when the root was not in the
  * list, and else 0.
  *

@@ -15,9 +15,9 @@
 #include <jansson.h>
 #include <cmocka.h>
 
-#include "format/model/model_fit.h"
-#include "format/model/model_merge.h"
-#include "format/model/model_table.h"
+#include "convert/model/model_fit.h"
+#include "convert/model/model_merge.h"
+#include "convert/model/model_table.h"
 #include "format/payload/timestamp.h"
 #include "tests/lib/kit/model_kit.h"
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
+#include "convert/model/model_write.h"
 #include "format/json/json_character.h"
-#include "format/model/model_write.h"
 
 static const struct wal__json_span none = {NULL, 0};
 

@@ -7,7 +7,7 @@
 #ifndef AGENTWAL_TESTS_LIB_KIT_MODEL_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_MODEL_KIT_H
 
-#include "format/model/dialect.h"
+#include "convert/model/dialect.h"
 
 struct model_kit_file {
     char *path;

@@ -5,7 +5,7 @@
 #ifndef AGENTWAL_TESTS_LIB_KIT_VIEW_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_VIEW_KIT_H
 
-#include "engine/convert/view/view.h"
+#include "convert/view/view.h"
 #include "tests/lib/kit/store_kit.h"
 
 /* UUIDs of entries and of a session, by number; until the next call but one. */

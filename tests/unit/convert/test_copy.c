@@ -1,11 +1,11 @@
 /*
- * test_copy.c - lines of copies (engine/convert/copy/copy.h): from valid
+ * test_copy.c - lines of copies (convert/copy/copy.h): from valid
  * chunks, from damaged ones, and from ones made by an attacker. The code is
  * compiled into this test.
  */
-#include "engine/convert/copy/copy.c"
-#include "engine/convert/copy/copy_chunk.c"
-#include "engine/convert/copy/copy_own.c"
+#include "convert/copy/copy.c"
+#include "convert/copy/copy_chunk.c"
+#include "convert/copy/copy_own.c"
 
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/view_kit.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "agentwal/import.h"
-#include "engine/convert/import_tree/import_tree.h"
+#include "convert/import_tree/import_tree.h"
 #include "tests/lib/faulty_heap.h"
 
 #define MODEL AGENTWAL_SOURCE_DIR "/tests/golden/model/"

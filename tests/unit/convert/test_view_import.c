@@ -1,8 +1,8 @@
 /*
  * test_view_import.c - tests of lines that other programs add to a view.
  */
-#include "engine/convert/state/view_index.h"
-#include "engine/convert/state/view_states.h"
+#include "convert/state/view_index.h"
+#include "convert/state/view_states.h"
 #include "tests/lib/kit/view_kit.h"
 
 #include <glob.h>

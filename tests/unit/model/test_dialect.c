@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "convert/model/dialect.h"
 #include "format/json/json_value.h"
-#include "format/model/dialect.h"
 
 static const char *recognised(const char *line, bool is_first)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/convert/copy/line_match.h"
+#include "convert/copy/line_match.h"
 
 #define UUID_A "11111111-2222-4333-8444-555555555555"
 #define UUID_B "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"

@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "format/model/model_table.h"
+#include "convert/model/model_table.h"
 #include "tests/lib/kit/model_kit.h"
 #include "tests/lib/rng.h"
 #include "tests/lib/sanitizers.h"

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "format/model/model_member.h"
-#include "format/model/model_merge.h"
+#include "convert/model/model_member.h"
+#include "convert/model/model_merge.h"
 
 static struct wal__model_item emitted;
 static size_t count;

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "convert/model/model_member.h"
 #include "format/json/json_value.h"
-#include "format/model/model_member.h"
 #include "tests/lib/kit/model_kit.h"
 
 #define HEADER                                                          \

@@ -1,5 +1,5 @@
 /*
- * Tests of format/model/vocabulary: tables of words and fields, in both
+ * Tests of convert/model/vocabulary: tables of words and fields, in both
  * directions.
  */
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "format/model/vocabulary.h"
+#include "convert/model/vocabulary.h"
 
 struct thing {
     struct wal__json_span type;

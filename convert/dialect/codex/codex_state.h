@@ -1,0 +1,89 @@
+/*
+ * codex_state.h - the state that connects the lines of a rollout.
+ *
+ * Codex writes each visible message twice: as an event (user_message,
+ * agent_message) and as an item of the model's context. This matches events
+ * with items, in either order; an event without a matching item is a message.
+ * Items of one answer of the model get the same answer_id. After a rollback,
+ * the parent of the next item is the item before the turns rolled back.
+ *
+ * Invariant: an item's parent is the last item on the branch. Events are on no
+ * branch, so they do not split an answer.
+ *
+ * Threads: one thread at a time per reader.
+ */
+#ifndef AGENTWAL_CONVERT_DIALECT_CODEX_CODEX_STATE_H
+#define AGENTWAL_CONVERT_DIALECT_CODEX_CODEX_STATE_H
+
+#include "convert/dialect/codex/codex_usage.h"
+
+/* Matches events of one kind with items. */
+struct wal__codex_echo {
+    bool is_pending;        /* an event waits for its item */
+    size_t unmatched_items; /* count of items that wait for their events */
+    struct wal__codex_text id;
+    struct wal__codex_text time;
+    struct wal__codex_text text;
+};
+
+struct wal__codex {
+    bool has_header;
+    bool is_tagged;
+    bool is_answering;                /* the last item is part of an answer */
+    struct wal__codex_text answer;    /* its answer_id */
+    struct wal__codex_text last_line; /* id in the log */
+    struct wal__codex_text last_item; /* id of the last item on the branch */
+    struct wal__codex_text pending_lines; /* lines before the next item */
+    struct wal__codex_text pending_id;    /* of the last of them */
+    struct wal__codex_text model;
+    struct wal__codex_text effort;
+    struct wal__codex_text provider;
+    struct wal__codex_echo user;
+    struct wal__codex_echo agent;
+    struct wal__codex_text turn;  /* last item before the pending user event */
+    struct wal__json_span *turns; /* last item before each turn */
+    size_t turn_count;
+    size_t turn_capacity;
+    struct wal__codex_held held;
+};
+
+/* Returns the reader's state; NULL: no memory. All other functions return false
+ * if there is no memory or the sink returned false. */
+struct wal__codex *wal__codex_state(struct wal__model_reader *reader);
+
+/* Call these before and after each line. */
+bool wal__codex_line_begin(struct wal__model_reader *reader,
+                           const struct wal__model_line *line);
+bool wal__codex_line_end(struct wal__model_reader *reader,
+                         const struct wal__model_line *line);
+
+/* Emits an item as a child of the last one. */
+bool wal__codex_emit(struct wal__model_reader *reader,
+                     struct wal__model_item *item);
+
+/* Emits an item of the model's context: a message, a call or a result. */
+bool wal__codex_emit_message(struct wal__model_reader *reader,
+                             struct wal__model_item *item);
+
+/* Records an event that may repeat an item. `text` is empty for an event that
+ * is never a message. */
+bool wal__codex_emit_event(struct wal__model_reader *reader,
+                           struct wal__codex_echo *echo,
+                           const struct wal__model_line *line,
+                           struct wal__json_span text);
+
+/* Ends the present answer. */
+void wal__codex_end_answer(struct wal__codex *codex);
+
+/* Rolls back the last `turns` turns. */
+bool wal__codex_roll_back(struct wal__model_reader *reader,
+                          struct wal__model_item *item, uint64_t turns);
+
+/* Emits messages for the events without an item. */
+bool wal__codex_flush(struct wal__model_reader *reader);
+
+/* Emits the pending lines as one item, on the branch or on none. */
+bool wal__codex_flush_lines(struct wal__model_reader *reader,
+                            bool is_off_branch);
+
+#endif

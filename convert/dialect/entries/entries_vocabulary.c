@@ -1,0 +1,80 @@
+/*
+ * entries_vocabulary.c - the vocabulary of session entries.
+ *
+ * Threads: no shared state; any thread may call any function.
+ */
+#include "convert/dialect/entries/entries_vocabulary.h"
+
+const struct wal__word wal__entries_types[] = {
+    {"session_header",
+     WAL__ITEM_HEADER,
+     {{"sessionId", .at = WAL__SESSION_AT(id), .missing = "\"\""},
+      {"cwd", .at = WAL__SESSION_AT(cwd)},
+      {"parentSession", .at = WAL__SESSION_AT(parent)},
+      {"title", .at = WAL__SESSION_AT(title)},
+      {"provider", .at = WAL__SESSION_AT(provider)},
+      {"model", .at = WAL__SESSION_AT(model)},
+      {"modelId", .at = WAL__SESSION_AT(model)},
+      {"thinkingLevel", .at = WAL__SESSION_AT(thinking_level)}}},
+    {"model_change",
+     WAL__ITEM_MODEL_CHANGE,
+     {{"provider", .at = WAL__ITEM_AT(provider)},
+      {"modelId", .at = WAL__ITEM_AT(model)},
+      {"model", .at = WAL__ITEM_AT(model)}}},
+    {"thinking_level_change",
+     WAL__ITEM_THINKING_LEVEL,
+     {{"thinkingLevel", .at = WAL__ITEM_AT(text)},
+      {"level", .at = WAL__ITEM_AT(text)}}},
+    {"compaction_summary",
+     WAL__ITEM_COMPACTION,
+     {{"summary", .at = WAL__ITEM_AT(text), .missing = "\"\""},
+      {"firstKeptEntryId", .at = WAL__ITEM_AT(target)},
+      {"tokensBefore", .at = WAL__ITEM_AT(tokens), .kind = WAL__FIELD_NUMBER}}},
+    {"compaction",
+     WAL__ITEM_COMPACTION,
+     {{"summary", .at = WAL__ITEM_AT(text)},
+      {"firstKeptEntryId", .at = WAL__ITEM_AT(target)},
+      {"tokensBefore", .at = WAL__ITEM_AT(tokens), .kind = WAL__FIELD_NUMBER}}},
+    {"branch_summary",
+     WAL__ITEM_BRANCH_SUMMARY,
+     {{"sourceEntryId", .at = WAL__ITEM_AT(target)},
+      {"fromId", .at = WAL__ITEM_AT(target)},
+      {"summary", .at = WAL__ITEM_AT(text)}}},
+    {"label",
+     WAL__ITEM_LABEL,
+     {{"targetEntryId", .at = WAL__ITEM_AT(target)},
+      {"label", .at = WAL__ITEM_AT(text)}}},
+    {"session_info", WAL__ITEM_TITLE, {{"name", .at = WAL__ITEM_AT(text)}}},
+    {"custom",
+     WAL__ITEM_CUSTOM,
+     {{"customType", .at = WAL__ITEM_AT(name)},
+      {"name", .at = WAL__ITEM_AT(name)},
+      {"data", .at = WAL__ITEM_AT(data), .kind = WAL__FIELD_NON_NULL}}},
+    {.name = NULL},
+};
+
+const struct wal__word wal__entries_stops[] = {
+    {"end", .value = WAL__STOP_END},
+    {"end_turn", .value = WAL__STOP_END},
+    {"stop", .value = WAL__STOP_END},
+    {"length", .value = WAL__STOP_LENGTH},
+    {"max_tokens", .value = WAL__STOP_LENGTH},
+    {"toolUse", .value = WAL__STOP_TOOL},
+    {"tool_use", .value = WAL__STOP_TOOL},
+    {"tool_calls", .value = WAL__STOP_TOOL},
+    {"stop_sequence", .value = WAL__STOP_SEQUENCE},
+    {"refusal", .value = WAL__STOP_REFUSAL},
+    {"error", .value = WAL__STOP_ERROR},
+    {"aborted", .value = WAL__STOP_ABORTED},
+    {.name = NULL},
+};
+
+const struct wal__field wal__entries_usage[] = {
+    {"input", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER},
+    {"output", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER},
+    {"cacheRead", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
+    {"cacheWrite", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
+    {"reasoning", WAL__USAGE_AT(reasoning), .kind = WAL__FIELD_NUMBER},
+    {"cost", WAL__USAGE_AT(cost), .kind = WAL__FIELD_NUMBER},
+    {.key = NULL},
+};

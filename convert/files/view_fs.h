@@ -1,0 +1,90 @@
+/*
+ * view_fs.h - directories and files below a view's root (SPEC.md 10.3).
+ *
+ * Invariant: nothing outside the root is changed: a path that leaves the root
+ * is refused, and symbolic links below it are not followed.
+ *
+ * Threads: any thread.
+ */
+#ifndef AGENTWAL_CONVERT_FILES_VIEW_FS_H
+#define AGENTWAL_CONVERT_FILES_VIEW_FS_H
+
+#include <stdbool.h>
+
+#include "agentwal.h"
+#include "convert/files/view_env.h"
+
+#define WAL__VIEW_STATE_DIR \
+    ".agentwal" /* directory of the library's own files */
+
+/* The attributes that identify an unchanged file. */
+struct wal__file_stamp {
+    uint64_t size;
+    int64_t mtime_ns;
+    uint64_t inode;
+};
+
+bool wal__file_stamp_equal(const struct wal__file_stamp *one,
+                           const struct wal__file_stamp *two);
+
+/* Whether the relative path stays below its directory. */
+bool wal__view_fs_is_beneath(const char *path);
+
+/*
+ * Opens the parent directory of the path; with `create_missing` creates missing
+ * directories with mode 0700, durably. *name is the last component of the path.
+ * WAL_ENOTFOUND: a directory is missing.
+ */
+enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env,
+                                         const char *root, const char *path,
+                                         bool create_missing, int *fd,
+                                         const char **name,
+                                         struct wal_error *error) WAL_MUST_USE;
+
+/* Opens a regular file for reading. WAL_ENOTFOUND; WAL_ENOTFILE. */
+enum wal_status wal__view_fs_open(int directory, const char *name, int *fd,
+                                  struct wal__file_stamp *stamp,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Creates a file, in place of any of that name; opens a file for appending. */
+enum wal_status wal__view_fs_create(const struct wal__view_env *env,
+                                    int directory, const char *name, int *fd,
+                                    struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__view_fs_open_append(const struct wal__view_env *env,
+                                         int directory, const char *name,
+                                         int *fd,
+                                         struct wal_error *error) WAL_MUST_USE;
+
+enum wal_status wal__view_fs_write(const struct wal__view_env *env, int fd,
+                                   const void *data, size_t size,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* Completes a file: syncs it, and sets *stamp. */
+enum wal_status wal__view_fs_sync(const struct wal__view_env *env, int fd,
+                                  struct wal__file_stamp *stamp,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Sets the time of the last change of a file, in milliseconds; 0: leaves it. */
+void wal__view_fs_set_time(int fd, int64_t ms);
+
+/* Renames a file, replacing any file of that name; syncs the directory if
+ * is_durable. */
+enum wal_status wal__view_fs_rename(const struct wal__view_env *env, int from,
+                                    const char *old, int to, const char *name,
+                                    bool is_durable,
+                                    struct wal_error *error) WAL_MUST_USE;
+
+/* Makes renames and removals in a directory durable; `name` is for the
+ * error. */
+enum wal_status wal__view_fs_sync_names(const struct wal__view_env *env,
+                                        int directory, const char *name,
+                                        struct wal_error *error) WAL_MUST_USE;
+
+/* Removes a file, if it exists. Not durable. False: errno says why. */
+bool wal__view_fs_remove(const struct wal__view_env *env, int directory,
+                         const char *name);
+
+/* Fails with the status for errno. */
+enum wal_status wal__view_fs_fail(struct wal_error *error, const char *name);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * file_import.h - the import of one file of lines.
+ *
+ * A file continues the session whose lines are its beginning, whatever the
+ * ordinal in that session's source; otherwise it becomes a new session. With
+ * import->matches_ids, these are also the sessions that have the file's id and
+ * file name; and if such a session begins with the file's lines, the file adds
+ * nothing.
+ *
+ * Invariant: importing a file again appends nothing. Importing a file that has
+ * grown appends the new lines, and gives the same session as one import of the
+ * whole file.
+ *
+ * Threads: one thread at a time per import.
+ */
+#ifndef AGENTWAL_CONVERT_IMPORT_FILE_IMPORT_H
+#define AGENTWAL_CONVERT_IMPORT_FILE_IMPORT_H
+
+#include "convert/import/copy_import.h"
+#include "convert/import/line_import.h"
+#include "convert/source/source_name.h"
+
+struct wal__import_file {
+    struct wal__import *import;
+    int fd;
+    uint64_t size;
+    const char *name;
+    const char *path;
+    struct wal__file_probe probe;
+    struct wal_session *session;
+    char source[WAL__SOURCE_SIZE_MAX + 1]; /* of the session */
+    uint64_t seen; /* last_sequence of the session before it was read */
+    /* unused source for a new session */
+    char free_source[WAL__SOURCE_SIZE_MAX + 1];
+    struct wal__import_lines lines;
+    struct wal__copy_import copy; /* the shared lines, if the session is a
+                                   * copy */
+    uint64_t count;               /* lines of the file */
+    bool is_covered;              /* the session has all its lines, and more */
+    bool has_other_id; /* the new session could not have the file's id */
+};
+
+/* Imports an open regular file and reports the result. `name` is the path as it
+ * is reported, `path` is relative to the argument of the import. */
+enum wal_status wal__import_file(struct wal__import *import, int fd,
+                                 const char *name, const char *path,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* Imports a file of lines into a stream of a session directory's session, and
+ * reports the result. The stream must be a prefix of the file. */
+enum wal_status wal__import_stream(struct wal__import *import, int fd,
+                                   const char *name,
+                                   struct wal_session *session,
+                                   const struct wal__dialect *dialect,
+                                   uint32_t stream,
+                                   struct wal_error *error) WAL_MUST_USE;
+
+/* For the parts: the id that the file suggests: its session's id; for a file of
+ * a side chain, that and the file's name. NULL: none, or no memory. */
+const char *wal__import_file_id(const struct wal__import_file *file);
+
+/* For the parts: closes the session, and forgets what was found of it. */
+void wal__import_file_forget(struct wal__import_file *file);
+
+/* For the parts: opens the session that the file continues and sets its source.
+ * If there is none, file->session stays NULL and free_source is the first
+ * unused source. WAL_ECLAIMED: another import is writing the session. */
+enum wal_status wal__import_file_find(struct wal__import_file *file,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+#endif

@@ -1,0 +1,597 @@
+/*
+ * line_import.c - parses lines and makes an entry of each.
+ *
+ * Threads: one thread at a time per struct.
+ */
+#include "convert/import/line_import.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "convert/import/import_time.h"
+#include "convert/import/json_error_text.h"
+#include "engine/base/error.h"
+#include "format/json/json_value.h"
+
+#define NAME_MAX_SIZE 255 /* bytes of an id or a type */
+
+/* A parsed line. */
+struct parsed {
+    char id[WAL__LINE_ID_SIZE];
+    char parent[WAL__LINE_ID_SIZE];
+    char type[WAL__LINE_ID_SIZE];
+    uint32_t flags;
+    bool has_issue;  /* an issue was reported */
+    bool is_closed;  /* only white space can follow in the same line */
+    bool is_inexact; /* see "inexact" in source_lines.h */
+};
+
+/* Copies an id or a type; truncates it. */
+static void set_text(char *to, const char *from)
+{
+    size_t size = strnlen(from, WAL__LINE_ID_SIZE - 1);
+
+    memcpy(to, from, size);
+    to[size] = '\0';
+}
+
+static void add_issue(struct wal__import_lines *lines,
+                      const struct wal__piece *piece, uint64_t offset,
+                      const char *reason)
+{
+    struct wal_import_issue *issue;
+
+    issue = wal__heap_grow_array(lines->arena->heap, lines->issues,
+                                 lines->issue_count, &lines->issue_capacity,
+                                 sizeof(*issue));
+    if (issue == NULL) {
+        lines->arena->has_failed = true;
+        return;
+    }
+    lines->issues = issue;
+    issue = &lines->issues[lines->issue_count++];
+    *issue = (struct wal_import_issue){
+        .struct_size = sizeof(struct wal_import_issue),
+        .path = wal__slice_from_text(lines->name),
+        .reason = wal__slice_from_text(reason),
+        .line = piece->line,
+        .offset = offset,
+    };
+}
+
+/* The entry that has an id. */
+struct id_owner {
+    uint32_t stream;
+    bool is_earlier; /* it was imported before the current line */
+};
+
+static bool find_id_owner(const struct wal__import_lines *lines, const char *id,
+                          struct id_owner *id_owner)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    enum wal_status status;
+
+    if (wal__import_batch_contains(&lines->batch, wal__slice_from_text(id))) {
+        id_owner->stream = lines->stream;
+        id_owner->is_earlier = true;
+        return true;
+    }
+    status = wal_entry_cursor_get(lines->cursor, wal__slice_from_text(id),
+                                  &entry, NULL);
+    id_owner->stream = status == WAL_OK ? entry.stream : lines->stream;
+    id_owner->is_earlier = lines->sequence == 0 || status != WAL_OK ||
+                           entry.stream != lines->stream ||
+                           entry.sequence < lines->sequence;
+    /* The id of an entry that cannot be read is in use too. */
+    return status == WAL_OK || status == WAL_ECORRUPT;
+}
+
+static bool is_id_used(const struct wal__import_lines *lines, const char *id)
+{
+    struct id_owner id_owner;
+
+    return find_id_owner(lines, id, &id_owner) && id_owner.is_earlier;
+}
+
+/* Returns true if a line can have this parent. */
+static bool is_parent(const struct wal__import_lines *lines, const char *id)
+{
+    struct id_owner id_owner;
+
+    if (lines->sequence == 0 && strcmp(id, lines->previous_id) == 0) {
+        return true;
+    }
+    return find_id_owner(lines, id, &id_owner) && id_owner.is_earlier &&
+           id_owner.stream == lines->stream;
+}
+
+/* The streams of one session may contain the same ids. */
+static bool is_of_other_stream(const struct wal__import_lines *lines,
+                               const char *id)
+{
+    struct id_owner id_owner;
+
+    return find_id_owner(lines, id, &id_owner) &&
+           id_owner.stream != lines->stream;
+}
+
+/* Makes an unused id from the line's own id, or from its number. */
+static void make_unused_id(const struct wal__import_lines *lines,
+                           const char *own_id, uint64_t line, char *id)
+{
+    char base[WAL__LINE_ID_SIZE];
+
+    if (own_id[0] != '\0') {
+        set_text(id, own_id);
+        if (!is_id_used(lines, id)) {
+            return;
+        }
+    }
+    if (own_id[0] != '\0' && strlen(own_id) <= 210) {
+        snprintf(base, sizeof(base), "%.210s~%" PRIu64, own_id, line);
+    } else {
+        snprintf(base, sizeof(base), "line-%" PRIu64, line);
+    }
+    set_text(id, base);
+    for (unsigned n = 2; is_id_used(lines, id); n++) {
+        snprintf(id, WAL__LINE_ID_SIZE, "%.230s~%u", base, n);
+    }
+}
+
+static void set_parent(const struct wal__import_lines *lines,
+                       struct parsed *parsed, enum wal__line_link link)
+{
+    if (link == WAL__LINK_PREVIOUS) {
+        set_text(parsed->parent, lines->previous_id);
+    } else if (link != WAL__LINK_EXPLICIT) {
+        parsed->parent[0] = '\0';
+    }
+    if (link == WAL__LINK_ROOT ||
+        (link == WAL__LINK_PREVIOUS && parsed->parent[0] == '\0')) {
+        parsed->flags |= WAL_ENTRY_ROOT;
+    }
+}
+
+/* If the parent is a shared line of a copy, replaces the id that it has in this
+ * file by the id of its entry, and returns true. */
+static bool is_shared_parent(struct wal__import_lines *lines,
+                             struct parsed *parsed)
+{
+    const char *id =
+        lines->store == NULL
+            ? NULL
+            : wal__copy_names_find(&lines->names, lines->arena, lines->store,
+                                   lines->batch.session, lines->dialect,
+                                   parsed->parent);
+
+    if (id != NULL) {
+        set_text(parsed->parent, id);
+    }
+    return id != NULL;
+}
+
+static enum wal__line_link find_parent(struct wal__import_lines *lines,
+                                       const struct wal__piece *piece,
+                                       const struct wal__line_info *line,
+                                       const char *own_id,
+                                       struct parsed *parsed)
+{
+    if (line->link != WAL__LINK_EXPLICIT) {
+        return line->link;
+    }
+    if (!wal__string_decode(line->parent, NAME_MAX_SIZE, parsed->parent)) {
+        add_issue(lines, piece, piece->offset, "its parent id is not valid");
+    } else if (is_parent(lines, parsed->parent) ||
+               is_shared_parent(lines, parsed)) {
+        return WAL__LINK_EXPLICIT;
+    } else if (strcmp(parsed->parent, own_id) == 0) {
+        add_issue(lines, piece, piece->offset, "names itself as its parent");
+    } else {
+        add_issue(lines, piece, piece->offset,
+                  "its parent is not before it in the file");
+    }
+    return WAL__LINK_PREVIOUS;
+}
+
+static void update_time(struct wal__import_lines *lines,
+                        struct wal__json_span time)
+{
+    char text[sizeof(lines->time)];
+
+    if (wal__string_decode(time, sizeof(text) - 1, text)) {
+        memcpy(lines->time, text, sizeof(text));
+    }
+}
+
+static void update_title(struct wal__import_lines *lines,
+                         struct wal__json_span title)
+{
+    char text[WAL__LINE_TITLE_SIZE + 1];
+
+    if (lines->sets_title &&
+        wal__string_decode(title, WAL__LINE_TITLE_SIZE, text)) {
+        wal__import_batch_set_title(&lines->batch, text);
+    }
+}
+
+/* Reports what the client of the dialect does not write. */
+static void report_anomalies(struct wal__import_lines *lines,
+                             const struct wal__piece *piece,
+                             const struct wal__line_info *line)
+{
+    enum wal__headers headers = lines->dialect->headers;
+    bool is_first = piece->line == lines->probe->first;
+
+    if (headers != WAL__HEADERS_NONE && is_first && !line->is_header) {
+        add_issue(lines, piece, piece->offset, "no header before it");
+    } else if (headers == WAL__HEADERS_ONE && !is_first && line->is_header) {
+        add_issue(lines, piece, piece->offset, "a second header");
+    }
+    if (line->has_newer_version) {
+        add_issue(lines, piece, piece->offset, "the version is not known");
+    }
+    if (line->has_duplicate_key) {
+        add_issue(lines, piece, piece->offset, "a key occurs twice");
+    }
+}
+
+static void parse_object(struct wal__import_lines *lines,
+                         const struct wal__piece *piece,
+                         const struct wal__line_info *line,
+                         struct parsed *parsed)
+{
+    enum wal__line_head head = line->head;
+    char own_id[WAL__LINE_ID_SIZE];
+    enum wal__line_link link;
+
+    report_anomalies(lines, piece, line);
+    wal__string_decode(line->id, NAME_MAX_SIZE, own_id);
+    link = find_parent(lines, piece, line, own_id, parsed);
+    make_unused_id(lines, own_id, piece->line, parsed->id);
+    if (own_id[0] != '\0' && strcmp(own_id, parsed->id) != 0 &&
+        !is_of_other_stream(lines, own_id)) {
+        add_issue(lines, piece, piece->offset,
+                  "its id is taken; it is kept under another");
+    }
+    if (!wal__string_decode(line->type, NAME_MAX_SIZE, parsed->type)) {
+        set_text(parsed->type, line->is_message ? "message" : "line");
+    }
+    /* The file of a subagent has side chains only, and some files have no
+     * conversation at all: in these, every line is on the active branch. */
+    if (!lines->probe->has_mainline &&
+        (line->is_sidechain || !lines->probe->has_sidechain)) {
+        head = WAL__HEAD_MOVE;
+    }
+    if (head != WAL__HEAD_EXTEND) {
+        parsed->flags |=
+            head == WAL__HEAD_MOVE ? WAL_ENTRY_HEAD_MOVE : WAL_ENTRY_HEAD_KEEP;
+    }
+    parsed->is_inexact = own_id[0] != '\0'
+                             ? strcmp(own_id, parsed->id) != 0
+                             : line->is_in_conversation || line->id.size > 0;
+    parsed->is_inexact |= link != line->link;
+    set_parent(lines, parsed, link);
+    if (lines->sequence == 0) {
+        update_time(lines, line->time);
+        update_title(lines, line->title);
+    }
+}
+
+/* Returns true if the last non-blank byte ends the JSON value. */
+static bool is_closed(struct wal__json_span text)
+{
+    uint8_t last;
+
+    while (text.size > 0 && wal__line_is_blank(text.data + text.size - 1, 1)) {
+        text.size--;
+    }
+    last = text.size > 0 ? text.data[text.size - 1] : 0;
+    return last == '}' || last == ']' || last == '"';
+}
+
+static void parse_line(struct wal__import_lines *lines,
+                       const struct wal__piece *piece, struct parsed *parsed)
+{
+    struct wal__json_span text = wal__line_text(piece->data, piece->size);
+    bool is_blank = wal__line_is_blank(text.data, text.size);
+    enum wal__json_status status = WAL__JSON_OK;
+    size_t issue_count = lines->issue_count;
+    struct wal__line_info line;
+    size_t offset = 0;
+
+    *parsed = (struct parsed){.flags = WAL_ENTRY_LINE, .is_inexact = true};
+    if (!is_blank) {
+        status = lines->dialect->read(text.data, text.size, &line, &offset);
+    }
+    if (!is_blank && status == WAL__JSON_OK) {
+        parse_object(lines, piece, &line, parsed);
+        parsed->has_issue = lines->issue_count > issue_count;
+        parsed->is_closed = is_closed(text);
+        /* a byte order mark precedes it */
+        parsed->is_inexact |= text.size != piece->size;
+        return;
+    }
+    if (!is_blank) {
+        add_issue(lines, piece,
+                  piece->offset + (piece->size - text.size) + offset,
+                  wal__json_error_text(text, status, offset,
+                                       piece->offset + piece->size + 1 >=
+                                           lines->file_size));
+    }
+    parsed->has_issue = !is_blank;
+    make_unused_id(lines, "", piece->line, parsed->id);
+    set_text(parsed->type, "line");
+    parsed->flags |= WAL_ENTRY_HEAD_KEEP;
+    set_parent(lines, parsed, WAL__LINK_PREVIOUS);
+}
+
+enum wal_status wal__import_lines_repeat_issues(struct wal__import_lines *lines,
+                                                const struct wal__piece *piece,
+                                                uint64_t sequence,
+                                                struct wal_error *error)
+{
+    struct parsed parsed;
+
+    lines->sequence = sequence;
+    parse_line(lines, piece, &parsed);
+    lines->sequence = 0;
+    return lines->arena->has_failed ? wal__no_memory(error) : WAL_OK;
+}
+
+static enum wal_status add_entry(struct wal__import_lines *lines,
+                                 const struct wal__piece *piece,
+                                 const struct parsed *parsed, const char *meta,
+                                 struct wal_error *error)
+{
+    struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .flags = parsed->flags,
+        .stream = lines->stream,
+        .id = wal__slice_from_text(parsed->id),
+        .parent_id = wal__slice_from_text(parsed->parent),
+        .type = wal__slice_from_text(parsed->type),
+        .timestamp = wal__slice_from_text(lines->time),
+        .payload = {piece->data, piece->size},
+        .meta = wal__slice_from_text(meta),
+    };
+
+    if (lines->arena->has_failed) {
+        return wal__no_memory(error);
+    }
+    set_text(lines->previous_id, parsed->id);
+    return wal__import_batch_add(&lines->batch, &entry, error);
+}
+
+/* Returns true if the meta must record the bytes before the line. */
+static bool must_encode_rest(const struct wal__import_lines *lines)
+{
+    return lines->has_rest && (lines->rest_size != 1 || lines->rest[0] != '\n');
+}
+
+static struct wal_slice rest_slice(const struct wal__import_lines *lines)
+{
+    return (struct wal_slice){lines->rest, lines->rest_size};
+}
+
+static enum wal_status add_line(struct wal__import_lines *lines,
+                                const struct wal__piece *piece,
+                                const struct parsed *parsed,
+                                struct wal_error *error)
+{
+    enum wal_status status;
+    char members[64];
+    char meta[66] = "";
+    char *rest_meta = NULL;
+
+    snprintf(members, sizeof(members), "%s%s%s",
+             piece->has_newline ? "" : ",\"eol\":false",
+             parsed->has_issue ? ",\"odd\":true" : "",
+             parsed->is_inexact ? ",\"inexact\":true" : "");
+    if (must_encode_rest(lines)) {
+        rest_meta = wal__string_object(&lines->arena->arena, "before",
+                                       rest_slice(lines), members);
+    } else if (members[0] != '\0') {
+        snprintf(meta, sizeof(meta), "{%s}", members + 1);
+    }
+    status = add_entry(lines, piece, parsed,
+                       rest_meta != NULL ? rest_meta : meta, error);
+    lines->is_open = !piece->has_newline;
+    lines->has_rest = false;
+    lines->rest_size = 0;
+    return status;
+}
+
+/* The meta of a partial line; NULL: no memory. */
+static char *partial_line_meta(struct wal__import_lines *lines)
+{
+    size_t size = 7 * WAL__LINE_PREFIX_SIZE;
+    struct wal__arena *arena = &lines->arena->arena;
+    char *after = wal__string_object(
+        arena, "after", wal__slice_from_text(lines->previous_id), "");
+    char *before = wal__string_object(arena, "before", rest_slice(lines), "");
+    char *meta = wal__arena_alloc(arena, size);
+    int after_size;
+    int before_size;
+
+    if (after == NULL || before == NULL || meta == NULL) {
+        return NULL;
+    }
+    /* Insert the members of the objects without their braces. */
+    after_size = lines->previous_id[0] != '\0' ? (int)strlen(after) - 2 : 0;
+    before_size = lines->is_open ? (int)strlen(before) - 2 : 0;
+    snprintf(meta, size, "{\"of\":%" PRIu32 "%s%.*s%s%.*s}", lines->stream,
+             after_size > 0 ? "," : "", after_size, after + 1,
+             before_size > 0 ? "," : "", before_size, before + 1);
+    return meta;
+}
+
+/* Adds the partial line at the end of the file, unless the session has it. */
+static enum wal_status add_partial_line(struct wal__import_lines *lines,
+                                        const struct wal__piece *piece,
+                                        struct wal_error *error)
+{
+    struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .flags = WAL_ENTRY_LINE | WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP,
+        .stream = WAL__PARTIAL_STREAM,
+        .type = wal__slice_from_text(WAL_TYPE_MESSAGE_DELTA_BATCH),
+        .timestamp = wal__slice_from_text(lines->time),
+        .payload = {piece->data, piece->size},
+    };
+    uint64_t known_size = lines->match.bytes + lines->match.partial_size;
+    char id[WAL__LINE_ID_SIZE];
+    char base[64];
+    enum wal_status status;
+    char *meta;
+
+    if (lines->batch.appended == 0 && lines->batch.count == 0 &&
+        lines->match.partial_size > 0 && known_size == lines->file_size) {
+        return WAL_OK;
+    }
+    snprintf(base, sizeof(base), "tail-%" PRIu32 "-%" PRIu64 "-%zu",
+             lines->stream, piece->line, piece->size);
+    make_unused_id(lines, base, piece->line, id);
+    meta = partial_line_meta(lines);
+    if (meta == NULL || lines->arena->has_failed) {
+        return wal__no_memory(error);
+    }
+    entry.id = wal__slice_from_text(id);
+    entry.meta = wal__slice_from_text(meta);
+    status = wal__import_batch_add(&lines->batch, &entry, error);
+    lines->has_partial_line = true;
+    return status;
+}
+
+bool wal__line_is_rest(const struct wal__piece *piece)
+{
+    return piece->size < WAL__LINE_PREFIX_SIZE &&
+           wal__line_is_blank(piece->data, piece->size);
+}
+
+/* Handles the rest of a line that became an entry before its newline. */
+static enum wal_status set_rest(struct wal__import_lines *lines,
+                                const struct wal__piece *piece,
+                                struct wal_error *error)
+{
+    if (!piece->has_newline) {
+        return add_partial_line(lines, piece, error);
+    }
+    memcpy(lines->rest, piece->data, piece->size);
+    lines->rest[piece->size] = '\n';
+    lines->rest_size = piece->size + 1;
+    lines->has_rest = true;
+    return WAL_OK;
+}
+
+enum wal_status wal__import_lines_add(struct wal__import_lines *lines,
+                                      const struct wal__piece *piece,
+                                      struct wal_error *error)
+{
+    struct parsed parsed;
+
+    if (lines->is_open && !lines->has_rest) {
+        if (wal__line_is_rest(piece)) {
+            return set_rest(lines, piece, error);
+        }
+        /* Other text follows the entry in its line: it becomes a line. */
+        lines->has_rest = true;
+        lines->rest_size = 0;
+    }
+    parse_line(lines, piece, &parsed);
+    if (piece->has_newline || parsed.is_closed) {
+        return add_line(lines, piece, &parsed, error);
+    }
+    return add_partial_line(lines, piece, error);
+}
+
+enum wal_status wal__import_lines_finish(struct wal__import_lines *lines,
+                                         struct wal_error *error)
+{
+    const struct wal__piece nothing = {.data = ""};
+
+    if (!lines->has_rest || lines->has_partial_line) {
+        return WAL_OK;
+    }
+    return add_partial_line(lines, &nothing, error);
+}
+
+enum wal_status wal__import_lines_check_opaque(struct wal__import_lines *lines,
+                                               const char *data, size_t size,
+                                               struct wal_error *error)
+{
+    struct wal__piece piece = {.data = data, .size = size, .line = 1};
+    struct wal__json_span text = wal__line_text(data, size);
+    enum wal__json_status status;
+    size_t offset = 0;
+
+    if (text.size == 0 ||
+        (text.data[0] != '{' && text.data[0] != '[' && text.data[0] != 0)) {
+        return WAL_OK;
+    }
+    status = wal__json_validate(text.data, text.size, &offset);
+    if (status == WAL__JSON_OK) {
+        return WAL_OK;
+    }
+    for (size_t i = 0; i < offset; i++) {
+        piece.line += text.data[i] == '\n' ? 1 : 0;
+    }
+    add_issue(lines, &piece, size - text.size + offset,
+              wal__json_error_text(text, status, offset, true));
+    return lines->arena->has_failed ? wal__no_memory(error) : WAL_OK;
+}
+
+enum wal_status wal__import_lines_add_opaque(struct wal__import_lines *lines,
+                                             const struct wal__piece *piece,
+                                             struct wal_error *error)
+{
+    struct parsed parsed = {.flags = WAL_ENTRY_LINE | WAL_ENTRY_HEAD_MOVE};
+    char base[64];
+
+    snprintf(base, sizeof(base), "piece-%" PRIu64,
+             lines->match.entries + piece->line);
+    make_unused_id(lines, base, piece->line, parsed.id);
+    set_text(parsed.type, "line");
+    set_parent(lines, &parsed, WAL__LINK_PREVIOUS);
+    return add_entry(lines, piece, &parsed, "{\"eol\":false,\"whole\":true}",
+                     error);
+}
+
+enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
+                                        struct wal_session *session,
+                                        struct wal_error *error)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .stream = lines->stream,
+        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
+                 WAL_ENTRY_CURSOR_OUT_OF_LINE,
+    };
+    struct wal_slice last = lines->match.last_id;
+    enum wal_status status;
+
+    lines->batch.heap = lines->arena->heap;
+    lines->batch.session = session;
+    lines->is_open = lines->match.entries > 0 && !lines->match.has_newline &&
+                     !lines->match.is_opaque;
+    lines->known_lines = lines->match.is_opaque
+                             ? 0
+                             : lines->match.lines + (lines->is_open ? 1 : 0);
+    snprintf(lines->previous_id, sizeof(lines->previous_id), "%.*s",
+             (int)last.size, last.size > 0 ? (const char *)last.data : "");
+    status = wal__import_first_time(session, lines->match.timestamp,
+                                    lines->probe->created, lines->time, error);
+    return status == WAL_OK
+               ? wal_entry_cursor_open(session, &options, &lines->cursor, error)
+               : status;
+}
+
+void wal__import_lines_deinit(struct wal__import_lines *lines)
+{
+    wal_entry_cursor_close(lines->cursor);
+    wal__import_batch_deinit(&lines->batch);
+    wal__source_match_deinit(&lines->match);
+    if (lines->issues != NULL) {
+        wal__heap_free(lines->arena->heap, lines->issues);
+    }
+}

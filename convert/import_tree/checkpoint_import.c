@@ -1,0 +1,560 @@
+/*
+ * checkpoint_import.c - imports directories of files as checkpoints
+ * (checkpoint_import.h).
+ *
+ * Threads: one thread at a time per session.
+ */
+#include "convert/import_tree/checkpoint_import.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "convert/import_tree/checkpoint_content.h"
+#include "convert/model/model_table.h"
+#include "convert/source/file_read.h"
+#include "engine/base/error.h"
+
+/* Bytes; a manifest of a million files is smaller. */
+#define MANIFEST_MAX ((off_t)256 << 20)
+
+/* A directory that has a readable manifest. */
+struct candidate {
+    char *name; /* in the list's arena */
+    int64_t created_ms;
+};
+
+struct importer {
+    const struct wal__checkpoint_import *in;
+    const struct wal__heap *heap;
+    struct candidate *items;
+    uint32_t count;
+    uint32_t capacity;
+    struct wal__heap_arena list;
+    struct wal__heap_arena arena; /* for one checkpoint */
+    uint8_t *buffer;
+};
+
+/* One checkpoint during its import. */
+struct item {
+    const char *path; /* shown in messages */
+    int directory;
+    int contents;       /* descriptor of the directory of contents, or -1 */
+    const char *layout; /* name of the layout */
+    struct wal__checkpoint_manifest manifest;
+    struct wal_file *files;
+    /* digests whose contents are in the store, by hash */
+    struct wal__model_table stored;
+    /* They keep the contents until the checkpoint names them; one per file of
+     * the manifest, or null. */
+    struct wal_blob_writer **writers;
+    uint64_t bytes; /* of the contents so far */
+    /* Files that the checkpoint had before the import. */
+    uint64_t previous_files;
+    bool is_new; /* no checkpoint had this id */
+};
+
+bool wal__checkpoint_is_refused(enum wal_status status)
+{
+    static const enum wal_status refused[] = {
+        WAL_EINVAL,   WAL_ENOTFOUND, WAL_EEXISTS,     WAL_ECONFLICT,
+        WAL_ETOOBIG,  WAL_ECORRUPT,  WAL_EDEPENDENCY, WAL_EDAMAGED,
+        WAL_EOUTSIDE, WAL_ENOTFILE,
+    };
+
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        if (status == refused[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static char *join_path(struct wal__heap_arena *arena, const char *directory,
+                       const char *name)
+{
+    size_t size = strlen(directory) + strlen(name) + 2;
+    char *path = wal__arena_alloc(&arena->arena, size);
+
+    if (path != NULL) {
+        snprintf(path, size, "%s/%s", directory, name);
+    }
+    return path;
+}
+
+static enum wal_status fail_errno(struct wal_error *error)
+{
+    int number = errno;
+
+    return number == ENOMEM ? wal__no_memory(error)
+                            : wal__fail_at(error, WAL_EIO, number, NULL, 0,
+                                           "%s", strerror(number));
+}
+
+/* Passes on that a path is not imported, unless that was because of missing
+ * memory. */
+static enum wal_status skip(const struct importer *importer, const char *path,
+                            enum wal_status status, struct wal_error *error)
+{
+    if (importer->arena.has_failed || importer->list.has_failed) {
+        return wal__no_memory(error);
+    }
+    return status == WAL_OK || status == WAL_ENOMEM || status == WAL_ECALLBACK
+               ? status
+               : importer->in->skipped(importer->in->ctx, path, status, error);
+}
+
+/* --- manifests ----------------------------------------------------------- */
+
+/* The error of a file that wal__file_open_regular could not open. */
+static enum wal_status fail_open(struct wal_error *error, const char *name)
+{
+    int number = errno;
+
+    if (number == ELOOP) {
+        return wal__fail(error, WAL_ENOTFILE, "%s: not a regular file; skipped",
+                         name);
+    }
+    return wal__fail_at(error, number == ENOENT ? WAL_ENOTFOUND : WAL_EIO,
+                        number, NULL, 0, "%s: %s; skipped", name,
+                        strerror(number));
+}
+
+static enum wal_status parse_manifest(struct wal__checkpoint_manifest *manifest,
+                                      int fd, uint8_t *data, size_t size,
+                                      struct wal_error *error)
+{
+    ssize_t got = wal__file_read_full(fd, data, size);
+    const char *problem;
+
+    if (got < 0) {
+        return fail_errno(error);
+    }
+    problem = wal__checkpoint_manifest_read(manifest, data, (size_t)got);
+    return problem == NULL
+               ? WAL_OK
+               : wal__fail(error, WAL_ECORRUPT,
+                           WAL__CHECKPOINT_MANIFEST " is damaged: %s; skipped",
+                           problem);
+}
+
+static enum wal_status read_manifest(struct importer *importer, int directory,
+                                     struct wal__checkpoint_manifest *manifest,
+                                     struct wal_error *error)
+{
+    enum wal_status status;
+    struct stat stat;
+    int fd = wal__file_open_regular(directory, WAL__CHECKPOINT_MANIFEST, &stat);
+    uint8_t *data;
+
+    manifest->arena = &importer->arena;
+    if (fd < 0) {
+        return fail_open(error, WAL__CHECKPOINT_MANIFEST);
+    }
+    if (stat.st_size > MANIFEST_MAX) {
+        close(fd);
+        return wal__fail(error, WAL_ETOOBIG,
+                         WAL__CHECKPOINT_MANIFEST " is too large; skipped");
+    }
+    data = wal__heap_alloc(importer->heap, (size_t)stat.st_size + 1);
+    status = data == NULL ? wal__no_memory(error)
+                          : parse_manifest(manifest, fd, data,
+                                           (size_t)stat.st_size, error);
+    wal__heap_free(importer->heap, data);
+    close(fd);
+    return status;
+}
+
+/* --- contents ------------------------------------------------------------ */
+
+/* Ensures that the listed content is in the store and has the listed size. */
+static enum wal_status
+import_content(struct importer *importer, struct item *item,
+               const struct wal__checkpoint_manifest_file *listed,
+               struct wal_error *error)
+{
+    uint64_t key = wal__model_hash(
+        0, (struct wal__json_span){(const uint8_t *)listed->hash,
+                                   strlen(listed->hash)});
+    struct wal__json_span stored = {.size = 1};
+    struct stat stat = {.st_size = 0};
+    enum wal_status status = WAL_OK;
+    uint64_t size = 0;
+    int fd = -1;
+
+    errno = ENOENT;
+    if (item->contents >= 0) {
+        fd = wal__file_open_regular(item->contents, listed->hash, &stat);
+    }
+    if (fd < 0 && errno != ENOENT) {
+        return fail_open(error, listed->hash);
+    }
+    if (fd < 0) {
+        status = wal__checkpoint_content_find(importer->in->store, listed,
+                                              &size, error);
+    } else {
+        size = (uint64_t)stat.st_size;
+        if (!wal__model_table_get(&item->stored, key, &stored)) {
+            status = wal__checkpoint_content_store(
+                importer->in->store, listed, fd, importer->buffer,
+                &item->writers[listed - item->manifest.files], error);
+        }
+        close(fd);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    (void)wal__model_table_put(&item->stored, key, stored);
+    item->bytes += size;
+    return !listed->has_size || listed->size == size
+               ? WAL_OK
+               : wal__fail(error, WAL_ECORRUPT,
+                           "\"%s\" has %" PRIu64 " bytes, not %" PRIu64
+                           "; skipped",
+                           (const char *)listed->path.data, size, listed->size);
+}
+
+static enum wal_status import_contents(struct importer *importer,
+                                       struct item *item,
+                                       struct wal_error *error)
+{
+    const struct wal__checkpoint_manifest *manifest = &item->manifest;
+    enum wal_status status = WAL_OK;
+
+    item->files = wal__heap_alloc(importer->heap, (manifest->count + 1) *
+                                                      sizeof(item->files[0]));
+    item->writers = wal__heap_zalloc(
+        importer->heap, (manifest->count + 1) * sizeof(item->writers[0]));
+    if (item->files == NULL || item->writers == NULL) {
+        return wal__no_memory(error);
+    }
+    for (uint32_t i = 0; i < manifest->count && status == WAL_OK; i++) {
+        const struct wal__checkpoint_manifest_file *listed =
+            &manifest->files[i];
+        struct wal_file *file = &item->files[i];
+
+        *file = (struct wal_file){.struct_size = sizeof(*file),
+                                  .path = listed->path,
+                                  .mode = listed->mode};
+        if (!listed->is_absent) {
+            file->kind = WAL_FILE_REGULAR;
+            wal__checkpoint_parse_hash(listed->hash, file->digest);
+            status = import_content(importer, item, listed, error);
+        }
+        if (status == WAL_OK) {
+            status =
+                importer->in->progress(importer->in->ctx, item->path, i + 1,
+                                       manifest->count, item->bytes, error);
+        }
+    }
+    return status;
+}
+
+/* --- one checkpoint ------------------------------------------------------ */
+
+/* Reads whether the session has a checkpoint of this id, and how many files. */
+static void load_existing_info(const struct importer *importer,
+                               struct item *item, struct wal_slice id)
+{
+    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_file_cursor *checkpoint = NULL;
+    enum wal_status status =
+        wal_file_cursor_open(importer->in->session, id, &checkpoint, NULL);
+
+    item->is_new = status == WAL_ENOTFOUND;
+    if (status == WAL_OK) {
+        if (wal_checkpoint_get_info(checkpoint, &info, NULL) == WAL_OK) {
+            item->previous_files = info.files;
+        }
+        wal_file_cursor_close(checkpoint);
+    }
+}
+
+/* Extends the error of wal_checkpoint_import by the file that it names. */
+static enum wal_status refuse(enum wal_status status, struct wal_error *error)
+{
+    const struct wal_error why = *error;
+
+    if (!wal__checkpoint_is_refused(status)) {
+        return status;
+    }
+    return why.file[0] != '\0'
+               ? wal__fail(error, status, "\"%s\": %s; skipped", why.file,
+                           why.text)
+               : wal__fail(error, status, "%s; skipped", why.text);
+}
+
+static enum wal_status create_checkpoint(struct importer *importer,
+                                         struct item *item, const char *name,
+                                         struct wal_error *error)
+{
+    const char *id = item->manifest.id;
+    struct wal_checkpoint_options options = {
+        .struct_size = sizeof(options),
+        .id = wal__slice_from_text(id != NULL && id[0] != '\0' ? id : name),
+        .root = importer->in->root,
+        .created_ms = item->manifest.created_ms,
+        /* A manifest names no entry. */
+        .flags = WAL_CHECKPOINT_UNLINKED,
+    };
+    struct wal__checkpoint_imported imported = {
+        .info = {.struct_size = sizeof(imported.info)},
+        .layout = item->layout,
+        .path = item->path};
+    struct wal_file_cursor *checkpoint = NULL;
+    enum wal_status status;
+
+    load_existing_info(importer, item, options.id);
+    status = wal_checkpoint_import(importer->in->session, item->files,
+                                   item->manifest.count, &options, &checkpoint,
+                                   error);
+    if (status == WAL_OK) {
+        status = wal_checkpoint_get_info(checkpoint, &imported.info, error);
+    }
+    if (status != WAL_OK) {
+        wal_file_cursor_close(checkpoint);
+        return refuse(status, error);
+    }
+    if ((imported.info.flags & WAL_CHECKPOINT_OFF) != 0) {
+        status = wal__fail(error, WAL_ECONFLICT,
+                           "checkpoints are off in this session; skipped");
+    } else {
+        imported.added = imported.info.files - item->previous_files;
+        imported.is_new = item->is_new;
+        importer->in->imported(importer->in->ctx, &imported);
+    }
+    wal_file_cursor_close(checkpoint);
+    return status;
+}
+
+static void open_contents(struct item *item)
+{
+    static const char *const layouts[] = {"sdk", "spec11"};
+    int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+    for (size_t i = 0; i < 2 && item->contents < 0; i++) {
+        item->layout = layouts[i];
+        item->contents =
+            openat(item->directory,
+                   wal__checkpoint_layout_find(layouts[i])->contents, flags);
+    }
+}
+
+static enum wal_status import_item(struct importer *importer, struct item *item,
+                                   const char *name, struct wal_error *error)
+{
+    enum wal_status status =
+        read_manifest(importer, item->directory, &item->manifest, error);
+
+    if (status == WAL_OK) {
+        status = import_contents(importer, item, error);
+    }
+    return status == WAL_OK ? create_checkpoint(importer, item, name, error)
+                            : status;
+}
+
+static enum wal_status import_one(struct importer *importer, int parent_fd,
+                                  const char *directory, const char *name,
+                                  struct wal_error *error)
+{
+    struct item item = {.contents = -1};
+    enum wal_status status;
+
+    wal__heap_arena_reset(&importer->arena);
+    item.manifest.arena = &importer->arena;
+    item.stored.arena = &importer->arena.arena;
+    item.path = join_path(&importer->arena, directory, name);
+    if (item.path == NULL) {
+        return wal__no_memory(error);
+    }
+    item.directory = openat(parent_fd, name,
+                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (item.directory < 0) {
+        return skip(importer, item.path, fail_errno(error), error);
+    }
+    open_contents(&item);
+    status = import_item(importer, &item, name, error);
+    if (item.contents >= 0) {
+        close(item.contents);
+    }
+    close(item.directory);
+    for (uint32_t i = 0; item.writers != NULL && i < item.manifest.count; i++) {
+        wal_blob_discard(item.writers[i]);
+    }
+    wal__heap_free(importer->heap, item.writers);
+    wal__checkpoint_manifest_deinit(&item.manifest);
+    wal__heap_free(importer->heap, item.files);
+    return skip(importer, item.path, status, error);
+}
+
+/* --- all checkpoints ----------------------------------------------------- */
+
+static enum wal_status append_candidate(struct importer *importer,
+                                        const char *name, int64_t created_ms,
+                                        struct wal_error *error)
+{
+    struct wal__json_span copy = {(const uint8_t *)name, strlen(name) + 1};
+    struct candidate *items =
+        wal__heap_grow_array(importer->heap, importer->items, importer->count,
+                             &importer->capacity, sizeof(items[0]));
+
+    copy = wal__arena_copy(&importer->list.arena, copy);
+    if (items != NULL) {
+        importer->items = items;
+    }
+    if (items == NULL || copy.data == NULL) {
+        return wal__no_memory(error);
+    }
+    items[importer->count++] =
+        (struct candidate){(char *)(uintptr_t)copy.data, created_ms};
+    return WAL_OK;
+}
+
+/* Adds a directory that has a readable manifest, with its creation time. */
+static enum wal_status add_candidate(struct importer *importer, int parent_fd,
+                                     const char *directory, const char *name,
+                                     struct wal_error *error)
+{
+    struct wal__checkpoint_manifest manifest = {.arena = &importer->arena};
+    enum wal_status status;
+    const char *path;
+    int fd = openat(parent_fd, name,
+                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0) {
+        return errno == ENOTDIR || errno == ELOOP
+                   ? WAL_OK
+                   : skip(importer, name, fail_errno(error), error);
+    }
+    wal__heap_arena_reset(&importer->arena);
+    path = join_path(&importer->arena, directory, name);
+    status = read_manifest(importer, fd, &manifest, error);
+    close(fd);
+    if (status != WAL_OK) {
+        status = skip(importer, path, status, error);
+    } else {
+        status = append_candidate(importer, name, manifest.created_ms, error);
+    }
+    wal__checkpoint_manifest_deinit(&manifest);
+    return status;
+}
+
+static enum wal_status find_candidates(struct importer *importer, int parent_fd,
+                                       const char *directory,
+                                       struct wal_error *error)
+{
+    int copy = fcntl(parent_fd, F_DUPFD_CLOEXEC, 0);
+    DIR *stream = copy >= 0 ? fdopendir(copy) : NULL;
+    enum wal_status status = WAL_OK;
+    const struct dirent *entry;
+
+    if (stream == NULL) {
+        status = fail_errno(error);
+        if (copy >= 0) {
+            close(copy);
+        }
+        return skip(importer, directory, status, error);
+    }
+    while (status == WAL_OK && (entry = readdir(stream)) != NULL) {
+        if (entry->d_name[0] != '.') {
+            status = add_candidate(importer, parent_fd, directory,
+                                   entry->d_name, error);
+        }
+    }
+    closedir(stream);
+    return status;
+}
+
+/* Oldest first: a session lists its checkpoints in creation order. */
+static int compare_created(const void *a, const void *b)
+{
+    const struct candidate *one = a;
+    const struct candidate *two = b;
+
+    if (one->created_ms != two->created_ms) {
+        return one->created_ms < two->created_ms ? -1 : 1;
+    }
+    return strcmp(one->name, two->name);
+}
+
+static enum wal_status import_all(struct importer *importer, int parent_fd,
+                                  const char *directory,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        find_candidates(importer, parent_fd, directory, error);
+
+    if (importer->count > 0) {
+        qsort(importer->items, importer->count, sizeof(importer->items[0]),
+              compare_created);
+    }
+    for (uint32_t i = 0; status == WAL_OK && i < importer->count; i++) {
+        status = import_one(importer, parent_fd, directory,
+                            importer->items[i].name, error);
+    }
+    return status;
+}
+
+static enum wal_status init(struct importer *importer,
+                            const struct wal__checkpoint_import *in,
+                            struct wal_error *error)
+{
+    importer->in = in;
+    importer->heap = in->heap != NULL ? in->heap : &wal__heap_libc;
+    wal__heap_arena_init(&importer->list, importer->heap);
+    wal__heap_arena_init(&importer->arena, importer->heap);
+    importer->buffer =
+        wal__heap_alloc(importer->heap, WAL__CHECKPOINT_BUFFER_SIZE);
+    return importer->buffer != NULL ? WAL_OK : wal__no_memory(error);
+}
+
+static void deinit(struct importer *importer)
+{
+    wal__heap_arena_deinit(&importer->list);
+    wal__heap_arena_deinit(&importer->arena);
+    wal__heap_free(importer->heap, importer->items);
+    wal__heap_free(importer->heap, importer->buffer);
+}
+
+enum wal_status
+wal__checkpoint_import_one(const struct wal__checkpoint_import *in,
+                           int parent_fd, const char *directory,
+                           const char *name, struct wal_error *error)
+{
+    struct importer importer = {.count = 0};
+    enum wal_status status = init(&importer, in, error);
+
+    if (status == WAL_OK) {
+        status = import_one(&importer, parent_fd, directory, name, error);
+    }
+    deinit(&importer);
+    return status;
+}
+
+enum wal_status
+wal__checkpoint_import_all(const struct wal__checkpoint_import *in,
+                           const char *directory, bool *is_empty,
+                           struct wal_error *error)
+{
+    struct importer importer = {.count = 0};
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum wal_status status;
+
+    if (fd < 0) {
+        return in->skipped(in->ctx, directory, fail_errno(error), error);
+    }
+    status = init(&importer, in, error);
+    if (status == WAL_OK) {
+        status = import_all(&importer, fd, directory, error);
+    }
+    *is_empty = importer.count == 0;
+    deinit(&importer);
+    close(fd);
+    return status;
+}

@@ -1,0 +1,106 @@
+/*
+ * session_dir.h - directories whose files together are one or more sessions.
+ *
+ * A session from a directory has the source "DIALECT ORDINAL ROOT//GROUP". ROOT
+ * is the directory relative to the argument of the import, "." for the argument
+ * itself. GROUP distinguishes the sessions of one root; it is empty for a
+ * session that has all files, or those that belong to no other session. Files
+ * of lines are streams of the session. A file of JSON is a document whose key
+ * is its path relative to the root. Any other file is an entry of the stream
+ * WAL__FILES_STREAM whose meta is {"file":PATH}: the last entry of a path is
+ * the file's content, unless a document has the path. Paths are escaped as in
+ * sources.
+ *
+ * Invariant: every file of a root belongs to one of its sessions.
+ *
+ * Texts are in the arena of the import.
+ *
+ * Threads: one thread at a time per import.
+ */
+#ifndef AGENTWAL_CONVERT_IMPORT_TREE_SESSION_DIR_H
+#define AGENTWAL_CONVERT_IMPORT_TREE_SESSION_DIR_H
+
+#include "convert/import/import.h"
+#include "convert/source/session_dir_files.h"
+
+#define WAL__SESSION_DIR_DOC_SIZE ((size_t)16 << 20)
+
+struct wal__session_dir_file {
+    const char *path; /* relative to the root */
+    size_t group;
+    /* Issue: a file that it refers to is missing; or NULL. */
+    const char *missing;
+};
+
+struct wal__session_dir_group {
+    const char *name; /* as in the source */
+    const char *id;   /* suggested session id */
+    bool has_id;      /* the files state it */
+    const char *cwd;  /* or NULL, as the members below */
+    const char *title;
+    const char *created;
+    const char *project;
+    const char *parent;
+    bool has_file;    /* the session's info file exists */
+    const char *info; /* OpenCode's: path of that file, below the root */
+};
+
+/* The owner sets the first three fields and zeroes the others. */
+struct wal__session_dir {
+    struct wal__import *import;
+    const char *root; /* directory on disk */
+    /* patterns of the files that belong to it (client.h); NULL: all */
+    const char *const *patterns;
+    struct wal__session_dir_file *files;
+    uint32_t file_count;
+    uint32_t file_capacity;
+    struct wal__session_dir_group *groups;
+    uint32_t group_count;
+    uint32_t group_capacity;
+};
+
+/* Detects the dialect of a session directory from its files. Returns NULL if it
+ * is not one, or without memory. */
+const struct wal__dialect *wal__session_dir_detect(struct wal__import *import,
+                                                   const char *root);
+
+/* Lists the files below the root, and counts those that are left out. A folder
+ * that cannot be read is reported as failed, and is not a failure of the
+ * call. */
+enum wal_status
+wal__session_dir_list_files(struct wal__session_dir *dir,
+                            struct wal_error *error) WAL_MUST_USE;
+
+/* Set the group of each file: all in one session, or by OpenCode's storage
+ * layout. Without memory import->arena.has_failed is set. */
+void wal__session_dir_group_single(struct wal__session_dir *dir);
+void wal__session_dir_group_storage(struct wal__session_dir *dir);
+
+/* If the file is an export of OpenCode's client, {info, messages:[{info,
+ * parts}]}, makes it the only file of the directory and returns true. */
+bool wal__session_dir_read_exported(struct wal__session_dir *dir,
+                                    const char *path);
+
+/* Adds a file or a group, and returns it; NULL: no memory. */
+struct wal__session_dir_file *
+wal__session_dir_add_file(struct wal__session_dir *dir, const char *path);
+struct wal__session_dir_group *
+wal__session_dir_add_group(struct wal__session_dir *dir, const char *name);
+void wal__session_dir_deinit(struct wal__session_dir *dir);
+
+/* Whether a file should contain JSON, by its name. */
+bool wal__session_dir_is_json(const char *name);
+
+/* Reads a file into memory from the heap, with a NUL after it. Returns NULL if
+ * it is not a regular file, cannot be read, or is larger than
+ * WAL__SESSION_DIR_DOC_SIZE. Without memory import->arena.has_failed is set. */
+char *wal__session_dir_read_file(struct wal__import *import, const char *root,
+                                 const char *path, size_t *size);
+
+/* Returns a string member of a JSON object in the arena; NULL: there is
+ * none. */
+const char *wal__session_dir_member(struct wal__import *import,
+                                    const char *json, size_t size,
+                                    const char *key);
+
+#endif

@@ -1,0 +1,603 @@
+/*
+ * session_dir_import.c - imports session directories (session_dir_import.h).
+ *
+ * Threads: one thread at a time per import.
+ */
+#include "convert/import_tree/session_dir_import.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "convert/import/file_import.h"
+#include "convert/import_tree/checkpoint_import.h"
+#include "convert/import_tree/session_dir_check.h"
+#include "convert/import_tree/session_dir_target.h"
+#include "convert/import_tree/view_lines.h"
+#include "convert/source/checkpoint_manifest.h"
+#include "convert/source/json_string.h"
+#include "engine/base/error.h"
+#include "engine/base/guarded_map.h"
+#include "format/bytes/assert.h"
+
+#define BATCH_DOCS 64
+#define BATCH_SIZE ((size_t)4 << 20)
+#define KEY_SIZE   1024
+#define ID_SIZE    200
+
+/* One session of a directory. */
+struct dir_import {
+    struct wal__import *import;
+    const struct wal__session_dir *dir;
+    const struct wal__session_dir_group *group;
+    const struct wal__dialect *dialect;
+    const char *name; /* of the directory, in reports */
+    struct wal__session_dir_target target;
+    struct wal__session_dir_files files;
+    struct wal_doc docs[BATCH_DOCS];
+    size_t doc_count;
+    size_t doc_bytes;
+    uint64_t files_read;
+    uint64_t changed;
+    uint64_t checkpoints; /* new ones, and ones that gained files */
+    bool has_failed;      /* a failure was reported */
+    struct wal__import_issues issues;
+};
+
+/* Reports a failure; the import of other files goes on. */
+static enum wal_status fail(struct dir_import *dir_import, const char *name,
+                            enum wal_status status, struct wal_error *error)
+{
+    dir_import->has_failed = true;
+    return wal__import_fail(dir_import->import, name, status, error);
+}
+
+/* ------------------------------------------------------------- files --- */
+
+static enum wal_status commit_docs(struct dir_import *dir_import,
+                                   struct wal_error *error)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch),
+        .document_count = (uint32_t)dir_import->doc_count,
+        .documents = dir_import->docs,
+    };
+    enum wal_status status = WAL_OK;
+
+    if (dir_import->doc_count > 0) {
+        status = wal_batch_commit(dir_import->target.session, &batch, &options,
+                                  &result, error);
+    }
+    for (size_t i = 0; i < dir_import->doc_count; i++) {
+        wal__heap_free(dir_import->import->heap,
+                       (void *)(uintptr_t)dir_import->docs[i].value.data);
+    }
+    dir_import->doc_count = 0;
+    dir_import->doc_bytes = 0;
+    return status;
+}
+
+/* Adds a document to the batch; the key is in the arena. */
+static enum wal_status put_doc(struct dir_import *dir_import, const char *key,
+                               struct wal_slice bytes, struct wal_error *error)
+{
+    size_t size = (size_t)bytes.size;
+    char *value =
+        wal__heap_copy_text(dir_import->import->heap, bytes.data, size);
+
+    if (value == NULL) {
+        return wal__no_memory(error);
+    }
+    WAL__ASSERT(dir_import->doc_count < BATCH_DOCS);
+    dir_import->docs[dir_import->doc_count++] =
+        (struct wal_doc){.struct_size = sizeof(struct wal_doc),
+                         .key = wal__slice_from_text(key),
+                         .value = {value, size}};
+    dir_import->doc_bytes += size;
+    return dir_import->doc_count == BATCH_DOCS ||
+                   dir_import->doc_bytes >= BATCH_SIZE
+               ? commit_docs(dir_import, error)
+               : WAL_OK;
+}
+
+/* Reads the session's document of the key; returns false if there is none. */
+static bool has_doc(struct dir_import *dir_import, const char *key,
+                    struct wal_doc *stored)
+{
+    *stored = (struct wal_doc){.struct_size = sizeof(*stored)};
+    return wal_doc_cursor_get(dir_import->files.docs, wal__slice_from_text(key),
+                              0, stored, NULL) == WAL_OK;
+}
+
+/* Returns true if the last version of the file in the session has these
+ * bytes. */
+static bool has_version(struct dir_import *dir_import, const char *key,
+                        struct wal_slice bytes)
+{
+    const struct wal__session_dir_version *version =
+        wal__session_dir_files_last(&dir_import->files,
+                                    wal__slice_from_text(key));
+    struct wal_slice existing = {NULL, 0};
+    char *memory = NULL;
+    bool is_same = false;
+    enum wal_status status;
+
+    if (version == NULL) {
+        return false;
+    }
+    status = wal__session_dir_files_get(&dir_import->files, version, &existing,
+                                        &memory, NULL);
+    dir_import->import->arena.has_failed |= status == WAL_ENOMEM;
+    is_same = status == WAL_OK && wal__slice_equal(existing, bytes);
+    wal__heap_free(dir_import->import->heap, memory);
+    return is_same;
+}
+
+/* Makes an unused entry id: the path if it is short enough, else its hash. */
+static void make_id(struct dir_import *dir_import, const char *key, char *id)
+{
+    struct wal__session_dir_files *files = &dir_import->files;
+    char base[ID_SIZE + 1];
+
+    if (strlen(key) <= ID_SIZE) {
+        snprintf(base, sizeof(base), "%s", key);
+    } else {
+        snprintf(base, sizeof(base), "file-%016" PRIx64, wal__source_hash(key));
+    }
+    sprintf(id, "%s", base);
+    for (unsigned n = 2;
+         !wal__session_dir_files_add_id(files, wal__slice_from_text(id)) &&
+         !files->arena.has_failed;
+         n++) {
+        sprintf(id, "%s~%u", base, n);
+    }
+}
+
+static enum wal_status put_version(struct dir_import *dir_import,
+                                   const char *key, struct wal_slice bytes,
+                                   struct wal_error *error)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_session *session = dir_import->target.session;
+    char *meta =
+        wal__string_object(&dir_import->import->arena.arena, "file",
+                           wal__slice_from_text(key), ",\"eol\":false");
+    struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .flags = WAL_ENTRY_LINE | WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP,
+        .stream = WAL__FILES_STREAM,
+        .type = wal__slice_from_text("file"),
+        .payload = bytes,
+        .meta = wal__slice_from_text(meta),
+    };
+    char id[ID_SIZE + 16];
+    struct wal_doc doc;
+    enum wal_status status;
+
+    make_id(dir_import, key, id);
+    if (dir_import->files.arena.has_failed) {
+        return wal__no_memory(error);
+    }
+    status = wal__import_check_memory(dir_import->import, error);
+    entry.id = wal__slice_from_text(id);
+    if (status == WAL_OK && has_doc(dir_import, key, &doc)) {
+        doc = (struct wal_doc){.struct_size = sizeof(doc),
+                               .key = wal__slice_from_text(key)};
+        status = wal_doc_delete(dir_import->import->store, session, &doc, NULL,
+                                error);
+    }
+    return status == WAL_OK
+               ? wal_append(session, &entry, 1, &options, &result, error)
+               : status;
+}
+
+/* Returns true if the file can be a document. Reports its issues. */
+static bool check_document(struct dir_import *dir_import,
+                           const struct wal__session_dir_file *file,
+                           struct wal_slice bytes, const char *key)
+{
+    const struct wal__session_dir *dir = dir_import->dir;
+    const char *reason = NULL;
+    size_t offset = 0;
+
+    if (file->missing != NULL) {
+        wal__import_issues_add(dir, &dir_import->issues, file->path,
+                               WAL_IMPORT_NO_OFFSET, file->missing);
+    }
+    if (bytes.size > WAL__SESSION_DIR_DOC_SIZE) {
+        reason = "too large for a document; stored unchanged";
+    } else if (strlen(key) > KEY_SIZE) {
+        reason = "the path is too long for a document; stored unchanged";
+    } else if (wal__json_validate(bytes.data, (size_t)bytes.size, &offset) !=
+               WAL__JSON_OK) {
+        reason = "not JSON; stored unchanged";
+    }
+    if (reason == NULL) {
+        wal__session_dir_check_file(dir, dir_import->dialect, file, bytes,
+                                    &dir_import->issues);
+    } else if (wal__session_dir_is_json(file->path)) {
+        wal__import_issues_add(
+            dir, &dir_import->issues, file->path,
+            offset > 0 || bytes.size == 0 ? offset : WAL_IMPORT_NO_OFFSET,
+            reason);
+    }
+    return reason == NULL;
+}
+
+static enum wal_status import_bytes(struct dir_import *dir_import,
+                                    const struct wal__session_dir_file *file,
+                                    struct wal_slice bytes,
+                                    struct wal_error *error)
+{
+    char *key =
+        wal__source_escape(&dir_import->import->arena.arena, file->path);
+    struct wal_doc existing;
+    enum wal_status status;
+    bool is_known;
+    bool is_json;
+
+    if (key == NULL) {
+        return wal__no_memory(error);
+    }
+    is_json = check_document(dir_import, file, bytes, key);
+    dir_import->files_read++;
+    is_known = has_doc(dir_import, key, &existing);
+    is_known = is_known ? is_json && wal__slice_equal(existing.value, bytes)
+                        : !is_json && has_version(dir_import, key, bytes);
+    status = wal__import_check_memory(dir_import->import, error);
+    if (status != WAL_OK || is_known) {
+        return status;
+    }
+    dir_import->changed++;
+    return is_json ? put_doc(dir_import, key, bytes, error)
+                   : put_version(dir_import, key, bytes, error);
+}
+
+static enum wal_status
+import_open_file(struct dir_import *dir_import,
+                 const struct wal__session_dir_file *file, const char *name,
+                 int fd, struct wal_error *error)
+{
+    const struct wal__dialect *dialect = dir_import->dialect;
+    struct wal_slice bytes = {"", 0};
+    enum wal_status status;
+    struct stat stat;
+    uint32_t stream = 0;
+    uint32_t losses;
+    void *map;
+
+    if (fstat(fd, &stat) != 0) {
+        return wal__import_errno(error);
+    }
+    if (stat.st_size == 0) {
+        return import_bytes(dir_import, file, bytes, error);
+    }
+    if (dialect->read_ops->stream != NULL &&
+        dialect->read_ops->stream(file->path, &stream)) {
+        return wal__import_stream(dir_import->import, fd, name,
+                                  dir_import->target.session, dialect, stream,
+                                  error);
+    }
+    losses = wal__guarded_map_losses();
+    map = wal__guarded_map(fd, 0, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE);
+    if (map == NULL) {
+        return wal__import_errno(error);
+    }
+    bytes = (struct wal_slice){map, (uint64_t)stat.st_size};
+    status = import_bytes(dir_import, file, bytes, error);
+    wal__guarded_unmap(map, (size_t)stat.st_size);
+    if (status == WAL_OK && losses != wal__guarded_map_losses()) {
+        errno = ESTALE;
+        status = wal__import_errno(error);
+    }
+    return status;
+}
+
+static enum wal_status import_file(struct dir_import *dir_import,
+                                   const struct wal__session_dir_file *file,
+                                   struct wal_error *error)
+{
+    char *name =
+        wal__import_path(dir_import->import, dir_import->dir->root, file->path);
+    enum wal_status status;
+    int fd;
+
+    if (name == NULL) {
+        return wal__no_memory(error);
+    }
+    fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        status = wal__import_errno(error);
+    } else {
+        status = import_open_file(dir_import, file, name, fd, error);
+        close(fd);
+    }
+    return status == WAL_OK ? WAL_OK : fail(dir_import, name, status, error);
+}
+
+/* ------------------------------------------------------- checkpoints --- */
+
+static void on_imported(void *ctx,
+                        const struct wal__checkpoint_imported *imported)
+{
+    struct dir_import *dir_import = ctx;
+
+    dir_import->checkpoints += imported->is_new || imported->added > 0 ? 1 : 0;
+}
+
+static enum wal_status on_skipped(void *ctx, const char *path,
+                                  enum wal_status status,
+                                  struct wal_error *error)
+{
+    struct dir_import *dir_import = ctx;
+    const char *below = path + strlen(dir_import->dir->root);
+
+    if (!wal__checkpoint_is_refused(status)) {
+        return fail(dir_import, path, status, error);
+    }
+    wal__import_issues_add(dir_import->dir, &dir_import->issues,
+                           below + strspn(below, "/"), WAL_IMPORT_NO_OFFSET,
+                           error->text);
+    return wal__import_check_memory(dir_import->import, error);
+}
+
+static enum wal_status on_progress(void *ctx, const char *path, uint64_t files,
+                                   uint64_t count, uint64_t bytes,
+                                   struct wal_error *error)
+{
+    struct dir_import *dir_import = ctx;
+
+    (void)files;
+    (void)count;
+    return wal__import_progress(dir_import->import, path, bytes, 0, error);
+}
+
+/* Imports the directory's checkpoints, with paths relative to the session's
+ * cwd. A refused checkpoint is an issue. */
+static enum wal_status import_checkpoints(struct dir_import *dir_import,
+                                          struct wal_error *error)
+{
+    const struct wal__checkpoint_import in = {
+        .heap = dir_import->import->heap,
+        .store = dir_import->import->store,
+        .session = dir_import->target.session,
+        .imported = on_imported,
+        .skipped = on_skipped,
+        .progress = on_progress,
+        .ctx = dir_import,
+    };
+    char *directory = wal__import_path(
+        dir_import->import, dir_import->dir->root, WAL__CHECKPOINT_DIR);
+    bool is_empty = false;
+    struct stat stat;
+
+    if (directory == NULL) {
+        return wal__no_memory(error);
+    }
+    return lstat(directory, &stat) == 0 && S_ISDIR(stat.st_mode)
+               ? wal__checkpoint_import_all(&in, directory, &is_empty, error)
+               : WAL_OK;
+}
+
+/* ------------------------------------------------------------ session --- */
+
+static enum wal_status report(struct dir_import *dir_import,
+                              struct wal_error *error)
+{
+    struct wal_import_report report = {
+        .kind = WAL_IMPORT_DIRECTORY,
+        .path = wal__slice_from_text(dir_import->name),
+        .dialect = wal__slice_from_text(dir_import->dialect->name),
+        .lines = dir_import->files_read,
+        .appended = dir_import->changed,
+        .duplicates = dir_import->files_read - dir_import->changed,
+        .checkpoints = dir_import->checkpoints,
+        .issues = dir_import->issues.items,
+        .issue_count = dir_import->issues.count,
+    };
+
+    return wal__import_report(dir_import->import, &report,
+                              dir_import->target.session, error);
+}
+
+static enum wal_status import_files(struct dir_import *dir_import,
+                                    struct wal_error *error)
+{
+    const struct wal__session_dir *dir = dir_import->dir;
+    size_t group = (size_t)(dir_import->group - dir->groups);
+    enum wal_status status = WAL_OK;
+
+    wal__session_dir_check(dir, dir_import->dialect, &dir_import->issues);
+    for (uint32_t i = 0; status == WAL_OK && i < dir->file_count; i++) {
+        if (dir->files[i].group == group) {
+            status = import_file(dir_import, &dir->files[i], error);
+        }
+    }
+    if (status == WAL_OK) {
+        status = commit_docs(dir_import, error);
+    }
+    if (status == WAL_OK && dir_import->changed > 0) {
+        status = wal_sync(dir_import->import->store, error);
+    }
+    /* A storage of OpenCode has no directory per session. */
+    if (status == WAL_OK && !dir_import->has_failed &&
+        dir_import->dialect->read_ops->stream != NULL) {
+        status = import_checkpoints(dir_import, error);
+    }
+    return status == WAL_OK
+               ? wal__import_check_memory(dir_import->import, error)
+               : status;
+}
+
+/* Imports a session of a storage that is a view of a session of the store.
+ * *is_view: it is. */
+static enum wal_status import_view(struct dir_import *dir_import, bool *is_view,
+                                   struct wal_error *error)
+{
+    const char *info = dir_import->group->info;
+    enum wal_status status = WAL_OK;
+    char *path;
+    int fd;
+
+    *is_view = false;
+    if (info == NULL) {
+        return WAL_OK;
+    }
+    path = wal__import_path(dir_import->import, dir_import->dir->root, info);
+    if (path == NULL) {
+        return wal__no_memory(error);
+    }
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0) {
+        status = wal__import_view(dir_import->import, fd, path, is_view, error);
+        close(fd);
+    }
+    return status;
+}
+
+static enum wal_status import_group(struct dir_import *dir_import,
+                                    struct wal_error *error)
+{
+    bool is_view = false;
+    enum wal_status status = import_view(dir_import, &is_view, error);
+
+    if (status != WAL_OK || is_view) {
+        return status;
+    }
+    status = wal__session_dir_target_open(&dir_import->target, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    dir_import->files.heap = dir_import->import->heap;
+    dir_import->files.store = dir_import->import->store;
+    dir_import->files.session = dir_import->target.session;
+    status = wal__session_dir_files_open(&dir_import->files, error);
+    if (status == WAL_OK) {
+        status = import_files(dir_import, error);
+    }
+    if (status == WAL_OK && !dir_import->has_failed) {
+        status = report(dir_import, error);
+    }
+    return status;
+}
+
+static void destroy(struct dir_import *dir_import)
+{
+    const struct wal__heap *heap = dir_import->import->heap;
+
+    for (size_t i = 0; i < dir_import->doc_count; i++) {
+        wal__heap_free(heap, (void *)(uintptr_t)dir_import->docs[i].value.data);
+    }
+    if (dir_import->files.heap != NULL) {
+        wal__session_dir_files_deinit(&dir_import->files);
+    }
+    wal_session_close(dir_import->target.session);
+    wal__heap_free(heap, dir_import->issues.items);
+    wal__heap_free(heap, dir_import);
+}
+
+static enum wal_status import_groups(struct wal__session_dir *dir,
+                                     const char *name, const char *path,
+                                     const struct wal__dialect *dialect,
+                                     struct wal_error *error)
+{
+    struct wal__import *import = dir->import;
+    enum wal_status status = wal__import_check_memory(import, error);
+
+    for (uint32_t i = 0; status == WAL_OK && i < dir->group_count; i++) {
+        struct dir_import *dir_import =
+            wal__heap_zalloc(import->heap, sizeof(*dir_import));
+
+        if (dir_import == NULL) {
+            return wal__no_memory(error);
+        }
+        dir_import->import = import;
+        dir_import->dir = dir;
+        dir_import->group = &dir->groups[i];
+        dir_import->dialect = dialect;
+        dir_import->name = name;
+        dir_import->target.dir = dir;
+        dir_import->target.group = dir_import->group;
+        dir_import->target.dialect = dialect;
+        dir_import->target.path = path;
+        status = import_group(dir_import, error);
+        if (status != WAL_OK) {
+            status = fail(dir_import, name, status, error);
+        }
+        destroy(dir_import);
+    }
+    return status;
+}
+
+enum wal_status wal__import_dir(struct wal__import *import, const char *name,
+                                const char *path,
+                                const struct wal__dialect *dialect,
+                                const char *const *patterns,
+                                struct wal_error *error)
+{
+    struct wal__session_dir dir = {
+        .import = import, .root = name, .patterns = patterns};
+    enum wal_status status = wal__session_dir_list_files(&dir, error);
+
+    if (status == WAL_OK) {
+        if (dialect->read_ops->stream != NULL) {
+            wal__session_dir_group_single(&dir);
+        } else {
+            wal__session_dir_group_storage(&dir);
+        }
+        status = import_groups(&dir, name, path, dialect, error);
+    }
+    wal__session_dir_deinit(&dir);
+    return status;
+}
+
+/* Returns the directory part of a path in the arena, empty if it has none. */
+static char *directory_of(struct wal__import *import, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t size = slash != NULL ? (size_t)(slash - path) : 0;
+    char *text = wal__arena_alloc(&import->arena.arena, size + 1);
+
+    if (text != NULL) {
+        memcpy(text, path, size);
+        text[size] = '\0';
+    }
+    return text;
+}
+
+enum wal_status wal__import_exported(struct wal__import *import,
+                                     const char *name, const char *path,
+                                     bool *is_exported, struct wal_error *error)
+{
+    const char *slash = strrchr(name, '/');
+    const char *root = slash != NULL ? directory_of(import, name) : ".";
+    const char *directory = directory_of(import, path);
+    struct wal__session_dir dir = {.import = import, .root = root};
+    enum wal_status status = WAL_OK;
+
+    *is_exported = false;
+    if (import->forced != NULL && import->forced != &wal__dialect_opencode) {
+        return WAL_OK;
+    }
+    if (root == NULL || directory == NULL) {
+        return wal__no_memory(error);
+    }
+    *is_exported =
+        wal__session_dir_read_exported(&dir, slash != NULL ? slash + 1 : name);
+    if (*is_exported) {
+        status =
+            import_groups(&dir, name, directory, &wal__dialect_opencode, error);
+    }
+    wal__session_dir_deinit(&dir);
+    return status == WAL_OK ? wal__import_check_memory(import, error) : status;
+}

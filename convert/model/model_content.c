@@ -1,0 +1,392 @@
+/*
+ * model_content.c - reads the content of a message as current clients write it.
+ *
+ * Threads: no shared state; any thread may call any function.
+ */
+#include "convert/model/model_content.h"
+
+#include <string.h>
+
+#include "convert/model/vocabulary.h"
+#include "format/bytes/assert.h"
+
+/* A block, and members that are not fields of the model. */
+struct source {
+    struct wal__model_block block; /* first: offsets in it are offsets here */
+    struct wal__json_span type;
+    struct wal__json_span
+        image_url;              /* of an image that was written as a text */
+    struct wal__json_span data; /* of an image, or redacted thinking */
+    struct wal__json_span media;
+    struct wal__json_span source_type;
+    struct wal__json_span source_url;
+    struct wal__json_span source_data;
+    struct wal__json_span source_media;
+    struct wal__json_span call; /* of a result */
+    struct wal__json_token content;
+    bool is_error;
+};
+
+#define SOURCE_AT(field) offsetof(struct source, field)
+
+/* Any member of a result, which is a separate item. */
+static const struct wal__field block_fields[] = {
+    {"type", .at = SOURCE_AT(type)},
+    {"walconvUrl", .at = SOURCE_AT(image_url)},
+    {"tool_use_id", .at = SOURCE_AT(call)},
+    {"content", .at = SOURCE_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"is_error", .at = SOURCE_AT(is_error), .kind = WAL__FIELD_TRUE},
+    {.key = NULL},
+};
+
+static const struct wal__word block_words[] = {
+    {"text", WAL__BLOCK_TEXT, {{"text", .at = WAL__BLOCK_AT(text)}}},
+    {"thinking",
+     WAL__BLOCK_THINKING,
+     {{"thinking", .at = WAL__BLOCK_AT(text)},
+      {"signature", .at = WAL__BLOCK_AT(signature)},
+      {"thinkingSignature", .at = WAL__BLOCK_AT(signature)},
+      {"redacted", .at = WAL__BLOCK_AT(is_redacted), .kind = WAL__FIELD_TRUE}}},
+    {"redacted_thinking",
+     WAL__BLOCK_THINKING,
+     {{"thinking", .at = WAL__BLOCK_AT(text)},
+      {"signature", .at = WAL__BLOCK_AT(signature)},
+      {"thinkingSignature", .at = WAL__BLOCK_AT(signature)},
+      {"data", .at = WAL__BLOCK_AT(signature)}}},
+    {"tool_use",
+     WAL__BLOCK_TOOL_CALL,
+     {{"id", .at = WAL__BLOCK_AT(id)},
+      {"name", .at = WAL__BLOCK_AT(name)},
+      {"input", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+      {"arguments", .at = WAL__BLOCK_AT(arguments),
+       .kind = WAL__FIELD_NON_NULL}}},
+    {"toolCall",
+     WAL__BLOCK_TOOL_CALL,
+     {{"id", .at = WAL__BLOCK_AT(id)},
+      {"name", .at = WAL__BLOCK_AT(name)},
+      {"input", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+      {"arguments", .at = WAL__BLOCK_AT(arguments),
+       .kind = WAL__FIELD_NON_NULL}}},
+    {"image",
+     WAL__BLOCK_IMAGE,
+     {{"url", .at = WAL__BLOCK_AT(url)},
+      {"data", .at = SOURCE_AT(data)},
+      {"mimeType", .at = SOURCE_AT(media)},
+      {"type", .parent = "source", .at = SOURCE_AT(source_type)},
+      {"url", .parent = "source", .at = SOURCE_AT(source_url)},
+      {"data", .parent = "source", .at = SOURCE_AT(source_data)},
+      {"media_type", .parent = "source", .at = SOURCE_AT(source_media)}}},
+    {.name = NULL},
+};
+
+static void finish_image(struct wal__arena *arena, struct source *source)
+{
+    struct wal__model_block *block = &source->block;
+    bool is_base64 = wal__model_text_is(source->source_type, "base64");
+
+    if (wal__model_text_is(source->source_type, "url")) {
+        block->url = source->source_url;
+    }
+    block->media = wal__arena_unescape(arena, is_base64 ? source->source_media
+                                                        : source->media);
+    block->data = wal__arena_unescape(arena, is_base64 ? source->source_data
+                                                       : source->data);
+    if (block->url.size == 0 && block->data.size == 0) {
+        block->kind = WAL__BLOCK_RAW;
+    }
+}
+
+/* Reads a value of an array of blocks. */
+static bool read_source(struct wal__arena *arena, struct wal__json_span raw,
+                        struct source *source, uint32_t *fields)
+{
+    struct wal__model_block *block = &source->block;
+    const struct wal__word *word;
+
+    *source = (struct source){.block = {.kind = WAL__BLOCK_RAW, .raw = raw}};
+    if (wal__word_read(raw, block_fields, block_words, &source->type, source,
+                       fields, &word) != WAL__JSON_OK) {
+        return false;
+    }
+    if (source->image_url.size > 0) {
+        *block = (struct wal__model_block){
+            .kind = WAL__BLOCK_IMAGE, .url = source->image_url, .raw = raw};
+        return true;
+    }
+    block->kind = word != NULL ? word->value : WAL__BLOCK_RAW;
+    if (block->kind == WAL__BLOCK_TEXT && block->text.size == 0) {
+        block->kind = WAL__BLOCK_RAW;
+    }
+    if (wal__model_text_is(source->type, "redacted_thinking")) {
+        block->is_redacted = true;
+    }
+    if (block->kind == WAL__BLOCK_IMAGE) {
+        finish_image(arena, source);
+    }
+    block->arguments = wal__content_unwrap_arguments(block->arguments);
+    return true;
+}
+
+static bool add_block(struct wal__model_blocks *blocks,
+                      const struct wal__model_block *block)
+{
+    struct wal__model_block *added =
+        wal__model_blocks_add(blocks, block->kind, block->raw);
+
+    if (added != NULL) {
+        *added = *block;
+    }
+    return added != NULL;
+}
+
+struct wal__json_span
+wal__content_unwrap_arguments(struct wal__json_span object)
+{
+    static const char begin[] = "{\"" WAL__WRAPPED_ARGUMENTS "\":";
+    const size_t size = sizeof(begin) - 1;
+    struct wal__json_member wrapped = {.key = WAL__WRAPPED_ARGUMENTS};
+    uint32_t unknown_count = 0;
+
+    if (object.size > size && memcmp(object.data, begin, size) == 0 &&
+        wal__model_members(object, &wrapped, 1, &unknown_count) ==
+            WAL__JSON_OK &&
+        unknown_count == 0 && wrapped.value.kind != WAL__JSON_NONE) {
+        return wrapped.value.span;
+    }
+    return object;
+}
+
+static bool add_text(struct wal__model_blocks *blocks,
+                     struct wal__json_span text)
+{
+    const struct wal__model_block block = {
+        .kind = WAL__BLOCK_TEXT, .text = text, .raw = text};
+
+    return add_block(blocks, &block);
+}
+
+bool wal__content_read(struct wal__json_token content,
+                       struct wal__model_blocks *blocks, uint32_t *fields)
+{
+    struct source source;
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    if (content.kind == WAL__JSON_STRING) {
+        return content.span.size <= 2 || add_text(blocks, content.span);
+    }
+    if (content.kind != WAL__JSON_ARRAY) {
+        return true;
+    }
+    wal__model_array_begin(&scan, content.span);
+    while (wal__model_array_next(&scan, &value)) {
+        if (value.kind == WAL__JSON_STRING
+                ? !add_text(blocks, value.span)
+                : !read_source(blocks->arena, value.span, &source, fields) ||
+                      !add_block(blocks, &source.block)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const struct wal__field call_fields[] = {
+    {"id", .at = WAL__BLOCK_AT(id)},
+    {"name", .parent = "function", .at = WAL__BLOCK_AT(name)},
+    {"name", .at = WAL__BLOCK_AT(name)},
+    {"arguments", .parent = "function", .at = WAL__BLOCK_AT(arguments),
+     .kind = WAL__FIELD_NON_NULL},
+    {"arguments", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+    {"input", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+    {"arguments", .parent = "function", .at = SOURCE_AT(data)},
+    {.key = NULL},
+};
+
+bool wal__content_read_calls(struct wal__json_token calls,
+                             struct wal__model_blocks *blocks)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    if (calls.kind != WAL__JSON_ARRAY) {
+        return true;
+    }
+    wal__model_array_begin(&scan, calls.span);
+    while (wal__model_array_next(&scan, &value)) {
+        struct source call = {
+            .block = {.kind = WAL__BLOCK_TOOL_CALL, .raw = value.span}};
+        struct wal__json_span *arguments = &call.block.arguments;
+        struct wal__json_span text = {NULL, 0};
+        if (wal__fields_read(value.span, call_fields, &call, NULL) !=
+            WAL__JSON_OK) {
+            return false;
+        }
+        if (arguments->size > 0 && arguments->data[0] == '"') {
+            text = wal__arena_unescape(blocks->arena, *arguments);
+        }
+        if (text.size > 0 &&
+            wal__json_validate(text.data, text.size, NULL) == WAL__JSON_OK) {
+            *arguments = text;
+        } else if (text.size == 0 && call.data.size > 0) {
+            arguments->size = 0;
+        }
+        if (!add_block(blocks, &call.block)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool wal__content_read_item(struct wal__json_token content,
+                            struct wal__json_token calls,
+                            struct wal__arena *arena,
+                            struct wal__model_item *item)
+{
+    struct wal__model_blocks blocks = {.arena = arena};
+
+    if (!wal__content_read(content, &blocks, &item->fields) ||
+        !wal__content_read_calls(calls, &blocks)) {
+        return false;
+    }
+    item->blocks = blocks.items;
+    item->block_count = blocks.count;
+    return true;
+}
+
+static bool add_piece(struct wal__content_pieces *pieces,
+                      const struct wal__model_item *item,
+                      struct wal__model_blocks *blocks)
+{
+    struct wal__model_item *items =
+        wal__arena_grow(pieces->arena, pieces->items, pieces->count,
+                        &pieces->capacity, sizeof(items[0]));
+
+    if (items == NULL) {
+        return false;
+    }
+    pieces->items = items;
+    WAL__ASSERT(pieces->count < pieces->capacity);
+    pieces->items[pieces->count] = *item;
+    pieces->items[pieces->count].blocks = blocks->items;
+    pieces->items[pieces->count].block_count = blocks->count;
+    pieces->count++;
+    *blocks = (struct wal__model_blocks){.arena = pieces->arena};
+    return true;
+}
+
+static bool add_result(struct wal__content_pieces *pieces,
+                       const struct wal__model_item *item,
+                       const struct source *source, uint32_t *fields)
+{
+    struct wal__model_blocks blocks = {.arena = pieces->arena};
+    struct wal__model_item result = *item;
+
+    result.role = WAL__ROLE_TOOL;
+    result.is_meta = false;
+    result.name.size = 0;
+    result.call = source->call;
+    result.is_error = source->is_error;
+    if (pieces->first_call.size == 0) {
+        pieces->first_call = result.call;
+    }
+    return wal__content_read(source->content, &blocks, fields) &&
+           add_piece(pieces, &result, &blocks);
+}
+
+static bool split_array(struct wal__content_pieces *pieces,
+                        const struct wal__model_item *item,
+                        struct wal__json_span content, uint32_t *fields)
+{
+    struct wal__model_blocks blocks = {.arena = pieces->arena};
+    struct source source;
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    wal__model_array_begin(&scan, content);
+    while (wal__model_array_next(&scan, &value)) {
+        bool is_done;
+        if (value.kind == WAL__JSON_STRING) {
+            is_done = add_text(&blocks, value.span);
+        } else if (!read_source(pieces->arena, value.span, &source, fields)) {
+            is_done = false;
+        } else if (!wal__model_text_is(source.type, "tool_result")) {
+            is_done = add_block(&blocks, &source.block);
+        } else {
+            is_done = (blocks.count == 0 || add_piece(pieces, item, &blocks)) &&
+                      add_result(pieces, item, &source, fields);
+        }
+        if (!is_done) {
+            return false;
+        }
+    }
+    return blocks.count == 0 || add_piece(pieces, item, &blocks);
+}
+
+/* Derives the id of a piece that is not the last: the item's with a number. */
+static bool derive_id(struct wal__content_pieces *pieces,
+                      struct wal__json_span own, size_t number,
+                      struct wal__json_span *id)
+{
+    uint8_t *text = wal__arena_alloc(pieces->arena, own.size + 16);
+    size_t size = own.size - 1;
+
+    WAL__ASSERT(own.size >= 2);
+    if (text == NULL) {
+        return false;
+    }
+    memcpy(text, own.data, size);
+    text[size++] = '~';
+    for (size_t unit = 100000; unit > 0; unit /= 10) {
+        text[size++] = (uint8_t)('0' + number / unit % 10);
+    }
+    text[size++] = '"';
+    WAL__ASSERT(size <= own.size + 16);
+    *id = (struct wal__json_span){text, size};
+    return true;
+}
+
+bool wal__content_split(struct wal__content_pieces *pieces,
+                        const struct wal__model_item *item,
+                        struct wal__json_token content)
+{
+    struct wal__model_blocks blocks = {.arena = pieces->arena};
+    uint32_t fields = item->fields;
+
+    if (content.kind == WAL__JSON_ARRAY
+            ? !split_array(pieces, item, content.span, &fields)
+            : !wal__content_read(content, &blocks, &fields)) {
+        return false;
+    }
+    if (pieces->count == 0 && !add_piece(pieces, item, &blocks)) {
+        return false;
+    }
+    for (size_t i = 0; i < pieces->count; i++) {
+        struct wal__model_item *piece = &pieces->items[i];
+        piece->fields = i == 0 ? fields : 0;
+        if (i > 0) {
+            piece->raw.size = 0;
+        }
+        if (i + 1 < pieces->count && item->id.size >= 2 &&
+            !derive_id(pieces, item->id, i, &piece->id)) {
+            return false;
+        }
+    }
+    WAL__ASSERT(pieces->count > 0);
+    pieces->items[0].raw_items_left = (uint32_t)(pieces->count - 1);
+    return true;
+}
+
+bool wal__content_emit(struct wal__content_pieces *pieces,
+                       struct wal__json_span parent,
+                       struct wal__model_reader *reader)
+{
+    for (size_t i = 0; i < pieces->count; i++) {
+        struct wal__model_item *piece = &pieces->items[i];
+        piece->parent = parent;
+        parent = piece->is_off_branch ? parent : piece->id;
+        if (!wal__model_emit(reader, piece)) {
+            return false;
+        }
+    }
+    return true;
+}

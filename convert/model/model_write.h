@@ -1,0 +1,110 @@
+/*
+ * model_write.h - writes items in a dialect.
+ *
+ * The writer does what all dialects need: it removes features that the dialect
+ * cannot carry, merges the parts of an answer if the dialect requires it, and
+ * maps ids deterministically. The dialect formats the resulting items.
+ *
+ * Invariant: the written parent of an item is its nearest written ancestor.
+ *
+ * Threads: one thread at a time per writer.
+ */
+#ifndef AGENTWAL_CONVERT_MODEL_MODEL_WRITE_H
+#define AGENTWAL_CONVERT_MODEL_MODEL_WRITE_H
+
+#include "convert/model/dialect.h"
+#include "convert/model/model_merge.h"
+#include "convert/model/model_table.h"
+#include "format/json/json_out.h"
+
+/* Receives the written id of each item; a later call for the same item replaces
+ * an earlier one. For an item that was merged into another, `written` is the
+ * id of that item and `is_part` is set. */
+struct wal__model_id_listener {
+    void *ctx;
+    bool (*on_written)(void *ctx, struct wal__json_span item,
+                       struct wal__json_span written, bool is_part);
+};
+
+/* The owner sets the first five fields, a listener if it wants one, and zeroes
+ * the others. */
+struct wal__model_writer {
+    const struct wal__dialect *dialect;
+    const struct wal__model_session *session;
+    const struct wal__model_output *output;
+    struct wal__arena *arena;   /* valid as long as the writer */
+    struct wal__arena *scratch; /* may be freed while the writer is idle */
+    const struct wal__model_id_listener *listener; /* or NULL */
+    struct wal__json_span head; /* the head passed to wal__model_write_end */
+    struct wal__json_out out;   /* to the output; for the dialect */
+    void *state;                /* of the dialect, in `arena` */
+    uint64_t losses[WAL__FEATURE_COUNT];
+    uint64_t items; /* count passed to the dialect */
+    /* number of coming items that a written line already contains */
+    uint32_t raw_items_left;
+    struct wal__json_span first_id; /* the first written id */
+    bool has_main_branch; /* an item outside side chains was written */
+    int64_t time; /* of the last message that has one, or the session's */
+    size_t tip_size;
+    uint8_t tip[1600]; /* written id after which the client would continue */
+    struct wal__model_merge merge;
+    struct wal__model_table written_ids; /* written id by hash of id */
+    struct wal__model_table parts; /* id of the merged item by hash of id */
+    struct wal__model_table tool_names; /* name by hash of the call's id */
+    struct wal__model_set used_ids;     /* hashes of written ids */
+};
+
+/* Begins the session. False: no memory, or the output failed. */
+bool wal__model_write_begin(struct wal__model_writer *writer);
+
+/* Adds the next item. Memory that it points to must stay valid until the writer
+ * is idle. False: no memory, or the output failed. */
+bool wal__model_write_item(struct wal__model_writer *writer,
+                           const struct wal__model_item *item);
+
+/* Whether no item waits for further parts. */
+bool wal__model_write_is_idle(const struct wal__model_writer *writer);
+
+/*
+ * Clones a writer, so that the clone can be ended while the original continues.
+ * The clone shares the original's tables read-only and allocates everything
+ * else in `arena`. False: no memory.
+ */
+bool wal__model_write_clone(const struct wal__model_writer *writer,
+                            struct wal__model_writer *branch,
+                            struct wal__arena *arena);
+
+/* Ends the session. `head` is the item after which the client should continue;
+ * empty: the client's default. */
+bool wal__model_write_end(struct wal__model_writer *writer,
+                          struct wal__json_span head);
+
+/* The functions below are for dialects. */
+
+/* Maps an id to the written id; empty if no ancestor was written. False: no
+ * memory. */
+bool wal__model_written_id(struct wal__model_writer *writer,
+                           struct wal__json_span id,
+                           struct wal__json_span *written);
+
+/* Generates another id, in `scratch`, for the nth piece of an item. */
+bool wal__model_derive_id(struct wal__model_writer *writer,
+                          const struct wal__model_item *item, uint64_t piece,
+                          struct wal__json_span *id);
+
+/* Writes a hash as a UUID of version 8, with quotes; returns its size. */
+size_t wal__model_uuid(const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE]);
+
+/* Returns the value, or `literal`, which is JSON, if the value is empty. */
+struct wal__json_span wal__model_or(struct wal__json_span json,
+                                    const char *literal);
+
+/* Writes a member with a time as ISO 8601; the epoch if it is not a time. */
+void wal__model_write_time(struct wal__json_out *out, const char *key,
+                           struct wal__json_span time);
+
+/* Selects the file of the following output. */
+bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
+                           enum wal__output_kind kind);
+
+#endif

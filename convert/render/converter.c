@@ -1,0 +1,367 @@
+/*
+ * converter.c - converts a session to a client's dialect (converter.h, SPEC.md
+ * 10.2).
+ *
+ * Threads: one thread at a time.
+ */
+#include "convert/render/converter.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "convert/model/model_member.h"
+#include "convert/render/document_items.h"
+#include "engine/base/error.h"
+#include "format/bytes/assert.h"
+
+/* -------------------------------------------------------- live branch --- */
+
+static uint64_t id_hash(struct wal__json_span id)
+{
+    return id.size > 0 ? wal__model_string_hash(0, id) : 0;
+}
+
+/* The fate of an item in `parents`, by address. */
+static const uint8_t live[1];
+static const uint8_t excluded[1];
+
+/* First pass: records the item's parent. */
+static bool record_parent(void *ctx, struct wal__model_item *item)
+{
+    struct wal__converter *convert = ctx;
+    struct wal__json_span parent = {NULL, (size_t)id_hash(item->parent)};
+
+    if (item->kind == WAL__ITEM_HEADER || item->id.size == 0) {
+        return true;
+    }
+    if (!item->is_off_branch && !item->is_sidechain) {
+        convert->last_candidate = id_hash(item->id);
+    }
+    return wal__model_table_put(&convert->parents, id_hash(item->id), parent);
+}
+
+/* Whether the path from an item over new items leads to the live head, or to a
+ * root if there is none. */
+static bool extends_live_branch(const struct wal__converter *convert,
+                                uint64_t key)
+{
+    struct wal__json_span parent;
+
+    /* The bound ends a cycle of parents. */
+    for (size_t i = 0; i <= convert->parents.count; i++) {
+        if (key == 0 ||
+            !wal__model_table_get(&convert->parents, key, &parent)) {
+            return convert->live_head == 0;
+        }
+        if (parent.data != NULL) {
+            return parent.data == live && key == convert->live_head;
+        }
+        key = (uint64_t)parent.size;
+    }
+    return convert->live_head == 0;
+}
+
+/* Marks the path from the head to the written branch as live. *extends: the
+ * head extends the written branch. */
+static bool select_live_branch(struct wal__converter *convert,
+                               struct wal__json_span head, bool *extends)
+{
+    uint64_t key = id_hash(head);
+    struct wal__json_span parent;
+
+    if (!wal__model_table_get(&convert->parents, key, &parent)) {
+        key = convert->last_candidate;
+    }
+    *extends = extends_live_branch(convert, key);
+    if (!*extends) {
+        return true;
+    }
+    convert->live_head = key;
+    while (key != 0 && wal__model_table_get(&convert->parents, key, &parent) &&
+           parent.data == NULL) {
+        parent.data = live;
+        if (!wal__model_table_put(&convert->parents, key, parent)) {
+            return false;
+        }
+        key = (uint64_t)parent.size;
+    }
+    return true;
+}
+
+static bool is_live(const struct wal__converter *convert,
+                    const struct wal__model_item *item)
+{
+    struct wal__json_span parent = {NULL, 0};
+
+    return item->is_off_branch || item->kind == WAL__ITEM_HEADER ||
+           item->kind == WAL__ITEM_HEAD ||
+           (wal__model_table_get(&convert->parents, id_hash(item->id),
+                                 &parent) &&
+            parent.data == live);
+}
+
+/* Marks an item off the live branch as excluded for good, and counts the
+ * loss. */
+static bool exclude_item(struct wal__converter *convert,
+                         const struct wal__model_item *item)
+{
+    struct wal__json_span parent = {NULL, 0};
+
+    if (convert->writer.raw_items_left > 0) {
+        convert->writer.raw_items_left--; /* it is in the line of that item */
+    }
+    convert->writer.losses[item->is_sidechain ? WAL__FEATURE_SIDECHAINS
+                                              : WAL__FEATURE_BRANCHES]++;
+    if (!wal__model_table_get(&convert->parents, id_hash(item->id), &parent)) {
+        return true;
+    }
+    parent.data = excluded;
+    return wal__model_table_put(&convert->parents, id_hash(item->id), parent);
+}
+
+/* Determines the live items among the new ones. */
+static enum wal_status scan_parents(struct wal__converter *convert,
+                                    const struct wal__entry_limits *limits,
+                                    struct wal__json_span head, bool *extends,
+                                    struct wal_error *error)
+{
+    uint64_t emitted;
+    enum wal_status status =
+        wal__session_items_read(&convert->parent_scan, limits, error);
+
+    emitted = convert->parent_scan.emitted;
+    if (status == WAL_OK) {
+        status = wal__session_items_finish(&convert->parent_scan, error);
+    }
+    convert->must_restart |= convert->parent_scan.emitted > emitted;
+    if (status == WAL_OK &&
+        (convert->parent_scan.has_stopped ||
+         !wal__session_items_map_head(&convert->parent_scan, &head) ||
+         !select_live_branch(convert, head, extends))) {
+        status = wal__no_memory(error);
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------ writing --- */
+
+static bool write_item(void *ctx, struct wal__model_item *item)
+{
+    struct wal__converter *convert = ctx;
+
+    convert->has_failed |= convert->is_linear && !is_live(convert, item)
+                               ? !exclude_item(convert, item)
+                               : !wal__model_write_item(&convert->writer, item);
+    return !convert->has_failed;
+}
+
+/* Writes the title of a session whose title is in no line: it was imported as
+ * documents. */
+static bool write_title(struct wal__converter *convert)
+{
+    const struct wal__session_snapshot *snapshot = &convert->snapshot;
+    struct wal__model_item title = {.kind = WAL__ITEM_TITLE,
+                                    .is_off_branch = true,
+                                    .id = wal__model_literal("\"title\""),
+                                    .time = snapshot->session.time,
+                                    .text = snapshot->session.title,
+                                    .dialect = snapshot->dialect};
+
+    return title.text.size <= 2 ||
+           snapshot->dialect->read_ops->documents == NULL ||
+           convert->dialect->read_ops->documents != NULL ||
+           wal__model_write_item(&convert->writer, &title);
+}
+
+static bool write_document(void *ctx, const char *key,
+                           struct wal__json_span value)
+{
+    struct wal__converter *convert = ctx;
+    const struct wal__dialect_write_ops *to = convert->dialect->write_ops;
+
+    convert->has_failed |= !to->document(&convert->writer, key, value);
+    return !convert->has_failed;
+}
+
+/* Writes the documents of the session that no item has. */
+static enum wal_status write_documents(struct wal__converter *convert,
+                                       struct wal_error *error)
+{
+    const char *const *prefix = convert->dialect->write_ops->kept_documents;
+    enum wal_status status = WAL_OK;
+
+    if (prefix == NULL || convert->dialect != convert->snapshot.dialect) {
+        return WAL_OK;
+    }
+    for (; *prefix != NULL && status == WAL_OK && !convert->has_failed;
+         prefix++) {
+        status = wal__document_items_scan(&convert->items, *prefix,
+                                          write_document, convert, error);
+    }
+    return status;
+}
+
+/* Sets the absolute path of the root, which a link to another file needs. */
+static enum wal_status set_root(struct wal__converter *convert,
+                                struct wal_error *error)
+{
+    struct wal__model_session *session = &convert->snapshot.session;
+    char root[PATH_MAX];
+    struct wal__json_span text = {(const uint8_t *)root, 0};
+
+    if (session->starter.size == 0 || convert->files->root == NULL ||
+        realpath(convert->files->root, root) == NULL) {
+        return WAL_OK;
+    }
+    text.size = strlen(root) + 1;
+    session->root =
+        (const char *)wal__arena_copy(&convert->keep.arena, text).data;
+    return session->root != NULL ? WAL_OK : wal__no_memory(error);
+}
+
+static bool is_idle(void *ctx)
+{
+    struct wal__converter *convert = ctx;
+
+    return wal__model_write_is_idle(&convert->writer);
+}
+
+/* Returns the cause of a failed write. */
+static enum wal_status writer_failure(const struct wal__converter *convert,
+                                      struct wal_error *error)
+{
+    if (convert->files->status != WAL_OK) {
+        wal__error_copy(error, &convert->files->error);
+        return convert->files->status;
+    }
+    return wal__no_memory(error);
+}
+
+static void init_items(struct wal__converter *convert,
+                       struct wal__session_items *items)
+{
+    items->heap = convert->env->heap;
+    items->store = convert->store;
+    items->session = convert->session;
+    items->dialect = convert->snapshot.dialect;
+    items->is_fork = convert->snapshot.is_fork;
+    items->ctx = convert;
+    wal__session_items_init(items);
+}
+
+enum wal_status wal__converter_begin(struct wal__converter *convert,
+                                     struct wal_error *error)
+{
+    const struct wal__dialect_write_ops *to = convert->dialect->write_ops;
+    enum wal_status status = WAL_OK;
+
+    WAL__ASSERT(!convert->has_begun);
+    convert->has_begun = true;
+    convert->is_linear = (to->carries & WAL__CARRIES(BRANCHES)) == 0;
+    convert->output = wal__view_files_output(convert->files);
+    wal__heap_arena_init(&convert->keep, convert->env->heap);
+    wal__heap_arena_init(&convert->trailer_arena, convert->env->heap);
+    init_items(convert, &convert->items);
+    init_items(convert, &convert->parent_scan);
+    convert->items.sink = write_item;
+    convert->items.is_idle = is_idle;
+    convert->items.retains_items = to->merges_parts;
+    convert->parent_scan.sink = record_parent;
+    convert->parents.arena = &convert->keep.arena;
+    convert->writer = (struct wal__model_writer){
+        .dialect = convert->dialect,
+        .session = &convert->snapshot.session,
+        .output = &convert->output,
+        .arena = &convert->keep.arena,
+        .scratch = &convert->items.scratch.arena,
+    };
+    if (!to->links_starter && convert->snapshot.session.starter.size > 0) {
+        convert->writer.losses[WAL__FEATURE_PARENTS]++;
+    }
+    status = set_root(convert, error);
+    if (status == WAL_OK && convert->is_linear) {
+        status = wal__session_items_begin(&convert->parent_scan, error);
+    }
+    return status;
+}
+
+void wal__converter_deinit(struct wal__converter *convert)
+{
+    if (convert->has_begun) {
+        wal__session_items_deinit(&convert->items);
+        wal__session_items_deinit(&convert->parent_scan);
+        wal__heap_arena_deinit(&convert->keep);
+        wal__heap_arena_deinit(&convert->trailer_arena);
+    }
+    wal__session_snapshot_deinit(&convert->snapshot);
+    *convert = (struct wal__converter){.has_begun = false};
+}
+
+enum wal_status wal__converter_append(struct wal__converter *convert,
+                                      const struct wal__entry_limits *limits,
+                                      struct wal__json_span head, bool *extends,
+                                      struct wal_error *error)
+{
+    bool is_first = convert->writer.out.put == NULL;
+    enum wal_status status = WAL_OK;
+    uint64_t emitted;
+
+    WAL__ASSERT(convert->has_begun && !convert->must_restart);
+    *extends = true;
+    if (convert->is_linear) {
+        status = scan_parents(convert, limits, head, extends, error);
+    }
+    if (status != WAL_OK || !*extends) {
+        return status;
+    }
+    if (is_first) {
+        convert->has_failed = !wal__model_write_begin(&convert->writer) ||
+                              !write_title(convert) ||
+                              convert->keep.has_failed ||
+                              convert->items.scratch.has_failed;
+        status = convert->has_failed ? writer_failure(convert, error)
+                                     : write_documents(convert, error);
+        if (status == WAL_OK && !convert->has_failed) {
+            status = wal__session_items_begin(&convert->items, error);
+        }
+    }
+    if (status == WAL_OK && !convert->has_failed) {
+        status = wal__session_items_read(&convert->items, limits, error);
+    }
+    emitted = convert->items.emitted;
+    if (status == WAL_OK && !convert->has_failed) {
+        status = wal__session_items_finish(&convert->items, error);
+    }
+    convert->must_restart |= convert->items.emitted > emitted;
+    convert->must_restart |= convert->items.is_copy;
+    return status == WAL_OK && convert->has_failed
+               ? writer_failure(convert, error)
+               : status;
+}
+
+enum wal_status wal__converter_write_trailer(
+    struct wal__converter *convert, struct wal__json_span head,
+    struct wal__json_span updated, uint64_t losses[WAL__FEATURE_COUNT],
+    struct wal_error *error)
+{
+    struct wal__model_session session = convert->snapshot.session;
+    struct wal__model_writer branch;
+    bool is_written;
+
+    wal__heap_arena_reset(&convert->trailer_arena);
+    session.updated = updated;
+    is_written = wal__model_write_clone(&convert->writer, &branch,
+                                        &convert->trailer_arena.arena);
+    branch.session = &session;
+    if (!is_written || !wal__session_items_map_head(&convert->items, &head) ||
+        !wal__model_write_end(&branch, head) ||
+        convert->trailer_arena.has_failed || convert->keep.has_failed) {
+        convert->must_restart = true;
+        return writer_failure(convert, error);
+    }
+    memcpy(losses, branch.losses, sizeof(branch.losses));
+    losses[WAL__FEATURE_DAMAGED] += convert->items.damaged;
+    losses[WAL__FEATURE_REDACTED] += convert->items.redacted;
+    return WAL_OK;
+}

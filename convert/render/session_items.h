@@ -1,0 +1,102 @@
+/*
+ * session_items.h - reads a session of a store as items of the neutral model
+ * (SPEC.md 10.2).
+ *
+ * Imported lines are read by the dialect that the session's source names; lines
+ * imported from a view by the view's dialect; appended entries by the dialect
+ * `entries`. Ids and parents are those of the log, or, in a copy of another
+ * session's file, those of the copy's file (copy_ids.h). Reading continues
+ * where it ended as the session grows, except in a copy.
+ *
+ * Invariant: memory does not grow with the session, except for the state of the
+ * dialects and the ids of a copy.
+ *
+ * Threads: one thread at a time.
+ */
+#ifndef AGENTWAL_CONVERT_RENDER_SESSION_ITEMS_H
+#define AGENTWAL_CONVERT_RENDER_SESSION_ITEMS_H
+
+#include "agentwal.h"
+#include "convert/model/dialect.h"
+#include "convert/render/copy_ids.h"
+#include "engine/base/heap_arena.h"
+
+enum {
+    WAL__ITEMS_VIEW_DIALECTS = 8 /* dialects of views with imported lines */
+};
+
+/* The caller sets the first nine fields and zeroes the others. Must not move in
+ * memory. */
+struct wal__session_items {
+    const struct wal__heap *heap;
+    struct wal_store *store;
+    struct wal_session *session;
+    const struct wal__dialect *dialect; /* of imported lines */
+    bool (*sink)(void *ctx, struct wal__model_item *item); /* false: stop */
+    bool (*is_idle)(void *ctx); /* no emitted item is in use; may be NULL */
+    void *ctx;
+    bool retains_items; /* emitted items outlive the next entry */
+    uint64_t size_max;  /* larger payloads are skipped; 0: no limit */
+    bool is_fork;       /* the session may be a copy */
+
+    uint64_t damaged;    /* out: entries that are not JSON */
+    uint64_t redacted;   /* out */
+    uint64_t unreadable; /* out: entries that the store cannot read */
+    uint64_t emitted;    /* out: items */
+    bool has_stopped;    /* out: the sink stopped the reading */
+    bool is_copy;        /* out: of another session's file */
+
+    uint64_t read_counts[2]; /* entries of each stream */
+    /* Id of the last item of the documents: appended entries go on after it. */
+    struct wal__json_span last_document;
+    bool is_in_documents;
+    struct wal__heap_arena keep;
+    struct wal__heap_arena scratch;
+    struct wal__copy_ids ids;         /* ids of a copy */
+    struct wal__model_reader lines;   /* reads imported lines */
+    struct wal__model_reader entries; /* reads appended entries */
+    struct wal__model_reader *active; /* the reader of the last line, or NULL */
+    /* read lines imported from views; initialised on demand */
+    struct wal__model_reader view_readers[WAL__ITEMS_VIEW_DIALECTS];
+    enum wal_status status; /* WAL_ENOMEM of a callback */
+};
+
+/* The number of entries to read of each stream. */
+struct wal__entry_limits {
+    uint64_t entries[2];
+};
+
+void wal__session_items_init(struct wal__session_items *items);
+void wal__session_items_deinit(struct wal__session_items *items);
+
+/* Emits the items of the session's documents. */
+enum wal_status wal__session_items_begin(struct wal__session_items *items,
+                                         struct wal_error *error) WAL_MUST_USE;
+
+/* Emits the items of entries that were not read yet. WAL_OK also when the sink
+ * stops. */
+enum wal_status wal__session_items_read(struct wal__session_items *items,
+                                        const struct wal__entry_limits *limits,
+                                        struct wal_error *error) WAL_MUST_USE;
+
+/* Emits items that wait for further entries. If there are any, reading cannot
+ * continue, since they would differ with those entries. */
+enum wal_status wal__session_items_finish(struct wal__session_items *items,
+                                          struct wal_error *error) WAL_MUST_USE;
+
+/* Maps the head, an id of the log, to the id of its item; in a copy without
+ * that id, to an empty one. False: no memory. */
+bool wal__session_items_map_head(struct wal__session_items *items,
+                                 struct wal__json_span *head) WAL_MUST_USE;
+
+/* The options of a cursor over the entries of a stream that views read. */
+struct wal_entry_cursor_options wal__session_items_options(uint32_t stream,
+                                                           uint64_t skip);
+
+/* Counts entries with such a cursor that lacks the flags `without`. */
+enum wal_status wal__session_items_count(struct wal_session *session,
+                                         uint32_t stream, uint32_t without,
+                                         uint64_t *entries,
+                                         struct wal_error *error) WAL_MUST_USE;
+
+#endif

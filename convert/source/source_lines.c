@@ -1,0 +1,452 @@
+/*
+ * source_lines.c - the lines of imported sessions (source_lines.h).
+ *
+ * Invariant: a partial line is returned only when no line was imported after
+ * the line that it follows.
+ *
+ * Threads: one thread at a time per struct.
+ */
+#include "convert/source/source_lines.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "convert/source/file_compare.h"
+#include "engine/base/error.h"
+#include "engine/base/heap_arena.h"
+#include "format/json/json_scan.h"
+#include "format/json/json_value.h"
+
+static bool meta_is(const struct wal_entry *entry, const char *key,
+                    enum wal__json_kind kind)
+{
+    struct wal__json_token value;
+
+    return entry->meta.size > 0 &&
+           wal__json_find(entry->meta.data, entry->meta.size, key, &value) ==
+               WAL__JSON_OK &&
+           value.kind == kind;
+}
+
+bool wal__source_line_has_newline(const struct wal_entry *entry)
+{
+    return entry->stream != WAL__PARTIAL_STREAM &&
+           !meta_is(entry, "eol", WAL__JSON_FALSE);
+}
+
+bool wal__source_line_is_opaque(const struct wal_entry *entry)
+{
+    return meta_is(entry, "whole", WAL__JSON_TRUE);
+}
+
+bool wal__source_line_is_from_view(const struct wal_entry *entry)
+{
+    return meta_is(entry, "view", WAL__JSON_STRING);
+}
+
+size_t wal__source_line_prefix(const struct wal_entry *entry, bool is_open,
+                               char bytes[WAL__LINE_PREFIX_SIZE])
+{
+    struct wal__json_token value;
+    size_t size = 0;
+
+    if (!is_open) {
+        return 0;
+    }
+    if (entry->meta.size > 0 &&
+        wal__json_find(entry->meta.data, entry->meta.size, "before", &value) ==
+            WAL__JSON_OK &&
+        wal__json_unescape(value.span, (uint8_t *)bytes, WAL__LINE_PREFIX_SIZE,
+                           &size, NULL) == WAL__JSON_OK) {
+        return size;
+    }
+    bytes[0] = '\n';
+    return 1;
+}
+
+/* The cursor returns every line of the file. Redacted lines are returned too:
+ * they keep their position and have no bytes. */
+#define LINE_FLAGS                                         \
+    (WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | \
+     WAL_ENTRY_CURSOR_OUT_OF_LINE)
+
+static enum wal_status open_stream(const struct wal__source_lines *lines,
+                                   uint32_t stream,
+                                   struct wal_entry_cursor **cursor,
+                                   struct wal_error *error)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .stream = stream,
+        .flags = LINE_FLAGS,
+    };
+
+    return wal_entry_cursor_open(lines->session, &options, cursor, error);
+}
+
+enum wal_status wal__source_lines_open(struct wal__source_lines *lines,
+                                       const struct wal__heap *heap,
+                                       struct wal_session *session,
+                                       uint32_t stream, struct wal_error *error)
+{
+    enum wal_status status;
+
+    *lines = (struct wal__source_lines){
+        .heap = heap, .session = session, .stream = stream};
+    if (stream == 0) {
+        status = wal__copy_open(&lines->copy, session, heap, 0, &lines->is_copy,
+                                error);
+        if (status != WAL_OK) {
+            goto failed;
+        }
+    }
+    status = lines->is_copy ? wal__copy_open_own(&lines->copy, LINE_FLAGS,
+                                                 &lines->cursor, error)
+                            : open_stream(lines, stream, &lines->cursor, error);
+    if (status == WAL_OK) {
+        return WAL_OK;
+    }
+failed:
+    wal__source_lines_close(lines);
+    return status;
+}
+
+/* Returns true if the entry is the partial line after the last line. */
+static bool is_partial_line(const struct wal__source_lines *lines,
+                            const struct wal_entry *entry)
+{
+    struct wal__json_member members[] = {{.key = "of"}, {.key = "after"}};
+    const struct wal__json_span *of = &members[0].value.span;
+    char stream[16];
+    size_t size = (size_t)sprintf(stream, "%u", lines->stream);
+
+    if (entry->meta.size == 0 ||
+        wal__json_members(entry->meta.data, entry->meta.size, members, 2,
+                          NULL) != WAL__JSON_OK ||
+        of->size != size || memcmp(of->data, stream, size) != 0) {
+        return false;
+    }
+    if (members[1].value.kind != WAL__JSON_STRING) {
+        return lines->last_id[0] == '\0';
+    }
+    return wal__json_string_is(members[1].value.span, lines->last_id);
+}
+
+/* Returns the newest partial line, once. */
+static enum wal_status next_partial_line(struct wal__source_lines *lines,
+                                         struct wal_entry *entry,
+                                         struct wal_error *error)
+{
+    struct wal_entry found = {.struct_size = sizeof(found)};
+    bool is_found = false;
+    struct wal_entry candidate;
+    enum wal_status status;
+
+    if (lines->partial_lines != NULL) {
+        return WAL_END;
+    }
+    status =
+        open_stream(lines, WAL__PARTIAL_STREAM, &lines->partial_lines, error);
+    while (status == WAL_OK) {
+        candidate = (struct wal_entry){.struct_size = sizeof(candidate)};
+        status = wal_entry_cursor_next(lines->partial_lines, &candidate, error);
+        if (status == WAL_OK && (candidate.flags & WAL_ENTRY_REDACTED) == 0 &&
+            is_partial_line(lines, &candidate)) {
+            found = candidate;
+            is_found = true;
+        }
+    }
+    if (status == WAL_END && is_found) {
+        *entry = found;
+        return WAL_OK;
+    }
+    return status;
+}
+
+/* Returns the next entry that is a line of the file. */
+static enum wal_status next_line(struct wal__source_lines *lines,
+                                 struct wal_entry *entry,
+                                 struct wal_error *error)
+{
+    enum wal_status status;
+
+    for (;;) {
+        *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
+        status = wal_entry_cursor_next(lines->cursor, entry, error);
+        if (status == WAL_OK && entry->sequence < lines->copy.first_sequence) {
+            continue;
+        }
+        if (status != WAL_OK || ((entry->flags & WAL_ENTRY_LINE) != 0 &&
+                                 !wal__source_line_is_from_view(entry))) {
+            return status;
+        }
+        lines->native_count++;
+    }
+}
+
+/* Returns the next line of the shared part of a copy. WAL_END: the session is
+ * not a copy, or the shared part has ended. */
+static enum wal_status next_copied(struct wal__source_lines *lines,
+                                   struct wal_entry *entry,
+                                   struct wal_error *error)
+{
+    bool is_unshared = false;
+    enum wal_status status = WAL_END;
+
+    if (lines->is_copy && !lines->copy.has_ended) {
+        status = wal__copy_next(&lines->copy, entry, &is_unshared, error);
+    }
+    lines->is_shared = status == WAL_OK && !is_unshared;
+    if (is_unshared) {
+        status = next_line(lines, entry, error);
+    }
+    return is_unshared && status == WAL_END ? WAL_ECORRUPT : status;
+}
+
+enum wal_status wal__source_lines_next(struct wal__source_lines *lines,
+                                       struct wal_entry *entry,
+                                       struct wal_error *error)
+{
+    enum wal_status status = next_copied(lines, entry, error);
+
+    if (status == WAL_END && lines->partial_lines == NULL) {
+        status = next_line(lines, entry, error);
+    }
+    if (status == WAL_END) {
+        return next_partial_line(lines, entry, error);
+    }
+    if (status == WAL_OK) {
+        snprintf(lines->last_id, sizeof(lines->last_id), "%.*s",
+                 (int)entry->id.size, (const char *)entry->id.data);
+    }
+    return status;
+}
+
+void wal__source_lines_close(struct wal__source_lines *lines)
+{
+    wal_entry_cursor_close(lines->cursor);
+    wal_entry_cursor_close(lines->partial_lines);
+    lines->cursor = NULL;
+    lines->partial_lines = NULL;
+    if (lines->is_copy) {
+        wal__copy_close(&lines->copy);
+    }
+    lines->is_copy = false;
+}
+
+enum wal_status wal__source_lines_read_payload(struct wal__source_lines *lines,
+                                               struct wal_store *store,
+                                               const struct wal_entry *entry,
+                                               wal__entry_payload_fn *visit,
+                                               void *ctx,
+                                               struct wal_error *error)
+{
+    return lines->is_shared && (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0
+               ? wal__copy_read_payload(&lines->copy, store, entry, visit, ctx,
+                                        error)
+               : wal__entry_payload_visit(lines->heap, store, entry, visit, ctx,
+                                          error);
+}
+
+static bool discard_bytes(void *ctx, const void *data, size_t size)
+{
+    (void)ctx;
+    (void)data;
+    (void)size;
+    return true;
+}
+
+enum wal_status wal__source_lines_check(struct wal__source_lines *lines,
+                                        struct wal_store *store,
+                                        const struct wal_entry *entry,
+                                        struct wal_error *error)
+{
+    return lines->is_shared
+               ? wal__source_lines_read_payload(lines, store, entry,
+                                                discard_bytes, NULL, error)
+               : wal__entry_payload_verify(lines->heap, store, entry, error);
+}
+
+/* A position in the compared file. */
+struct position {
+    struct wal__file_compare *window;
+    uint64_t offset; /* end of the equal bytes */
+    bool differs;
+};
+
+/* A wal__entry_payload_fn: compares the next bytes of the file with these. */
+static bool compare(void *ctx, const void *data, size_t size)
+{
+    struct position *position = ctx;
+
+    if (position->differs ||
+        !wal__file_compare_bytes(position->window, position->offset, data,
+                                 size)) {
+        position->differs = true;
+        return false;
+    }
+    position->offset += size;
+    return true;
+}
+
+/* Advances *offset over one line of any content. */
+static void skip_line(int fd, uint64_t *offset)
+{
+    char bytes[4096];
+    const char *newline = NULL;
+    ssize_t got;
+
+    do {
+        got = pread(fd, bytes, sizeof(bytes), (off_t)*offset);
+        if (got > 0) {
+            newline = memchr(bytes, '\n', (size_t)got);
+            *offset += newline != NULL ? (uint64_t)(newline - bytes) + 1
+                                       : (uint64_t)got;
+        }
+    } while (got > 0 && newline == NULL);
+}
+
+static bool is_open(const struct wal__source_match *match)
+{
+    return match->entries > 0 && !match->has_newline && !match->is_opaque;
+}
+
+/* Any line of the file may be the redacted one. It counts as matched, so that
+ * an import does not add it again. */
+static void match_redacted(struct wal__source_match *match, int fd,
+                           const struct wal_entry *entry)
+{
+    if (is_open(match)) {
+        skip_line(fd, &match->bytes);
+        match->lines++;
+    }
+    skip_line(fd, &match->bytes);
+    match->has_newline = true;
+    match->lines++;
+    match->is_opaque = false;
+    match->entries++;
+    match->last_id = entry->id;
+    match->timestamp = entry->timestamp;
+}
+
+static enum wal_status record_issue(struct wal__source_match *match,
+                                    uint64_t offset, uint64_t sequence,
+                                    struct wal_error *error)
+{
+    struct wal__source_issue *issues =
+        wal__heap_grow_array(match->heap, match->issues, match->issue_count,
+                             &match->issue_capacity, sizeof(issues[0]));
+
+    if (issues == NULL) {
+        return wal__no_memory(error);
+    }
+    match->issues = issues;
+    match->issues[match->issue_count++] = (struct wal__source_issue){
+        .line = match->lines + 1,
+        .offset = offset,
+        .sequence = sequence,
+    };
+    return WAL_OK;
+}
+
+static void match_line(struct wal__source_match *match,
+                       struct position *position, const struct wal_entry *entry)
+{
+    match->has_newline = wal__source_line_has_newline(entry);
+    if (match->has_newline) {
+        (void)compare(position, "\n", 1);
+        match->lines++;
+    }
+    match->bytes = position->offset;
+    match->is_opaque = wal__source_line_is_opaque(entry);
+    match->entries++;
+    match->last_id = entry->id;
+    match->timestamp = entry->timestamp;
+}
+
+static enum wal_status
+match_entry(struct wal__source_lines *lines, struct wal_store *store,
+            struct wal__source_match *match, struct wal__file_compare *window,
+            const struct wal_entry *entry, struct wal_error *error)
+{
+    struct position position = {.window = window, .offset = match->bytes};
+    bool is_partial_line = entry->stream == WAL__PARTIAL_STREAM;
+    char before[WAL__LINE_PREFIX_SIZE];
+    size_t size = wal__source_line_prefix(entry, is_open(match), before);
+    enum wal_status status = WAL_OK;
+
+    (void)compare(&position, before, size);
+    if (!is_partial_line && memchr(before, '\n', size) != NULL) {
+        match->lines++;
+    }
+    if (meta_is(entry, "odd", WAL__JSON_TRUE)) {
+        status = record_issue(match, position.offset, entry->sequence, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__source_lines_read_payload(lines, store, entry, compare,
+                                            &position, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (is_partial_line) {
+        match->partial_size = position.offset - match->bytes;
+    } else {
+        match_line(match, &position, entry);
+    }
+    match->is_prefix = !position.differs;
+    return WAL_OK;
+}
+
+enum wal_status
+wal__source_compare(const struct wal__heap *heap, struct wal_store *store,
+                    struct wal_session *session, uint32_t stream, int fd,
+                    struct wal__source_match *match, struct wal_error *error)
+{
+    struct wal__source_match found = {
+        .heap = heap != NULL ? heap : &wal__heap_libc, .is_prefix = true};
+    struct wal__file_compare window = {.heap = heap, .fd = fd};
+    struct wal__source_lines lines;
+    struct wal_entry entry;
+    enum wal_status status;
+
+    status = wal__source_lines_open(&lines, heap, session, stream, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    while (found.is_prefix &&
+           (status = wal__source_lines_next(&lines, &entry, error)) == WAL_OK) {
+        if ((entry.flags & WAL_ENTRY_REDACTED) != 0) {
+            match_redacted(&found, fd, &entry);
+            continue;
+        }
+        status = match_entry(&lines, store, &found, &window, &entry, error);
+        if (status != WAL_OK) {
+            break;
+        }
+    }
+    if (window.has_failed) {
+        status = wal__no_memory(error);
+    }
+    wal__file_compare_deinit(&window);
+    found.native_count = lines.native_count;
+    found.is_covered = !found.is_prefix && window.has_ended;
+    wal__source_lines_close(&lines);
+    if (status != WAL_OK && status != WAL_END) {
+        wal__source_match_deinit(&found);
+        return status;
+    }
+    *match = found;
+    return WAL_OK;
+}
+
+void wal__source_match_deinit(struct wal__source_match *match)
+{
+    if (match->issues != NULL) {
+        wal__heap_free(match->heap, match->issues);
+    }
+    match->issues = NULL;
+}

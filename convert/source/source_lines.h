@@ -1,0 +1,134 @@
+/*
+ * source_lines.h - the bytes of the file that a session was imported from.
+ *
+ * The file consists of the session's WAL_ENTRY_LINE entries in
+ * log order: each payload, then a newline. An entry's meta records exceptions:
+ *
+ *   {"eol":false}      no newline follows
+ *   {"before":"TEXT"}  white space before the line: the end of a line that was
+ *                      an entry before it had its newline. Without "before", a
+ *                      line after such an entry is preceded by a newline
+ *   {"whole":true}     a piece of a file that is not made of lines
+ *   {"odd":true}       the import reported an issue of the line
+ *   {"inexact":true}   the line is blank or not JSON, or its id or parent
+ *                      differs from the one in the log
+ *
+ * A partial line, the last line while it has no newline yet, is provisional. It
+ * is an entry of the stream WAL__PARTIAL_STREAM, which conversation readers
+ * ignore. Its meta records where it belongs:
+ *
+ *   {"of":STREAM,"after":"ID"}  after the entry ID, if that is the last line;
+ *                               without "after": at the start of the file
+ *
+ * Invariant: the bytes returned are the bytes imported.
+ *
+ * Threads: one thread at a time per struct.
+ */
+#ifndef AGENTWAL_CONVERT_SOURCE_SOURCE_LINES_H
+#define AGENTWAL_CONVERT_SOURCE_SOURCE_LINES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agentwal.h"
+#include "convert/copy/copy.h"
+#include "convert/source/entry_payload.h"
+
+#define WAL__PARTIAL_STREAM   254  /* stream number of partial lines */
+#define WAL__LINE_PREFIX_SIZE 1024 /* bytes before a line, at most */
+
+/* The lines of an imported session: stream 0 for a session of one file, a
+ * stream for each file of a session directory. */
+struct wal__source_lines {
+    const struct wal__heap *heap; /* NULL: the C library's */
+    struct wal_session *session;
+    uint32_t stream;
+    struct wal_entry_cursor *cursor; /* lines */
+    /* NULL until the lines have ended. */
+    struct wal_entry_cursor *partial_lines;
+    char last_id[256];     /* id of the last line; or empty */
+    uint64_t native_count; /* entries skipped that are not lines of the file */
+    struct wal__copy copy;
+    bool is_copy;   /* the session starts as a copy of another session's file */
+    bool is_shared; /* the last line returned is shared with the original */
+};
+
+/* Opens the lines. Invalidates slices of an earlier wal_session_get_info.
+ * heap NULL: the C library's. */
+enum wal_status wal__source_lines_open(struct wal__source_lines *lines,
+                                       const struct wal__heap *heap,
+                                       struct wal_session *session,
+                                       uint32_t stream,
+                                       struct wal_error *error);
+
+/* Returns the next line, its payload out of line when it is a blob, or WAL_END.
+ * WAL_ECORRUPT and WAL_EIO concern one entry. The payload of a shared line is
+ * valid until the next call. */
+enum wal_status wal__source_lines_next(struct wal__source_lines *lines,
+                                       struct wal_entry *entry,
+                                       struct wal_error *error);
+void wal__source_lines_close(struct wal__source_lines *lines);
+
+/* Read the payload of the last line returned, as wal__entry_payload_visit and
+ * wal__entry_payload_verify do. */
+enum wal_status wal__source_lines_read_payload(struct wal__source_lines *lines,
+                                               struct wal_store *store,
+                                               const struct wal_entry *entry,
+                                               wal__entry_payload_fn *visit,
+                                               void *ctx,
+                                               struct wal_error *error);
+enum wal_status wal__source_lines_check(struct wal__source_lines *lines,
+                                        struct wal_store *store,
+                                        const struct wal_entry *entry,
+                                        struct wal_error *error);
+
+/* Returns true if the line was imported from a view, and is not in the source's
+ * file. */
+bool wal__source_line_is_from_view(const struct wal_entry *entry);
+
+/* Return what the entry's meta records. */
+bool wal__source_line_has_newline(const struct wal_entry *entry);
+bool wal__source_line_is_opaque(const struct wal_entry *entry);
+
+/* Writes the bytes that precede a line and returns their count. `is_open`: the
+ * line above has no newline and is not a piece of an opaque file. */
+size_t wal__source_line_prefix(const struct wal_entry *entry, bool is_open,
+                               char bytes[WAL__LINE_PREFIX_SIZE]);
+
+/* A line of which the import reported an issue. */
+struct wal__source_issue {
+    uint64_t line; /* line number, from 1 */
+    uint64_t offset;
+    uint64_t sequence;
+};
+
+/* The comparison of a session with the beginning of a file. */
+struct wal__source_match {
+    const struct wal__heap *heap; /* of the issues; NULL: the C library's */
+    bool is_prefix;        /* the file begins with all of the session's bytes */
+    bool is_covered;       /* the session's bytes begin with all of the file */
+    bool is_opaque;        /* the file is stored in pieces, not lines */
+    bool has_newline;      /* the last entry ends a line */
+    uint64_t bytes;        /* of the session's entries, if is_prefix */
+    uint64_t partial_size; /* of the partial line; 0: none */
+    uint64_t entries;      /* without the partial line */
+    uint64_t lines;        /* that end with a newline */
+    uint64_t native_count; /* entries that are not lines */
+    /* Of the last entry; valid until the store is closed. */
+    struct wal_slice last_id;
+    struct wal_slice timestamp; /* of the last entry */
+    struct wal__source_issue *issues;
+    uint32_t issue_count;
+    uint32_t issue_capacity;
+};
+
+/* Compares by streaming both. *match is untouched on failure. The caller
+ * deinitialises *match, which it zeroes before, in any case. heap NULL: the C
+ * library's. */
+enum wal_status
+wal__source_compare(const struct wal__heap *heap, struct wal_store *store,
+                    struct wal_session *session, uint32_t stream, int fd,
+                    struct wal__source_match *match, struct wal_error *error);
+void wal__source_match_deinit(struct wal__source_match *match);
+
+#endif

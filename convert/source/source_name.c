@@ -1,0 +1,152 @@
+/*
+ * source_name.c - writes and parses the names of sources (source_name.h).
+ *
+ * Threads: any.
+ */
+#include "convert/source/source_name.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/json/json_scan.h"
+
+static bool is_utf8(const char *text, size_t size)
+{
+    const uint8_t *at = (const uint8_t *)text;
+    const uint8_t *end = at + size;
+
+    while (at < end) {
+        enum wal__json_status status = wal__json_skip_unescaped(&at, end);
+        if (status != WAL__JSON_OK) {
+            return false;
+        }
+        if (at < end) {
+            at++; /* a quote, a backslash or a control byte */
+        }
+    }
+    return true;
+}
+
+/* Escapes as much of the path as the room for `capacity` bytes and a NUL
+ * holds; returns false if that is not all. */
+static bool escape(const char *path, char *text, size_t capacity)
+{
+    size_t size = strlen(path);
+    bool is_valid = is_utf8(path, size);
+    size_t used = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        uint8_t byte = (uint8_t)path[i];
+        bool is_escaped = byte == '%' || byte < 0x20 || byte == 0x7F ||
+                          (byte >= 0x80 && !is_valid);
+
+        if (capacity - used < (is_escaped ? 3 : 1)) {
+            return false;
+        }
+        if (is_escaped) {
+            used += (size_t)snprintf(text + used, 4, "%%%02X", byte);
+        } else {
+            text[used++] = (char)byte;
+        }
+    }
+    text[used] = '\0';
+    return true;
+}
+
+char *wal__source_escape(struct wal__arena *arena, const char *path)
+{
+    size_t capacity = 3 * strlen(path);
+    char *text = wal__arena_alloc(arena, capacity + 1);
+
+    return text != NULL && escape(path, text, capacity) ? text : NULL;
+}
+
+bool wal__source_text(char text[WAL__SOURCE_SIZE_MAX + 1], const char *dialect,
+                      uint64_t ordinal, const char *path)
+{
+    int used = snprintf(text, WAL__SOURCE_SIZE_MAX + 1, "%s %" PRIu64 " ",
+                        dialect, ordinal);
+
+    return used > 0 && used <= WAL__SOURCE_SIZE_MAX &&
+           escape(path, text + used, WAL__SOURCE_SIZE_MAX - (size_t)used);
+}
+
+static int hex_digit(char c)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+    return at != NULL ? (int)(at - digits) : -1;
+}
+
+/* Decodes %XX in place. Returns false for malformed escapes and for %00. */
+static bool decode(char *path)
+{
+    char *out = path;
+
+    for (const char *in = path; *in != '\0'; in++) {
+        int high, low;
+        if (*in != '%') {
+            *out++ = *in;
+            continue;
+        }
+        high = hex_digit(in[1]);
+        low = high >= 0 ? hex_digit(in[2]) : -1;
+        if (low < 0 || high * 16 + low == 0) {
+            return false;
+        }
+        *out++ = (char)(high * 16 + low);
+        in += 2;
+    }
+    *out = '\0';
+    return true;
+}
+
+bool wal__source_unescape(struct wal_slice text,
+                          char path[WAL__SOURCE_SIZE_MAX + 1])
+{
+    if (text.size > WAL__SOURCE_SIZE_MAX) {
+        return false;
+    }
+    snprintf(path, WAL__SOURCE_SIZE_MAX + 1, "%.*s", (int)text.size,
+             text.size > 0 ? (const char *)text.data : "");
+    return decode(path);
+}
+
+bool wal__source_parse(struct wal_slice text, struct wal__source *source)
+{
+    char copy[WAL__SOURCE_SIZE_MAX + 1];
+    char *space;
+    char *end;
+
+    if (text.size == 0 || text.size > WAL__SOURCE_SIZE_MAX) {
+        return false;
+    }
+    memcpy(copy, text.data, (size_t)text.size);
+    copy[text.size] = '\0';
+    space = strchr(copy, ' ');
+    if (space == NULL || (size_t)(space - copy) >= sizeof(source->dialect) ||
+        space[1] < '0' || space[1] > '9') {
+        return false;
+    }
+    source->ordinal = strtoull(space + 1, &end, 10);
+    if (*end != ' ' || end[1] == '\0' || !decode(end + 1)) {
+        return false;
+    }
+    *space = '\0';
+    memcpy(source->dialect, copy, (size_t)(space - copy) + 1);
+    memcpy(source->path, end + 1, strlen(end + 1) + 1);
+    return true;
+}
+
+uint64_t wal__source_hash(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}

@@ -1,0 +1,48 @@
+/*
+ * source_name.h - the names of sources: which file a session came from.
+ *
+ * A session's source is "DIALECT ORDINAL PATH". PATH is relative to the
+ * argument of the import; '%', control bytes and bytes that are not UTF-8 are
+ * written as %XX.
+ *
+ * Threads: any.
+ */
+#ifndef AGENTWAL_CONVERT_SOURCE_SOURCE_NAME_H
+#define AGENTWAL_CONVERT_SOURCE_SOURCE_NAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agentwal.h"
+#include "format/json/arena.h"
+
+enum {
+    WAL__SOURCE_SIZE_MAX = 4096 /* bytes of a source, and of its path */
+};
+
+struct wal__source {
+    char dialect[32];
+    uint64_t ordinal;
+    char path[WAL__SOURCE_SIZE_MAX + 1]; /* as on disk */
+};
+
+/* Writes the source as text; returns false when it is too long. */
+bool wal__source_text(char text[WAL__SOURCE_SIZE_MAX + 1], const char *dialect,
+                      uint64_t ordinal, const char *path);
+
+/* Parses a source. Returns false when no import wrote it. */
+bool wal__source_parse(struct wal_slice text, struct wal__source *source);
+
+/* Escapes '%', control bytes and bytes that are not UTF-8 as %XX. Returns NULL
+ * without memory. */
+char *wal__source_escape(struct wal__arena *arena, const char *path);
+
+/* The reverse. Returns false for malformed escapes and for a text that is too
+ * long. */
+bool wal__source_unescape(struct wal_slice text,
+                          char path[WAL__SOURCE_SIZE_MAX + 1]);
+
+/* Returns the 64-bit FNV-1a hash of a text, of which ids are made. */
+uint64_t wal__source_hash(const char *text);
+
+#endif

@@ -1,0 +1,427 @@
+/*
+ * view_list.c - lists the views below the roots that a store knows of
+ * (docs/engine/views.md 10.7).
+ *
+ * An entry of the store's list leads to a root; the states there name the
+ * views. Only a root that does not exist is removed from the list: one without
+ * a state may be about to get it.
+ *
+ * Threads: any; a cursor is used by one at a time.
+ */
+#include "convert/view/known_root.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agentwal/admin.h"
+#include "convert/state/view_place.h"
+#include "engine/base/error.h"
+#include "engine/base/struct_size.h"
+
+/* ------------------------------------------------------------ the list --- */
+
+enum wal_status wal_view_root_add(struct wal_store *store,
+                                  struct wal_slice dialect,
+                                  struct wal_slice root,
+                                  struct wal_error *error)
+{
+    const struct wal__dialect *found;
+    char path[PATH_MAX];
+
+    if (store == NULL || dialect.data == NULL || root.data == NULL ||
+        root.size == 0 || root.size >= sizeof(path) ||
+        memchr(root.data, '\0', (size_t)root.size) != NULL) {
+        return wal__invalid(error, "store must not be NULL, and dialect and "
+                                   "root must be a name and a path");
+    }
+    found = wal__view_find_dialect(dialect);
+    if (found == NULL) {
+        return wal__fail(error, WAL_ENOTFOUND,
+                         "views cannot be written in the dialect '%.*s'",
+                         (int)dialect.size, (const char *)dialect.data);
+    }
+    memcpy(path, root.data, (size_t)root.size);
+    path[root.size] = '\0';
+    return wal__view_root_add(store, found, path, 0, error);
+}
+
+/* ---------------------------------------------------------- the cursor --- */
+
+struct item {
+    char *session;
+    const char *dialect; /* a constant */
+    const char *root;
+    uint32_t flags; /* enum wal_view_info_flag */
+};
+
+struct wal_view_cursor {
+    char **roots;
+    uint32_t root_count;
+    uint32_t root_capacity;
+    struct item *items;
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t next;
+};
+
+/* A listing in progress. */
+struct listing {
+    const struct wal__view_env env;
+    struct wal_store *store;
+    uint8_t uuid[16];
+    struct wal_view_cursor *cursor;
+    uint32_t flags;         /* enum wal_view_cursor_flag */
+    const char *session;    /* NULL: all */
+    const char *dialect;    /* of the present root */
+    enum wal_status status; /* why the listing of roots was stopped */
+    struct wal_error *error;
+};
+
+static enum wal_status add_root_text(struct listing *listing, const char *path)
+{
+    struct wal_view_cursor *cursor = listing->cursor;
+    const struct wal__heap *heap = listing->env.heap;
+    char **roots =
+        wal__heap_grow_array(heap, cursor->roots, cursor->root_count,
+                             &cursor->root_capacity, sizeof(cursor->roots[0]));
+
+    if (roots == NULL) {
+        return wal__no_memory(listing->error);
+    }
+    cursor->roots = roots;
+    roots[cursor->root_count] = wal__heap_copy_text(heap, path, strlen(path));
+    if (roots[cursor->root_count] == NULL) {
+        return wal__no_memory(listing->error);
+    }
+    cursor->root_count++;
+    return WAL_OK;
+}
+
+/* Adds a view of the last root. */
+static enum wal_status add_item(struct listing *listing, const char *session,
+                                uint32_t flags)
+{
+    struct wal_view_cursor *cursor = listing->cursor;
+    const struct wal__heap *heap = listing->env.heap;
+    struct item *items;
+    char *copy;
+
+    if ((listing->flags & WAL_VIEW_CURSOR_STALE) != 0 && flags == 0) {
+        return WAL_OK;
+    }
+    items = wal__heap_grow_array(heap, cursor->items, cursor->count,
+                                 &cursor->capacity, sizeof(items[0]));
+    if (items == NULL) {
+        return wal__no_memory(listing->error);
+    }
+    cursor->items = items;
+    copy = wal__heap_copy_text(heap, session, strlen(session));
+    if (copy == NULL) {
+        return wal__no_memory(listing->error);
+    }
+    items[cursor->count++] =
+        (struct item){.session = copy,
+                      .dialect = listing->dialect,
+                      .root = cursor->roots[cursor->root_count - 1],
+                      .flags = flags};
+    return WAL_OK;
+}
+
+/* Counts redacted entries of the session that views show. */
+static enum wal_status count_redacted(struct listing *listing,
+                                      struct wal_session *session,
+                                      uint64_t *redacted)
+{
+    struct wal__session_snapshot snapshot = {.dialect = NULL};
+    uint64_t shown = 0;
+    uint64_t all = 0;
+    enum wal_status status = wal__session_snapshot_read(
+        &snapshot, listing->env.heap, listing->store, session, NULL);
+    uint32_t streams =
+        status == WAL_OK && snapshot.dialect->read_ops->stream != NULL ? 2 : 1;
+
+    *redacted = 0;
+    for (uint32_t i = 0; i < streams && status == WAL_OK; i++) {
+        status = wal__session_items_count(session, i, 0, &all, NULL);
+        if (status == WAL_OK) {
+            status = wal__session_items_count(
+                session, i, WAL_ENTRY_CURSOR_REDACTED, &shown, NULL);
+        }
+        *redacted += all > shown ? all - shown : 0;
+    }
+    wal__session_snapshot_deinit(&snapshot);
+    return status;
+}
+
+/* Compares a view with its session. What cannot be read may be redacted; what
+ * is in the trash can be taken out of it, so its view may stay. */
+static uint32_t compare(struct listing *listing,
+                        const struct wal__view_summary *summary)
+{
+    const char *id = summary->info.session;
+    struct wal_session *session = NULL;
+    uint64_t redacted = 0;
+    enum wal_status status = wal_session_open(
+        listing->store, (struct wal_slice){id, strlen(id)}, &session, NULL);
+
+    if (status == WAL_ENOTFOUND) {
+        return WAL_VIEW_INFO_DELETED;
+    }
+    if (status == WAL_ETRASHED) {
+        return 0;
+    }
+    if (status == WAL_OK) {
+        status = count_redacted(listing, session, &redacted);
+        wal_session_close(session);
+    }
+    return status == WAL_OK && redacted == summary->redacted
+               ? 0
+               : WAL_VIEW_INFO_REDACTED;
+}
+
+static enum wal_status add_state(struct listing *listing, int directory,
+                                 const char *name)
+{
+    struct wal__view_summary summary = {.redacted = 0};
+    bool is_found = false;
+    enum wal_status status =
+        wal__view_state_identify(&listing->env, directory, name, listing->uuid,
+                                 &summary, &is_found, listing->error);
+
+    if (status != WAL_OK || !is_found ||
+        strcmp(summary.info.dialect, listing->dialect) != 0 ||
+        (listing->session != NULL &&
+         strcmp(summary.info.session, listing->session) != 0)) {
+        return status;
+    }
+    return add_item(listing, summary.info.session, compare(listing, &summary));
+}
+
+/* Whether a file has the name of a state in the present dialect, and of the
+ * session that is looked for. */
+static bool is_state(const struct listing *listing, const char *name)
+{
+    char key[WAL__VIEW_KEY_SIZE];
+    size_t size = strlen(name);
+
+    if (listing->session != NULL) {
+        wal__view_key(key, listing->dialect, listing->session);
+        return size > 5 && strncmp(name, key, size - 5) == 0 &&
+               key[size - 5] == '\0' && strcmp(name + size - 5, ".json") == 0;
+    }
+    return size > 5 && strcmp(name + size - 5, ".json") == 0 &&
+           strncmp(name, listing->dialect, strnlen(listing->dialect, 16)) == 0;
+}
+
+/* Opens the directory of the states of a root. */
+static enum wal_status open_states(const struct wal__view_env *env,
+                                   const char *root, DIR **directory)
+{
+    char place[PATH_MAX];
+    const char *name;
+    int fd = -1;
+    bool is_elsewhere = wal__view_place(root, place);
+    enum wal_status status = wal__view_fs_open_parent(
+        env, is_elsewhere ? place : root,
+        is_elsewhere ? "lock" : WAL__VIEW_STATE_DIR "/lock", false, &fd, &name,
+        NULL);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    *directory = fdopendir(fd);
+    if (*directory == NULL) {
+        close(fd);
+        return WAL_ENOMEM;
+    }
+    return WAL_OK;
+}
+
+static enum wal_status add_root(struct listing *listing, const char *dialect,
+                                const char *path)
+{
+    const struct wal__dialect *found =
+        wal__view_find_dialect((struct wal_slice){dialect, strlen(dialect)});
+    const struct dirent *entry;
+    DIR *directory = NULL;
+    struct stat stat_now;
+    enum wal_status status;
+
+    /* A newer library may write dialects that this one does not know. */
+    if (found == NULL) {
+        return WAL_OK;
+    }
+    listing->dialect = found->name;
+    if (stat(path, &stat_now) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        return wal_store_remove_view_root(
+            listing->store, wal__slice_from_text(dialect),
+            wal__slice_from_text(path), listing->error);
+    }
+    status = add_root_text(listing, path);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = open_states(&listing->env, path, &directory);
+    if (status == WAL_ENOTFOUND) {
+        return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        return add_item(listing, "", WAL_VIEW_INFO_UNREADABLE);
+    }
+    while (status == WAL_OK && (entry = readdir(directory)) != NULL) {
+        if (is_state(listing, entry->d_name)) {
+            status = add_state(listing, dirfd(directory), entry->d_name);
+        }
+    }
+    closedir(directory);
+    return status;
+}
+
+static int32_t add_listed(void *ctx, struct wal_slice dialect,
+                          struct wal_slice root)
+{
+    struct listing *listing = ctx;
+
+    listing->status = add_root(listing, dialect.data, root.data);
+    return listing->status != WAL_OK;
+}
+
+/* A failure of add_root has filled *error. */
+static enum wal_status list_roots(struct listing *listing,
+                                  struct wal_error *error)
+{
+    struct wal_error own = WAL_INIT(wal_error);
+    enum wal_status status =
+        wal_store_list_view_roots(listing->store, add_listed, listing, &own);
+
+    if (status == WAL_ECALLBACK) {
+        return listing->status;
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
+    return status;
+}
+
+static int compare_items(const void *left, const void *right)
+{
+    const struct item *one = left;
+    const struct item *two = right;
+    int order = strcmp(one->root, two->root);
+
+    if (order == 0) {
+        order = strcmp(one->dialect, two->dialect);
+    }
+    return order != 0 ? order : strcmp(one->session, two->session);
+}
+
+static enum wal_status fill(struct wal_store *store,
+                            const struct wal_view_cursor_options *options,
+                            struct wal_view_cursor *cursor,
+                            struct wal_error *error)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct listing listing = {.env = {.heap = &wal__heap_libc},
+                              .store = store,
+                              .cursor = cursor,
+                              .flags = options->flags,
+                              .error = error};
+    char session[WAL_ID_SIZE];
+    enum wal_status status = wal_store_get_info(store, &info, error);
+
+    if (options->session.size > 0) {
+        memcpy(session, options->session.data, (size_t)options->session.size);
+        session[options->session.size] = '\0';
+        listing.session = session;
+    }
+    if (status == WAL_OK) {
+        memcpy(listing.uuid, info.uuid, sizeof(listing.uuid));
+        status = list_roots(&listing, error);
+    }
+    if (status == WAL_OK && cursor->count > 0) {
+        qsort(cursor->items, cursor->count, sizeof(cursor->items[0]),
+              compare_items);
+    }
+    return status;
+}
+
+enum wal_status
+wal_view_cursor_open(struct wal_store *store,
+                     const struct wal_view_cursor_options *options,
+                     struct wal_view_cursor **cursor, struct wal_error *error)
+{
+    struct wal_view_cursor_options own;
+    struct wal_view_cursor *opened;
+    enum wal_status status = wal__struct_load(
+        WAL__STRUCT(wal_view_cursor_options), &own, options, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (store == NULL || cursor == NULL ||
+        (own.flags & ~(uint32_t)WAL_VIEW_CURSOR_STALE) != 0 ||
+        own.session.size >= WAL_ID_SIZE ||
+        (own.session.size > 0 && own.session.data == NULL)) {
+        return wal__invalid(error, "store and cursor must not be NULL, and the "
+                                   "options need known flags and an id");
+    }
+    opened = wal__heap_zalloc(&wal__heap_libc, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    status = fill(store, &own, opened, error);
+    if (status != WAL_OK) {
+        wal_view_cursor_close(opened);
+        return status;
+    }
+    *cursor = opened;
+    return WAL_OK;
+}
+
+enum wal_status wal_view_cursor_next(struct wal_view_cursor *cursor,
+                                     struct wal_view_info *info,
+                                     struct wal_error *error)
+{
+    struct wal_view_info own = WAL_INIT(wal_view_info);
+    const struct item *item;
+    enum wal_status status;
+
+    if (cursor == NULL) {
+        return wal__invalid(error, "the handle is null");
+    }
+    status = wal__struct_check_output(WAL__STRUCT(wal_view_info), info, error);
+    if (status != WAL_OK || cursor->next == cursor->count) {
+        return status != WAL_OK ? status : WAL_END;
+    }
+    item = &cursor->items[cursor->next++];
+    own.flags = item->flags;
+    snprintf(own.session, sizeof(own.session), "%s", item->session);
+    snprintf(own.dialect, sizeof(own.dialect), "%s", item->dialect);
+    snprintf(own.root, sizeof(own.root), "%s", item->root);
+    wal__struct_store(WAL__STRUCT(wal_view_info), info, &own);
+    return WAL_OK;
+}
+
+void wal_view_cursor_close(struct wal_view_cursor *cursor)
+{
+    const struct wal__heap *heap = &wal__heap_libc;
+
+    if (cursor == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < cursor->count; i++) {
+        wal__heap_free(heap, cursor->items[i].session);
+    }
+    for (uint32_t i = 0; i < cursor->root_count; i++) {
+        wal__heap_free(heap, cursor->roots[i]);
+    }
+    wal__heap_free(heap, cursor->items);
+    wal__heap_free(heap, cursor->roots);
+    wal__heap_free(heap, cursor);
+}

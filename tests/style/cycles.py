@@ -18,6 +18,8 @@ def symbols():
                            *LIBRARIES], check=True, capture_output=True,
                           text=True).stdout
     for line in text.splitlines():
+        if " " not in line:  # the name of a library
+            continue
         place, rest = line.rsplit(":", 1)
         kind, symbol = rest.split()[-2:]
         yield os.path.basename(place), symbol, kind != "U"

@@ -47,10 +47,11 @@ static void test_view_roots__are_added_listed_and_removed(void **state)
     (void)state;
     assert_int_equal(count(store), 0);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wal_store_add_view_root(
-                             store, kit_text("d"), kit_text("/a"),
-                             i * WAL_STORE_VIEW_ROOT_SYNC, &is_new, NULL),
-                         WAL_OK);
+        assert_int_equal(
+            wal_store_add_view_root(store, kit_text("d"), kit_text("/a"),
+                                    i == 0 ? 0 : WAL_STORE_VIEW_ROOT_SYNC,
+                                    &is_new, NULL),
+            WAL_OK);
         assert_int_equal(is_new, i == 0);
     }
     assert_int_equal(wal_store_list_view_roots(store, note, &listed, NULL),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """ctypes_calls.py SOURCE LIBRARY: every public function of it, and of
-libagentwal-convert beside it, from Python.
+libagentwal-convert next to it, from Python.
 
 The structures are read out of the public headers, as a binding would define them by
 hand; a function that is declared there and not called here is a failure.

@@ -271,7 +271,8 @@ enum wal_status wal__replica_find_place(struct wal__replica *replica,
 /* Makes a segment again from its groups up to `end`: a call that failed, or
  * that another process did not end, may not have synced them, and a sync that
  * failed is not made up for by a later one. Not in place: they may be durable,
- * and a loss of power may destroy bytes that are being written. */
+ * and a loss of power may destroy bytes that are being written. Its name is
+ * durable too. */
 static enum wal_status make_again(struct wal__replica *replica,
                                   const struct wal__log *log,
                                   struct wal__segment *segment, uint64_t end,
@@ -311,12 +312,16 @@ static enum wal_status make_durable(struct wal__replica *replica,
     }
     replica->has_doubt[stream] =
         segment->sealed || wal__segment_is_rewritten(&segment->header);
-    status =
-        replica->has_doubt[stream]
-            ? wal__replica_write(segment, (struct wal__span){NULL, 0}, 0, error)
-            : make_again(replica, log, segment, place->offset, error);
+    if (replica->has_doubt[stream]) {
+        status =
+            wal__replica_write(segment, (struct wal__span){NULL, 0}, 0, error);
+        status =
+            status == WAL_OK ? wal__log_sync_directory(log, error) : status;
+    } else {
+        status = make_again(replica, log, segment, place->offset, error);
+    }
     wal__segment_close(segment);
-    return status == WAL_OK ? wal__log_sync_directory(log, error) : status;
+    return status;
 }
 
 enum wal_status wal__replica_locate(struct wal__replica *replica,

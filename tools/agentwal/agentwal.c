@@ -99,8 +99,8 @@ static bool wants_overview(int argc, char **argv)
            strcmp(argv[1], "-h") == 0;
 }
 
-/* `text` is the help. The line has the name of the verb no more, where the verb
- * does not take it. */
+/* Runs a verb with a line that has the operands which it takes, and `text` as
+ * its help. */
 static int run_verb(struct cli *cli, const struct verb *verb, const char *text,
                     int argc, char **argv)
 {

@@ -1,5 +1,5 @@
 /*
- * backup.c - the command backup: copies the store while others write to it.
+ * backup.c - the verb backup: copies the store while others write to it.
  *
  * Invariant: the store is opened for reading only, so that one of which others
  * have only read permission, or a backup, can be copied too.

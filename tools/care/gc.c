@@ -1,5 +1,5 @@
 /*
- * gc.c - the command gc: gives back the space of what is dead.
+ * gc.c - the verb gc: gives back the space of what is dead.
  *
  * Invariant: --dry-run opens the store for reading only.
  *

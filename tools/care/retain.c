@@ -1,5 +1,5 @@
 /*
- * retain.c - the command retain: moves sessions to the trash by rules.
+ * retain.c - the verb retain: moves sessions to the trash by rules.
  *
  * Invariant: without --apply the store is opened for reading only.
  *

@@ -178,8 +178,8 @@ int care_space_report(const struct cli *cli, const struct care_space *space)
 {
     for (size_t i = 0; i < space->refusal_count; i++) {
         cli_error(cli, CLI_NEGATIVE, space->refusals[i].file,
-                  "left as it is: %s (see %s)", space->refusals[i].why,
-                  "agentwal check");
+                  "left as it is: %s (see agentwal check)",
+                  space->refusals[i].why);
     }
     return space->refusal_count == 0 ? CLI_OK : CLI_NEGATIVE;
 }

@@ -1,5 +1,5 @@
 /*
- * store.c - the commands init, stats, migrate and accept-damage.
+ * store.c - the verbs init, stats, migrate and accept-damage.
  *
  * Invariant: stats writes nothing; the others change nothing if they fail.
  *
@@ -259,12 +259,11 @@ int verb_stats(struct cli *cli, int argc, char **argv)
     if (status != WAL_OK) {
         code = cli_report(cli, cli->items[1], status, &error);
     } else if (stats.costs.damaged > 0) {
-        code =
-            cli_error(cli, CLI_NEGATIVE, cli->items[1],
-                      "%" PRIu64 " %s left out (see %s)", stats.costs.damaged,
-                      cli_plural(stats.costs.damaged, "damaged checkpoint was",
-                                 "damaged checkpoints were"),
-                      "agentwal check");
+        code = cli_error(
+            cli, CLI_NEGATIVE, cli->items[1],
+            "%" PRIu64 " %s left out (see agentwal check)", stats.costs.damaged,
+            cli_plural(stats.costs.damaged, "damaged checkpoint was",
+                       "damaged checkpoints were"));
     }
     wal_claim_cursor_close(stats.claims);
     care_costs_deinit(&stats.costs);

@@ -1,5 +1,5 @@
 /*
- * transfer.c - the commands merge and bundle: sessions of one store to another,
+ * transfer.c - the verbs merge and bundle: sessions of one store to another,
  * and to a file.
  *
  * Invariant: the store that sessions are taken from is opened for reading only.

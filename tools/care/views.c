@@ -99,8 +99,7 @@ int care_print_views(const struct cli *cli, struct wal_store *store,
     }
     wal_view_cursor_close(cursor);
     if (left > 0 && !rewrites && json == NULL) {
-        printf("rewrite %s: %s\n", left == 1 ? "it" : "them",
-               "agentwal gc --views");
+        printf("rewrite %s: agentwal gc --views\n", left == 1 ? "it" : "them");
     }
     return code;
 }

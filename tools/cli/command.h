@@ -10,7 +10,7 @@
 #include "tools/cli/cli.h"
 
 /* Reads the options, checks that there are `least` to `most` operands (the
- * first is the command's name), and opens the store, the second operand.
+ * first is the verb's name), and opens the store, the second operand.
  * CLI_CONTINUE or the exit code. */
 int cli_begin(struct cli *cli, int argc, char **argv,
               const struct cli_option *options, int least, int most,

@@ -1,5 +1,5 @@
 /*
- * options.c - the command line: options and operands.
+ * options.c - the verb line: options and operands.
  *
  * Invariant: a tool that rejects its command line prints one line with the
  * argument and the reason, and changes nothing.

@@ -209,8 +209,8 @@ static int fail_not_found(const struct cli *cli, struct wal_store *store,
                                   "it first",
                                   id)
                : cli_error_status(cli, WAL_ENOTFOUND, name,
-                                  "no such session%s (see: %s)", reason,
-                                  "agentwal list");
+                                  "no such session%s (see: agentwal list)",
+                                  reason);
     cli_match_deinit(&match);
     return code;
 }
@@ -366,8 +366,8 @@ int cli_find_trashed(const struct cli *cli, struct wal_store *store,
                             : cli_report(cli, name, status, &error);
     if (code == CLI_CONTINUE && found == NULL) {
         code = cli_error_status(cli, WAL_ENOTFOUND, name,
-                                "no such session in the trash (see: %s)",
-                                "agentwal list --trash");
+                                "no such session in the trash (see: "
+                                "agentwal list --trash)");
     } else if (code == CLI_CONTINUE) {
         *id = cli_copy_text(found, strlen(found));
     }

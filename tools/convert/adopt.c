@@ -1,5 +1,5 @@
 /*
- * adopt.c - the command adopt: finds the clients of this user, and imports
+ * adopt.c - the verb adopt: finds the clients of this user, and imports
  * their sessions.
  *
  * Invariant: nothing is written before the user agrees. What is printed are

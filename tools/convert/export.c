@@ -372,8 +372,8 @@ static int check_dialect(const struct cli *cli, const char *name,
     *dialect = wal__dialect_find(name);
     if (*dialect == NULL || (*dialect)->write_ops == NULL) {
         return cli_error(cli, CLI_USAGE, "--dialect",
-                         "'%s' cannot be written (see: %s)", name,
-                         "agentwal dialects");
+                         "'%s' cannot be written (see: agentwal dialects)",
+                         name);
     }
     return CLI_CONTINUE;
 }

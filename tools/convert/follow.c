@@ -411,8 +411,7 @@ static int check_dialect(const struct cli *cli, const char *name)
     if (strcmp(name, "source") == 0) {
         return cli_error(cli, CLI_USAGE, "--dialect",
                          "'source' cannot be followed; use the dialect of the "
-                         "files, or %s",
-                         "agentwal export");
+                         "files, or agentwal export");
     }
     for (uint32_t i = 0; (name_at = wal_view_dialect(i)) != NULL; i++) {
         if (strcmp(name_at, name) == 0) {
@@ -420,8 +419,7 @@ static int check_dialect(const struct cli *cli, const char *name)
         }
     }
     return cli_error(cli, CLI_USAGE, "--dialect",
-                     "'%s' cannot be written (see: %s)", name,
-                     "agentwal dialects");
+                     "'%s' cannot be written (see: agentwal dialects)", name);
 }
 
 int verb_follow(struct cli *cli, int argc, char **argv)

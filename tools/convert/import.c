@@ -1,5 +1,5 @@
 /*
- * import.c - the command import.
+ * import.c - the verb import.
  *
  * Threads: the tools are single-threaded.
  */
@@ -65,8 +65,8 @@ static int check_dialect(const struct cli *cli,
         arguments->dialect = NULL;
     } else if (wal__dialect_find(arguments->dialect) == NULL) {
         return cli_error(cli, CLI_USAGE, "--dialect",
-                         "'%s' is not a dialect (see: %s)", arguments->dialect,
-                         "agentwal dialects");
+                         "'%s' is not a dialect (see: agentwal dialects)",
+                         arguments->dialect);
     }
     return CLI_CONTINUE;
 }

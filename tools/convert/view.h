@@ -1,5 +1,5 @@
 /*
- * view.h - views of sessions for the commands: flushing, paths, results and
+ * view.h - views of sessions for the verbs: flushing, paths, results and
  * losses.
  *
  * Threads: the tools are single-threaded.

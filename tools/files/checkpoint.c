@@ -1,5 +1,5 @@
 /*
- * checkpoint.c - the commands checkpoint, checkpoints, checkpoint-show,
+ * checkpoint.c - the verbs checkpoint, checkpoints, checkpoint-show,
  * checkpoint-diff, checkpoint-delete and checkpointing.
  *
  * Invariant: a checkpoint is printed after it is durable.

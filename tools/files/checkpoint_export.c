@@ -1,5 +1,5 @@
 /*
- * checkpoint_export.c - the command checkpoint-export.
+ * checkpoint_export.c - the verb checkpoint-export.
  *
  * Threads: the tool has one thread.
  */

@@ -1,5 +1,5 @@
 /*
- * checkpoint_import.c - the command checkpoint-import.
+ * checkpoint_import.c - the verb checkpoint-import.
  *
  * Threads: the tool has one thread.
  */

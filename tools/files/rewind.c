@@ -1,5 +1,5 @@
 /*
- * rewind.c - the command rewind: restores files from a checkpoint.
+ * rewind.c - the verb rewind: restores files from a checkpoint.
  *
  * Invariant: the result is printed as one object, also if the rewind is
  * refused; a refusal exits with 1.
@@ -231,8 +231,8 @@ static int find_checkpoint(const struct cli *cli, struct wal_session *session,
         return cli_error_status(
             cli, WAL_ENOTFOUND, request->to,
             "no checkpoint was made at this entry; nothing was changed (see: "
-            "%s; head moves the conversation alone)",
-            "agentwal checkpoints --json SESSION");
+            "agentwal checkpoints --json SESSION; head moves the conversation "
+            "alone)");
     }
     return CLI_CONTINUE;
 }

@@ -1,5 +1,5 @@
 /*
- * append.c - the command append: appends entries from standard input.
+ * append.c - the verb append: appends entries from standard input.
  *
  * Invariant: without --each all lines are one atomic batch; with --each a
  * result line is printed only after its entry is as durable as was requested.

@@ -1,5 +1,5 @@
 /*
- * compact.c - the commands compact-session and redact, which hide content from
+ * compact.c - the verbs compact-session and redact, which hide content from
  * readers.
  *
  * Invariant: nothing in the log is destroyed; the result is printed after it

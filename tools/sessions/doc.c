@@ -1,5 +1,5 @@
 /*
- * doc.c - the commands doc put, get, delete, list and scan: JSON documents of
+ * doc.c - the verbs doc put, get, delete, list and scan: JSON documents of
  * a session or of the store.
  *
  * Invariant: a version is printed after it is durable. A value is printed as

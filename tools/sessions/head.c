@@ -1,5 +1,5 @@
 /*
- * head.c - the command head: lists, shows and moves named heads.
+ * head.c - the verb head: lists, shows and moves named heads.
  *
  * Invariant: the previous value of a head is printed after its move is
  * durable.

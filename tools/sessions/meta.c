@@ -1,5 +1,5 @@
 /*
- * meta.c - the commands meta and pin: print and merge a session's metadata.
+ * meta.c - the verbs meta, title and pin: metadata, title and pin of a session.
  *
  * Invariant: a merge applies to the metadata that is current when it is
  * written, so that concurrent writers lose nothing.

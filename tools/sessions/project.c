@@ -1,5 +1,5 @@
 /*
- * project.c - the commands project and projects.
+ * project.c - the verbs project and projects.
  *
  * Invariant: they write nothing to a store.
  *

@@ -1,5 +1,5 @@
 /*
- * session.c - the commands create, fork, delete and undelete.
+ * session.c - the verbs create, fork, delete and undelete.
  *
  * Invariant: an id is printed after the session is durable.
  *

@@ -1,5 +1,5 @@
 /*
- * show.c - the commands list, latest, children and show.
+ * show.c - the verbs list, latest, children and show.
  *
  * Invariant: they write nothing to the store but the project ids of sessions
  * of the requested directory (update.h).

@@ -1,5 +1,5 @@
 /*
- * resume.h - the command that continues a session in the client that wrote it.
+ * resume.h - the verb that continues a session in the client that wrote it.
  *
  * Threads: the tool has one thread.
  */

@@ -72,8 +72,8 @@ struct live_session *live_find(struct live *live, struct wal_slice id);
 
 void live_close(struct live *live);
 
-/* Prints a line for each item until a signal comes: JSON with cli->json, or
- * when the command is no verb. `text`: readable conversations. */
+/* Prints a line for each item until a signal comes: JSON with cli->json.
+ * `text`: readable conversations. */
 int walcat_print_live(struct live *live, bool text);
 
 #endif

@@ -19,7 +19,8 @@ enum {
     TIMEOUT_MS = 500, /* the default */
     LIMIT_MS = 3000,  /* a second, and what a busy machine adds; the wait for
                       * a running process is ten seconds */
-    SLOW_MS = 2 * TIMEOUT_MS + 300
+    SLOW_MS = 2 * TIMEOUT_MS + 300,
+    WAITING = 4 /* processes that a test starts, at most */
 };
 
 /* --- a process that is stopped -------------------------------------------- */
@@ -144,26 +145,85 @@ static int live(const char *id)
     return wal_close(store, &error) == WAL_OK ? 0 : 2;
 }
 
-/* Returns when the process, which appends `id`, has reached the call. */
+/* What a process is told to do. */
+struct order {
+    char id[8]; /* of the entry that it appends */
+    enum trap_call call;
+    int signal;
+};
+
+/* Processes that wait for an order. They are forked while no store is open: a
+ * thread may have the lock of the sanitizer's heap, which the new process then
+ * has for ever. */
+static struct {
+    pid_t process; /* 0: none, or started */
+    int orders;    /* to write to */
+    int reached;   /* to read from */
+} waiting[WAITING];
+
+_Noreturn static void wait_for_order(int orders, int reached)
+{
+    struct order order;
+
+    if (read(orders, &order, sizeof(order)) != (ssize_t)sizeof(order)) {
+        _exit(0);
+    }
+    trap.call = order.call;
+    trap.signal = order.signal;
+    trap.pipe_fd = reached;
+    _exit(live(order.id));
+}
+
+/* Instead of those that a test before has left. */
+static void fork_waiting(void)
+{
+    for (int i = 0; i < WAITING; i++) {
+        int orders[2];
+        int reached[2];
+
+        if (waiting[i].process != 0) {
+            assert_int_equal(kill(waiting[i].process, SIGKILL), 0);
+            assert_int_equal(waitpid(waiting[i].process, NULL, 0),
+                             waiting[i].process);
+            (void)close(waiting[i].orders);
+            (void)close(waiting[i].reached);
+        }
+        assert_int_equal(pipe(orders), 0);
+        assert_int_equal(pipe(reached), 0);
+        waiting[i].process = fork();
+        assert_true(waiting[i].process >= 0);
+        if (waiting[i].process == 0) {
+            (void)close(orders[1]);
+            wait_for_order(orders[0], reached[1]);
+        }
+        (void)close(orders[0]);
+        (void)close(reached[1]);
+        waiting[i].orders = orders[1];
+        waiting[i].reached = reached[0];
+    }
+}
+
+/* Returns when a process, which appends `id`, has reached the call. */
 static pid_t start_as(const char *id, enum trap_call call, int signal)
 {
-    int fds[2];
+    struct order order = {.call = call, .signal = signal};
     int how = 0;
+    int i = 0;
     char byte;
     pid_t child;
 
-    assert_int_equal(pipe(fds), 0);
-    child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        trap.call = call;
-        trap.signal = signal;
-        trap.pipe_fd = fds[1];
-        _exit(live(id));
+    while (waiting[i].process == 0) {
+        i++;
+        assert_true(i < WAITING);
     }
-    assert_int_equal(read(fds[0], &byte, 1), 1);
-    (void)close(fds[0]);
-    (void)close(fds[1]);
+    child = waiting[i].process;
+    waiting[i].process = 0;
+    (void)snprintf(order.id, sizeof(order.id), "%s", id);
+    assert_int_equal(write(waiting[i].orders, &order, sizeof(order)),
+                     sizeof(order));
+    assert_int_equal(read(waiting[i].reached, &byte, 1), 1);
+    (void)close(waiting[i].orders);
+    (void)close(waiting[i].reached);
     if (signal == SIGSTOP) {
         assert_int_equal(waitpid(child, &how, WUNTRACED), child);
         assert_true(WIFSTOPPED(how));
@@ -204,9 +264,12 @@ static uint64_t now_ms(void)
 
 static void prepare(const char *ids)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_store *store;
+    struct wal_session *session;
 
+    fork_waiting();
+    store = kit_store();
+    session = kit_create(store, "s");
     kit_append_all(session, ids);
     wal_session_close(session);
     kit_close(store);

@@ -10,7 +10,7 @@
 #include "engine/api/api_check.h"
 #include "engine/api/api_part.h"
 #include "engine/base/error.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "engine/part/replica.h"
 
 /* The public place is the internal one, but for the name of the salt. */

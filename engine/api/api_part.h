@@ -7,7 +7,7 @@
 
 #include "agentwal/replica.h"
 #include "engine/base/heap.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 
 /* As wal_replica_open, or wal_replica_open_store, with the heap and the system
  * given; both must outlive it. */

@@ -6,7 +6,7 @@
 
 #include "engine/api/api_check.h"
 #include "engine/base/error.h"
-#include "engine/process/shipping.h"
+#include "engine/log/shipping.h"
 
 struct wal_shipper {
     struct wal__core *core;

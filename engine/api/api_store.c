@@ -9,7 +9,7 @@
 #include "engine/api/api_check.h"
 #include "engine/api/api_noop.h"
 #include "engine/base/error.h"
-#include "engine/os/io_memory.h"
+#include "engine/base/io_memory.h"
 #include "engine/read/lookup.h"
 #include "engine/store/input_text.h"
 #include "engine/store/session.h"

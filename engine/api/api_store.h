@@ -6,7 +6,7 @@
 
 #include "agentwal/admin.h"
 #include "engine/base/heap.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 
 /* As wal_open, with the heap and the system given; both must outlive it. */
 enum wal_status

@@ -12,7 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/blob/pack_indexes.h"
-#include "engine/process/content_guard.h"
+#include "engine/log/content_guard.h"
 #include "format/bytes/assert.h"
 
 /* --- the log's client --------------------------------------------------- */

@@ -13,7 +13,7 @@
 #include "engine/base/sha256.h"
 #include "engine/blob/blob.h"
 #include "engine/blob/pack_memtable.h"
-#include "engine/commit/leader.h"
+#include "engine/log/leader.h"
 
 struct wal__pack_segment_index; /* pack_indexes.h */
 

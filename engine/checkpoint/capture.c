@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/parallel.h"
 #include "engine/checkpoint/capture_job.h"
-#include "engine/os/parallel.h"
 #include "format/bytes/assert.h"
 
 enum {

@@ -12,9 +12,9 @@
 #ifndef AGENTWAL_ENGINE_CHECKPOINT_CAPTURE_H
 #define AGENTWAL_ENGINE_CHECKPOINT_CAPTURE_H
 
+#include "engine/base/env.h"
+#include "engine/base/worktree.h"
 #include "engine/checkpoint/file_set.h"
-#include "engine/os/env.h"
-#include "engine/worktree/worktree.h"
 
 enum {
     WAL__CAPTURE_BASELINES = 4

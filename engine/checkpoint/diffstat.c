@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/parallel.h"
 #include "engine/checkpoint/capture.h"
 #include "engine/checkpoint/file_changes.h"
 #include "engine/checkpoint/numstat.h"
-#include "engine/os/parallel.h"
 #include "format/bytes/assert.h"
 
 /* One side's content of a file; `bytes` is the part that was read. */

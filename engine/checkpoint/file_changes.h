@@ -7,9 +7,9 @@
 
 #include <pthread.h>
 
+#include "engine/base/worktree.h"
 #include "engine/checkpoint/file_set.h"
 #include "engine/store/core.h"
-#include "engine/worktree/worktree.h"
 
 /* A file whose states differ. */
 struct wal__change {

@@ -9,8 +9,8 @@
 
 #include "agentwal/checkpoint.h"
 #include "engine/base/buf.h"
+#include "engine/base/io.h"
 #include "engine/blob/blob.h"
-#include "engine/os/io.h"
 #include "format/index/file_list.h"
 
 /* A zeroed struct with a heap is an empty list. */

@@ -11,8 +11,8 @@
 #include "engine/base/error.h"
 #include "engine/compact/compact_job.h"
 #include "engine/compact/pack/pack_compact.h"
+#include "engine/log/lock_owner.h"
 #include "engine/log/search_files.h"
-#include "engine/process/lock_owner.h"
 #include "engine/session/session_title.h"
 
 enum {

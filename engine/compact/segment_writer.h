@@ -10,8 +10,8 @@
 #define AGENTWAL_ENGINE_COMPACT_SEGMENT_WRITER_H
 
 #include "engine/base/buf.h"
+#include "engine/base/env.h"
 #include "engine/compact/throttle.h"
-#include "engine/os/env.h"
 #include "format/index/index_fmt.h"
 #include "format/segment/block.h"
 #include "format/segment/record.h"

@@ -12,7 +12,7 @@
 #ifndef AGENTWAL_ENGINE_COMPACT_THROTTLE_H
 #define AGENTWAL_ENGINE_COMPACT_THROTTLE_H
 
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 
 /* As wal__compact_options.progress: false stops the compaction. */
 typedef bool wal__throttle_progress_fn(void *ctx, uint64_t done,

@@ -16,10 +16,10 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/log/control_lock.h"
 #include "engine/log/prealloc.h"
 #include "engine/log/regroup.h"
 #include "engine/log/replay.h"
-#include "engine/process/control_lock.h"
 #include "format/bytes/assert.h"
 
 struct healing {

@@ -20,11 +20,11 @@
 #include <pthread.h>
 
 #include "engine/base/buf.h"
+#include "engine/base/write_map.h"
+#include "engine/log/control.h"
 #include "engine/log/log_record.h"
 #include "engine/log/segment.h"
 #include "engine/log/segment_reader.h"
-#include "engine/os/write_map.h"
-#include "engine/process/control.h"
 #include "format/index/index_fmt.h"
 
 struct wal__group;

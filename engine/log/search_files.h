@@ -5,8 +5,8 @@
 #ifndef AGENTWAL_ENGINE_LOG_SEARCH_FILES_H
 #define AGENTWAL_ENGINE_LOG_SEARCH_FILES_H
 
-#include "engine/os/env.h"
-#include "engine/process/control.h"
+#include "engine/base/env.h"
+#include "engine/log/control.h"
 
 /*
  * Removes the index files of segments that log/ does not have, by their salt,

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/process/control.h"
+#include "engine/log/control.h"
 #include "format/bytes/assert.h"
 #include "format/segment/frame.h"
 

@@ -16,8 +16,8 @@
  * lock while it holds them.
  */
 #include "engine/base/error.h"
+#include "engine/log/control_lock.h"
 #include "engine/log/log.h"
-#include "engine/process/control_lock.h"
 #include "format/bytes/assert.h"
 
 enum {

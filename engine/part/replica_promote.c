@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/log/control.h"
 #include "engine/part/replica.h"
-#include "engine/process/control.h"
 
 /* Clears what an interrupted call left after the end of a segment, where it
  * would be taken for damage, and syncs all of it. */

@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 
 #include "agentwal/checkpoint.h"
+#include "engine/base/parallel.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/os/parallel.h"
 #include "engine/rewind/rewind.h"
 
 enum {

@@ -9,7 +9,7 @@
 #define AGENTWAL_ENGINE_SALVAGE_DAMAGED_FILE_H
 
 #include "engine/base/buf.h"
-#include "engine/os/env.h"
+#include "engine/base/env.h"
 #include "format/segment/frame.h"
 
 struct wal__damaged_file {

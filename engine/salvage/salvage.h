@@ -17,8 +17,8 @@
 
 #include "agentwal/admin.h"
 #include "engine/base/hashmap.h"
+#include "engine/base/spill.h"
 #include "engine/blob/blob.h"
-#include "engine/os/spill.h"
 #include "engine/salvage/damaged_store.h"
 
 enum {

@@ -10,8 +10,8 @@
 #ifndef AGENTWAL_ENGINE_STORE_BACKUP_STATE_H
 #define AGENTWAL_ENGINE_STORE_BACKUP_STATE_H
 
-#include "engine/os/env.h"
-#include "engine/process/control.h"
+#include "engine/base/env.h"
+#include "engine/log/control.h"
 
 struct wal__backup_stream_state {
     uint64_t before;   /* last sequence number before the last backup */

@@ -15,15 +15,15 @@
 #include <stdatomic.h>
 
 #include "engine/blob/blob_store.h"
-#include "engine/commit/committer.h"
 #include "engine/index/annotations.h"
 #include "engine/index/branch.h"
 #include "engine/index/catalogue.h"
 #include "engine/index/documents.h"
 #include "engine/index/lineage_list.h"
 #include "engine/index/tail_index.h"
+#include "engine/log/committer.h"
+#include "engine/log/control.h"
 #include "engine/log/log.h"
-#include "engine/process/control.h"
 #include "engine/store/index_set.h"
 #include "engine/store/manifest.h"
 #include "engine/store/time_cache.h"

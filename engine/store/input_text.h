@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "engine/base/buf.h"
-#include "engine/os/env.h"
+#include "engine/base/env.h"
 #include "format/bytes/fmt.h"
 
 enum {

@@ -8,7 +8,7 @@
 
 #include "agentwal/admin.h"
 #include "engine/base/bitset.h"
-#include "engine/os/spill.h"
+#include "engine/base/spill.h"
 #include "engine/store/core.h"
 
 /* The buffers of the last lookup of a handle (engine/read/lookup.h). */

@@ -10,7 +10,7 @@
 #ifndef AGENTWAL_ENGINE_STORE_VIEW_ROOTS_H
 #define AGENTWAL_ENGINE_STORE_VIEW_ROOTS_H
 
-#include "engine/os/env.h"
+#include "engine/base/env.h"
 #include "format/index/view_root.h"
 
 enum {

@@ -8,7 +8,7 @@
 #ifndef AGENTWAL_ENGINE_TRANSFER_BUNDLE_H
 #define AGENTWAL_ENGINE_TRANSFER_BUNDLE_H
 
-#include "engine/os/env.h"
+#include "engine/base/env.h"
 #include "engine/transfer/transfer.h"
 #include "format/index/bundle_fmt.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "engine/os/env.h"
+#include "engine/base/env.h"
 #include "engine/store/input_text.h"
 
 bool wal__copy_is_fatal(enum wal_status status)

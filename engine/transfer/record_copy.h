@@ -7,7 +7,7 @@
 
 #include "agentwal.h"
 #include "engine/base/buf.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 

@@ -28,8 +28,8 @@
 #include "agentwal/transfer.h"
 #include "engine/base/hashmap.h"
 #include "engine/base/sha256.h"
+#include "engine/base/spill.h"
 #include "engine/blob/blob.h"
-#include "engine/os/spill.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 
 /* Sets the table under test, before each test. */
 void io_case_set_io(const struct wal__io *table);

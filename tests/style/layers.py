@@ -26,9 +26,8 @@ BYTES = ["format/bytes/", "format/segment/", "format/index/"]
 LINES = ["format/json/", "format/payload/"]
 MODEL = ["convert/model/", "convert/dialect/"]
 ENGINE = ["engine/" + room + "/" for room in (
-    "base", "worktree", "os", "process", "log", "commit", "index", "blob",
-    "store", "read", "write", "session", "checkpoint", "rewind", "compact",
-    "backup", "part", "api")]
+    "base", "log", "index", "blob", "store", "read", "write", "session",
+    "checkpoint", "rewind", "compact", "backup", "part", "api")]
 CONVERT = ["convert/" + room + "/" for room in (
     "clients", "copy", "files", "render", "source", "state", "import",
     "import_tree", "follow", "view")]
@@ -46,7 +45,7 @@ def cumulative(below, folders):
 # A client of the interface, like the tools, that also reads the files of a
 # damaged store and writes content without a sync each.
 SALVAGE = BYTES + ["format/json/"] + ["engine/" + room + "/" for room in (
-    "base", "os", "process", "blob", "store", "checkpoint", "api")]
+    "base", "log", "blob", "store", "checkpoint", "api")]
 
 LAYERS = {
     API: [],
@@ -58,7 +57,7 @@ LAYERS = {
     **cumulative([API, CONVERT_API, "format/bytes/"] + LINES + MODEL +
                  ["engine/base/"], CONVERT),
     "engine/transfer/": [API] + SALVAGE + [
-        "engine/" + room + "/" for room in ("log", "index", "read", "write")],
+        "engine/" + room + "/" for room in ("index", "read", "write")],
     "engine/salvage/": [API] + SALVAGE + ["engine/transfer/"],
     "engine/retain/": [API, "engine/base/"],
     # A dialect knows the model, not the other dialects.

@@ -7,7 +7,7 @@
 #define AGENTWAL_TESTS_LIB_KIT_REWIND_KIT_H
 
 #include "agentwal/checkpoint.h"
-#include "engine/worktree/worktree.h"
+#include "engine/base/worktree.h"
 #include "tests/lib/kit/store_kit.h"
 
 /* Makes "tree", and a session "s" whose cwd it is. */

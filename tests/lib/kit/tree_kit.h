@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "engine/worktree/worktree.h"
+#include "engine/base/worktree.h"
 
 /* A table, and what a test needs that is not in it. Paths are below root. */
 struct tree_backend {

@@ -10,7 +10,7 @@
 #ifndef AGENTWAL_TESTS_SIM_DISK_INTERNAL_H
 #define AGENTWAL_TESTS_SIM_DISK_INTERNAL_H
 
-#include "engine/worktree/worktree.h"
+#include "engine/base/worktree.h"
 #include "format/bytes/assert.h"
 #include "tests/sim/disk/sim.h"
 

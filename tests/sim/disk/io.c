@@ -1,5 +1,5 @@
 /*
- * io.c - the table of engine/os/io.h over a simulated disk: files, maps,
+ * io.c - the table of engine/base/io.h over a simulated disk: files, maps,
  * locks and clocks. Invariant: what a call changes is noted by sim_file.c
  * before the caller hears of it. One thread at a time.
  */

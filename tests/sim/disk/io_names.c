@@ -1,5 +1,5 @@
 /*
- * io_names.c - the calls of engine/os/io.h on names, over the directories
+ * io_names.c - the calls of engine/base/io.h on names, over the directories
  * of a simulated disk. One thread at a time.
  */
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
  * path_op.h - calls on paths below a work tree's root, shared by the files
- * that implement engine/worktree/worktree.h over a simulated disk.
+ * that implement engine/base/worktree.h over a simulated disk.
  */
 #ifndef AGENTWAL_TESTS_SIM_DISK_PATH_OP_H
 #define AGENTWAL_TESTS_SIM_DISK_PATH_OP_H

@@ -1,6 +1,6 @@
 /*
  * sim.h - a machine in memory: a disk with files, names and a clock, and
- * processes that reach it through the table of engine/os/io.h. It is the
+ * processes that reach it through the table of engine/base/io.h. It is the
  * second complete implementation of that table, for tests of crashes.
  *
  * What is durable: sync() settles the bytes and the size of its file,
@@ -19,7 +19,7 @@
 #ifndef AGENTWAL_TESTS_SIM_DISK_SIM_H
 #define AGENTWAL_TESTS_SIM_DISK_SIM_H
 
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 
 enum {
     SIM_SECTOR_SIZE = 512,

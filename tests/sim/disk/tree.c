@@ -1,5 +1,5 @@
 /*
- * tree.c - the table of engine/worktree/worktree.h over a simulated disk: roots
+ * tree.c - the table of engine/base/worktree.h over a simulated disk: roots
  * and files; sim_tree_names.c has the calls on names. Invariant: every call is
  * one step of the process, and a file that is open is one of its handles, as
  * the store's are. One thread at a time.

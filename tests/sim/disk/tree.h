@@ -10,7 +10,7 @@
 #ifndef AGENTWAL_TESTS_SIM_DISK_TREE_H
 #define AGENTWAL_TESTS_SIM_DISK_TREE_H
 
-#include "engine/worktree/worktree.h"
+#include "engine/base/worktree.h"
 #include "tests/sim/disk/sim.h"
 
 /* One name of a tree. */

@@ -1,5 +1,5 @@
 /*
- * tree_names.c - the calls of engine/worktree/worktree.h on names and on all of
+ * tree_names.c - the calls of engine/base/worktree.h on names and on all of
  * a tree, over a simulated disk. One thread at a time.
  */
 #include <errno.h>

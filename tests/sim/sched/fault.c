@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/process/control.h"
+#include "engine/log/control.h"
 
 enum {
     STEPS_MAX = 200000, /* of a schedule: more are a livelock */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "engine/process/control.h"
+#include "engine/log/control.h"
 #include "tests/sim/disk/internal.h"
 
 /* ------------------------------------------------------------- locks --- */

@@ -1,8 +1,8 @@
 /*
  * sched.h - schedules: two or three simulated processes on one simulated disk,
  * each with the whole engine in a separate coroutine, one running at a time.
- * At every call of the table of engine/os/io.h a seed decides who goes on, and
- * at some of them it kills a process, also in the middle of a write, stops
+ * At every call of the table of engine/base/io.h a seed decides who goes on,
+ * and at some of them it kills a process, also in the middle of a write, stops
  * one, cuts the power, makes the call fail or fills the disk.
  *
  * With `replaces` a process also looks at a session and removes it, as an

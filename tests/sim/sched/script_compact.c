@@ -6,7 +6,7 @@
 #include "tests/sim/sched/internal.h"
 
 #include "agentwal/admin.h"
-#include "engine/process/control.h"
+#include "engine/log/control.h"
 
 /* Whether it waited for a process that is about to name content, or may be, as
  * it is stopped: for up to 10 s, whatever the timeout. */

@@ -7,7 +7,7 @@
 
 #include "tests/sim/sched/internal.h"
 
-#include "engine/process/control.h"
+#include "engine/log/control.h"
 
 enum {
     POLL_SLACK_NS = 22000000, /* four looks at a lock, and some calls */

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 
 enum {
     disk_size = 512

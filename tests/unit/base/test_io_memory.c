@@ -1,5 +1,5 @@
 /*
- * test_io_memory.c - tests of engine/os/io_memory: the cases of
+ * test_io_memory.c - tests of engine/base/io_memory: the cases of
  * every table (io_cases.h), and those of names over memfds.
  */
 #include <dirent.h>
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/os/io_memory.h"
+#include "engine/base/io_memory.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/io_cases.h"

@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/os/file_system.h"
+#include "engine/base/file_system.h"
 #include "tests/lib/io_cases.h"
 
 static const struct wal__io *const io = &wal__io_posix;

@@ -1,6 +1,6 @@
 /*
  * test_parallel.c - tests of the parallel for
- * (engine/os/parallel.h).
+ * (engine/base/parallel.h).
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "engine/os/io.h"
-#include "engine/os/parallel.h"
+#include "engine/base/io.h"
+#include "engine/base/parallel.h"
 
 enum {
     ITEMS = 1000

@@ -1,5 +1,5 @@
 /*
- * test_random.c - tests of random bytes kept in store (engine/os/random.h).
+ * test_random.c - tests of random bytes kept in store (engine/base/random.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/os/random.h"
+#include "engine/base/random.h"
 #include "format/bytes/assert.h"
 
 enum {

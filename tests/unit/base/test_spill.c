@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "engine/os/spill.h"
+#include "engine/base/spill.h"
 
 enum {
     MIB = 1 << 20

@@ -1,9 +1,9 @@
 /*
  * test_write_map.c - tests of writing through a map of a file
- * (engine/os/write_map.h): what is written is in the file at once, and what
+ * (engine/base/write_map.h): what is written is in the file at once, and what
  * cannot be written is refused without a signal.
  */
-#include "engine/os/write_map.h"
+#include "engine/base/write_map.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/os/file_system.h"
-#include "engine/os/io.h"
+#include "engine/base/file_system.h"
+#include "engine/base/io.h"
 
 enum {
     CAPACITY = 2 * 1024 * 1024,

@@ -13,9 +13,9 @@
 
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
+#include "engine/base/worktree.h"
 #include "engine/checkpoint/capture.h"
 #include "engine/store/session.h"
-#include "engine/worktree/worktree.h"
 
 /* --- a work tree that is watched ----------------------------------------- */
 

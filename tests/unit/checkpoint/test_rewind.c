@@ -7,7 +7,7 @@
 
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "tests/lib/kit/rewind_kit.h"
 
 static struct wal_rewind_options options_of(uint32_t flags)

@@ -4,7 +4,7 @@
  */
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "tests/lib/kit/rewind_kit.h"
 
 static struct kit_rewind_result rewind_head(struct wal_session *session,

@@ -12,7 +12,7 @@
 
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/rewind_kit.h"
 

@@ -8,7 +8,7 @@
 
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
-#include "engine/process/control.h"
+#include "engine/log/control.h"
 #include "tests/lib/kit/parts_kit.h"
 
 enum {

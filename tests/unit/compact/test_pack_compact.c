@@ -12,7 +12,7 @@
 #include "engine/api/api_store.h"
 #include "engine/blob/blob_store.h"
 #include "engine/blob/chunk.h"
-#include "engine/process/content_guard.h"
+#include "engine/log/content_guard.h"
 #include "engine/store/session.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 #include "tests/lib/kit/large_kit.h"

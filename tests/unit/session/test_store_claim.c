@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "engine/os/io.h"
-#include "engine/process/control.h"
+#include "engine/base/io.h"
+#include "engine/log/control.h"
 #include "engine/store/session.h"
 
 static enum wal_status claim(struct wal_session *session)

@@ -3,7 +3,7 @@
  * id, what compactions replaced, deleted sessions.
  */
 #include "engine/api/api_store.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/reading_kit.h"
 

@@ -7,7 +7,7 @@
 #include <limits.h>
 
 #include "engine/api/api_store.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "engine/store/session.h"
 #include "tests/lib/faulty_heap.h"
 

@@ -8,7 +8,7 @@
 
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "engine/store/session.h"
 
 static uint64_t unreadable_end; /* 0: the whole log is readable */

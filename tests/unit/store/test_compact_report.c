@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "agentwal/admin.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "tests/lib/kit/parts_kit.h"
 
 enum {

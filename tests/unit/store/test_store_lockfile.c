@@ -16,10 +16,10 @@
 #include <time.h>
 
 #include "engine/api/api_store.h"
+#include "engine/base/file_system.h"
 #include "engine/base/heap.h"
-#include "engine/os/file_system.h"
-#include "engine/os/io.h"
-#include "engine/process/control.h"
+#include "engine/base/io.h"
+#include "engine/log/control.h"
 #include "format/bytes/assert.h"
 
 enum {

@@ -12,7 +12,7 @@
 
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "format/segment/segment_fmt.h"
 
 static enum wal_status try_open(const char *path, uint32_t flags,

@@ -10,7 +10,7 @@
 
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/process/control.h"
+#include "engine/log/control.h"
 
 enum {
     SESSIONS = 5,

@@ -12,7 +12,7 @@
 
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/process/control.h"
+#include "engine/log/control.h"
 #include "format/bytes/assert.h"
 
 enum {

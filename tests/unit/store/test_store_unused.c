@@ -10,7 +10,7 @@
 #include "agentwal/blob.h"
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "engine/store/session.h"
 
 enum {

@@ -14,7 +14,7 @@
 
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "format/bytes/assert.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"

@@ -10,7 +10,7 @@
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/log/append_lock.h"
-#include "engine/process/control_lock.h"
+#include "engine/log/control_lock.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/store_kit.h"

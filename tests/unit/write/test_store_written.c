@@ -10,9 +10,9 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "engine/commit/commit_cycle.h"
-#include "engine/commit/leader.h"
-#include "engine/process/control_lock.h"
+#include "engine/log/commit_cycle.h"
+#include "engine/log/control_lock.h"
+#include "engine/log/leader.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"
 

@@ -1,0 +1,152 @@
+/*
+ * io.c - the status of an errno, and complete reads and writes over any table
+ * (io.h). No section of SPEC.md. Invariant: bytes are transferred in order and
+ * without a gap; a call that makes no progress is repeated a bounded number of
+ * times. Threads as the table.
+ */
+#include "engine/base/io.h"
+
+#include <errno.h>
+
+#include "format/bytes/assert.h"
+
+/* Consecutive calls without progress that count as a failure. */
+enum {
+    stall_count_max = 64
+};
+
+enum wal_status wal__io_status(int sys_errno)
+{
+    switch (sys_errno) {
+    case 0:
+        return WAL_OK;
+    case ENOENT:
+    case ENOTDIR:
+        return WAL_ENOTFOUND;
+    case EEXIST:
+        return WAL_EEXISTS;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return WAL_EREADONLY;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return WAL_ENOSPACE;
+    case ENOMEM:
+        return WAL_ENOMEM;
+    default:
+        return WAL_EIO;
+    }
+}
+
+enum wal_status wal__io_read_full(const struct wal__io *io,
+                                  struct wal__file *file, void *data,
+                                  size_t size, uint64_t offset,
+                                  size_t *bytes_read, int *sys_errno)
+{
+    size_t done = 0;
+    int stall_count = 0;
+
+    while (done < size) {
+        size_t part = 0;
+        enum wal_status status =
+            io->pread(io->ctx, file, (uint8_t *)data + done, size - done,
+                      offset + done, &part, sys_errno);
+
+        WAL__ASSERT(part <= size - done);
+        if (status == WAL_OK && part > 0) {
+            done += part;
+            stall_count = 0;
+            continue;
+        }
+        if (status == WAL_OK) {
+            break;
+        }
+        if (*sys_errno != EAGAIN || ++stall_count == stall_count_max) {
+            return status;
+        }
+    }
+    *bytes_read = done;
+    return WAL_OK;
+}
+
+/* The unwritten rest of a list of pieces. */
+struct remaining {
+    const struct iovec *iov;
+    int count;
+    size_t skip; /* bytes of the first piece that are written */
+};
+
+/* Also skips empty pieces at the front, so that a write of zero bytes always
+ * means no progress. */
+static void advance_iov(struct remaining *remaining, size_t bytes_written)
+{
+    while (remaining->count > 0) {
+        size_t left = remaining->iov->iov_len - remaining->skip;
+
+        WAL__ASSERT(remaining->skip <= remaining->iov->iov_len);
+        if (bytes_written < left) {
+            remaining->skip += bytes_written;
+            return;
+        }
+        bytes_written -= left;
+        remaining->iov++;
+        remaining->count--;
+        remaining->skip = 0;
+    }
+    WAL__ASSERT(bytes_written == 0);
+}
+
+/* One write: of all remaining pieces, or of the rest of a piece that the last
+ * write cut. */
+static enum wal_status write_once(const struct wal__io *io,
+                                  struct wal__file *file,
+                                  const struct remaining *remaining,
+                                  uint64_t offset, size_t *bytes_written,
+                                  int *sys_errno)
+{
+    if (remaining->skip == 0) {
+        return io->pwritev(io->ctx, file, remaining->iov, remaining->count,
+                           offset, bytes_written, sys_errno);
+    }
+
+    struct iovec cut = {
+        .iov_base = (uint8_t *)remaining->iov->iov_base + remaining->skip,
+        .iov_len = remaining->iov->iov_len - remaining->skip,
+    };
+
+    return io->pwritev(io->ctx, file, &cut, 1, offset, bytes_written,
+                       sys_errno);
+}
+
+enum wal_status wal__io_write_full(const struct wal__io *io,
+                                   struct wal__file *file,
+                                   const struct iovec *iov, int count,
+                                   uint64_t offset, int *sys_errno)
+{
+    struct remaining remaining = {.iov = iov, .count = count};
+    int stall_count = 0;
+
+    advance_iov(&remaining, 0);
+    while (remaining.count > 0) {
+        size_t bytes_written = 0;
+        enum wal_status status =
+            write_once(io, file, &remaining, offset, &bytes_written, sys_errno);
+
+        if (status != WAL_OK && *sys_errno != EAGAIN) {
+            return status;
+        }
+        if (status == WAL_OK && bytes_written > 0) {
+            advance_iov(&remaining, bytes_written);
+            offset += bytes_written;
+            stall_count = 0;
+            continue;
+        }
+        if (++stall_count == stall_count_max) {
+            *sys_errno = status == WAL_OK ? EIO : EAGAIN;
+            return WAL_EIO;
+        }
+    }
+    return WAL_OK;
+}

@@ -1,0 +1,71 @@
+/*
+ * write_map.h - a writable map of the file that is appended to, for bytes that
+ * no sync follows at once: a copy into the system's cache costs a tenth of a
+ * system call (docs/engine/design-notes.md).
+ *
+ * A store to a map cannot fail: where the page cannot be written, it vanishes
+ * (engine/base/guarded_map.h). So pages are populated first, 64 KiB ahead.
+ * Where that fails, or a page vanished, the caller writes by the file, which
+ * reports why. Populated pages are trusted for a few milliseconds. Where a file
+ * system copies on write, a page that was written back may need space again:
+ * the caller writes by the file always. Pages that were written are unmapped
+ * soon: a sync would have to write-protect each of them on every processor.
+ *
+ * Invariant: the pages from `written` to `populated` are populated. Threads:
+ * init, deinit, write and keep by one at a time; prepare and evict by any.
+ */
+#ifndef AGENTWAL_ENGINE_BASE_WRITE_MAP_H
+#define AGENTWAL_ENGINE_BASE_WRITE_MAP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct wal__file;
+struct wal__io;
+
+struct wal__write_map {
+    pthread_mutex_t mutex; /* the map, and populating it */
+    uint64_t id;           /* of the file; 0: nothing is mapped */
+    uint8_t *at;
+    uint64_t size;
+    uint32_t losses;               /* of pages, when the file was mapped */
+    uint64_t kept;                 /* pages before it are unmapped again */
+    _Atomic uint64_t written;      /* end of the last write */
+    _Atomic uint64_t populated;    /* end of the populated part */
+    _Atomic uint64_t populated_ns; /* when it was populated, coarsely */
+};
+
+void wal__write_map_init(struct wal__write_map *map);
+void wal__write_map_deinit(struct wal__write_map *map,
+                           const struct wal__io *io);
+
+/* A file that is appended to: allocated up to `size`, with an id that no other
+ * file has. */
+struct wal__write_target {
+    struct wal__file *file;
+    uint64_t id;
+    uint64_t size;
+};
+
+/* Writes the pieces to the file at the offset. False: not all of them were
+ * written, and the caller writes all by pwritev. */
+bool wal__write_map_write(struct wal__write_map *map, const struct wal__io *io,
+                          const struct wal__write_target *target,
+                          const struct iovec *iov, int count, uint64_t offset);
+
+/* Populates the pages that are written next, unless there are enough, or
+ * another thread does: so that the writer need not. */
+void wal__write_map_prepare(struct wal__write_map *map,
+                            const struct wal__io *io);
+
+/* Unmaps the file unless it has this id; 0: in any case. As write. */
+void wal__write_map_keep(struct wal__write_map *map, const struct wal__io *io,
+                         uint64_t id);
+
+/* Unmaps what was written, before a sync. Any thread. */
+void wal__write_map_evict(struct wal__write_map *map, const struct wal__io *io);
+
+#endif

@@ -1,0 +1,301 @@
+/*
+ * control.h - the control page: the first page of the file LOCK, mapped by all
+ * processes of a store (SPEC.md 4.1). Locks are bytes of the same file
+ * (control_lock.h, open_lock.h).
+ *
+ * Invariant: the page is valid only while a process holds the participant
+ * lock, and the page has this boot's id, and the device and inode of LOCK.
+ *
+ * Threads: open, finish_open and close by one; the rest by any.
+ */
+#ifndef AGENTWAL_ENGINE_LOG_CONTROL_H
+#define AGENTWAL_ENGINE_LOG_CONTROL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/base/env.h"
+
+enum {
+    WAL__CONTROL_SIZE = 4096,
+    WAL__LOG_COUNT = 2,
+    WAL__CLAIMS = 128
+};
+
+/* What a process can wait for: a rising end of a log. */
+enum wal__log_event {
+    WAL__LOG_EVENT_WRITTEN = 0,
+    WAL__LOG_EVENT_DURABLE = 1,
+    WAL__LOG_EVENT_COUNT = 2
+};
+
+/* The wait queues of a log: one per lock byte. */
+enum wal__wait_queue {
+    WAL__WAIT_APPEND = 0,
+    WAL__WAIT_SYNC = 1,
+    WAL__WAIT_PREALLOC = 2,
+    WAL__WAIT_COUNT = 3
+};
+
+/* Where the waiters for one lock sleep: woken when the lock is released, or is
+ * no longer needed. */
+struct wal__wait_word {
+    _Atomic uint32_t word; /* a futex */
+    _Atomic uint32_t waiters;
+};
+
+/* Why a log is poisoned: a kind and its detail. */
+enum wal__poison_kind {
+    WAL__POISON_NONE = 0,
+    WAL__POISON_UNKNOWN = 1, /* the page of an earlier process is void */
+    WAL__POISON_WRITE = 2,   /* a write failed; detail: errno */
+    WAL__POISON_SYNC = 3,    /* a sync failed; detail: errno */
+    WAL__POISON_DEATH = 4,   /* a process died while it synced; its id */
+    WAL__POISON_STOPPED = 5  /* a process did not run while it synced; its id,
+                              * or 0 */
+};
+
+/* The page's part for one log. Ends are positions, and only rise while the page
+ * is in use. */
+struct wal__control_log {
+    /* End of the last published group; it also names the newest segment. */
+    _Atomic uint64_t written;
+    _Atomic uint64_t durable;             /* everything before it is synced */
+    _Atomic uint64_t syncing_pid;         /* of a running sync; 0: none */
+    _Atomic uint64_t closed_segment_id;   /* it takes no more groups */
+    _Atomic uint64_t indexed_tail_id;     /* a tail that has an index file */
+    _Atomic uint64_t epoch;               /* of the last process that joined */
+    _Atomic uint64_t last_appender_epoch; /* of the last writer */
+    _Atomic uint64_t poison;        /* kind << 32 | detail; 0: not poisoned */
+    _Atomic uint32_t sync_round;    /* takeovers of the sync lock */
+    _Atomic uint32_t append_holder; /* process id, or 0 */
+    _Atomic uint64_t holder_start;  /* start time of append_holder */
+    _Atomic uint32_t rotation_waiting; /* for the preallocation lock */
+    _Atomic uint32_t is_recovered;     /* of log 0: recovery is done */
+    _Atomic uint32_t prealloc_holder;  /* process id, or 0 */
+    _Atomic uint32_t sync_holder;      /* process id, or 0 */
+    _Atomic uint32_t open_syncing_pid; /* of a running sync of OPEN; 0: none */
+    _Atomic uint32_t rewrites; /* raised when compaction replaced segments */
+    /* Renames by compaction that were not synced: one is under way, or was cut
+     * short in this boot, or its sync failed. */
+    _Atomic uint32_t unsynced_renames;
+    uint32_t unused;
+    struct wal__wait_word wait_words[WAL__WAIT_COUNT];
+};
+
+/* The holder of a session claim. Diagnostic only; the lock byte is
+ * authoritative. */
+struct wal__control_claim {
+    _Atomic uint64_t start;           /* of the process; 0: the slot is free */
+    _Atomic uint64_t session_and_pid; /* session number << 32 | process id */
+};
+
+/* The holder of the open lock, of the exclusive participant lock, or of the
+ * compaction lock. Diagnostic only. */
+struct wal__lock_owner {
+    _Atomic uint64_t start;   /* of the process */
+    _Atomic uint32_t process; /* its id; 0: none */
+    uint32_t reserved;
+};
+
+/* Of shipping.h. */
+struct wal__control_shipping {
+    _Atomic uint64_t sequence; /* everything up to it is stored elsewhere */
+    _Atomic uint32_t failures; /* raised by each failure to store more */
+    _Atomic int32_t status;    /* of the last failure */
+    _Atomic uint32_t word;     /* eventcount: odd while a thread sleeps */
+    uint32_t unused;
+};
+
+struct wal__control_page {
+    _Atomic uint64_t magic; /* stored last */
+    uint32_t version;
+    uint32_t reserved;
+    uint8_t boot_id[16];
+    uint64_t device;
+    uint64_t inode;
+    uint8_t
+        rest[512 - 48]; /* the rest of a sector that is constant while in use */
+    struct wal__control_log logs[WAL__LOG_COUNT];
+    struct wal__control_claim claims[WAL__CLAIMS];
+    /* Futex words, odd while a thread sleeps on them. A reset does not clear
+     * them: readers keep the page mapped and sleep until writers return. */
+    _Atomic uint32_t eventcounts[WAL__LOG_COUNT][WAL__LOG_EVENT_COUNT];
+    /* Valid also while the page is not. */
+    struct wal__lock_owner open_lock_owner;
+    struct wal__lock_owner exclusive_owner;
+    struct wal__lock_owner compact_owner;
+    /* Of content_guard.h: segments of the pack up to this id are condemned; 0:
+     * none. The round rises with each compaction. */
+    _Atomic uint64_t condemned_id;
+    _Atomic uint32_t content_round;
+    /* Of wal__control_sync_directory: 1: one failed in this boot. */
+    _Atomic uint32_t has_lost_names;
+    struct wal__control_shipping shipping;
+};
+
+enum wal__lock_byte {
+    WAL__LOCK_PARTICIPANT = 4096, /* shared by every process */
+    WAL__LOCK_CATALOGUE = 4097,   /* writing the catalogue */
+    WAL__LOCK_OPEN = 4098,        /* opening the store */
+    WAL__LOCK_REWIND = 4099,      /* rewinding files */
+    WAL__LOCK_COMPACT = 4100,     /* compacting */
+    WAL__LOCK_SHIPPING = 4101,    /* shipping the log */
+    WAL__LOCK_CONTENT = 4102,     /* + round & 1: about to name content */
+    WAL__LOCK_APPEND = 4104,      /* + log_id: appending */
+    WAL__LOCK_INDEX = 4106,       /* + log_id: writing the index of a segment */
+    WAL__LOCK_SYNC = 4112,        /* + log_id: syncing, in round 0 */
+    WAL__LOCK_PREALLOC = 4120     /* + log_id: preallocating */
+};
+
+/* The sync lock is a byte for each round: a takeover begins the next. */
+enum {
+    WAL__LOCK_SYNC_STRIDE = 1024,
+    WAL__SYNC_ROUNDS = 1 << 20 /* after them the bytes repeat */
+};
+
+/* + session number: claiming it. */
+#define WAL__LOCK_CLAIM (UINT64_C(1) << 32)
+
+struct wal__control {
+    const struct wal__env *env;
+    struct wal__file *file;
+    struct wal__control_page *page;
+    /* The mapped page of LOCK: `page`, or used for lock owners only; NULL: LOCK
+     * has none yet. */
+    struct wal__control_page *file_page;
+    struct wal__control_page private_page; /* without live processes */
+    char path[WAL__PATH_MAX];
+    uint64_t device; /* of LOCK, when it was opened */
+    uint64_t inode;
+    uint32_t process_id;
+    uint64_t process_start_time;
+    /* No other process was live when this one opened: it recovers, until
+     * wal__control_finish_open. */
+    bool is_first_opener;
+    /* No valid page: LOCK may be new while processes lock its predecessor. */
+    bool lock_file_replaced;
+    /* Of the sync lock that this process holds; with the log's sync_mutex. */
+    uint32_t sync_round[WAL__LOG_COUNT];
+    /* The highest written ends that a reader has followed. */
+    _Atomic uint64_t followed[WAL__LOG_COUNT];
+    bool holds_open_lock;
+    bool is_exclusive;           /* it holds the participant lock exclusively */
+    _Atomic uint64_t checked_ns; /* when LOCK was last checked */
+    pthread_mutex_t guard_mutex; /* of content_guard.h */
+    uint32_t guards[2];          /* that this process holds, by round */
+};
+
+/*
+ * Opens LOCK and acquires the participant lock. control->is_first_opener: the
+ * page was reset, and the caller recovers, then calls
+ * wal__control_finish_open; otherwise the page is live. A reset keeps the
+ * durable end of each log, and poison when what is beyond it may be in the page
+ * cache only; recovery clears both. A read-only opener that finds no live
+ * process, or cannot use LOCK, gets a private page, with the durable ends that
+ * are known; UINT64_MAX: the former boot left nothing to sync. WAL_ELOCKED:
+ * error->holder blocks the open for too long, or is stopped; 0: it is unknown.
+ */
+enum wal_status wal__control_open(struct wal__control *control,
+                                  const struct wal__env *env,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/*
+ * Writes to LOCK, where it has no page, the page of a boot that has ended: for
+ * a store whose files are all durable, so that the first opener need not doubt
+ * what is beyond the last COMMIT. No process has the store open.
+ */
+enum wal_status wal__control_write_former(const struct wal__io *io,
+                                          struct wal__file *file,
+                                          int *sys_errno) WAL_MUST_USE;
+
+/* Recovery is done: other processes may join. A reader releases its locks. */
+enum wal_status wal__control_finish_open(struct wal__control *control,
+                                         struct wal_error *error) WAL_MUST_USE;
+void wal__control_close(struct wal__control *control);
+
+/* Poisons a log, unless it is poisoned: the first cause remains. poison.c */
+uint64_t wal__control_encode_poison(enum wal__poison_kind kind,
+                                    uint32_t detail);
+void wal__control_poison(struct wal__control_log *shared,
+                         enum wal__poison_kind kind, uint32_t detail);
+
+/*
+ * Syncs a directory of the store. When that fails, the page says so as long as
+ * this boot lasts: what was removed from the directory may be back after a loss
+ * of power, whatever is synced later. control: NULL: no page says so.
+ */
+enum wal_status wal__control_sync_directory(const struct wal__control *control,
+                                            const struct wal__io *io,
+                                            const char *path,
+                                            int *sys_errno) WAL_MUST_USE;
+
+/* Tries to make the participant lock exclusive. True: this process is the only
+ * one, and holds the lock until wal__control_finish_open or close. */
+bool wal__control_try_exclusive(struct wal__control *control);
+
+/*
+ * Checks that the path still leads to the file that this process locks.
+ * Otherwise other processes may lock a different file, and an append could
+ * conflict with theirs: WAL_ELOCKFILE. WAL_OK when a relative path leads
+ * nowhere since the working directory changed.
+ */
+enum wal_status
+wal__control_check_lock_file(const struct wal__control *control,
+                             struct wal_error *error) WAL_MUST_USE;
+
+/* As wal__control_check_lock_file, at most every 10 ms. */
+enum wal_status
+wal__control_check_ratelimited(struct wal__control *control,
+                               struct wal_error *error) WAL_MUST_USE;
+
+/* Of a reader with a private page: attaches to the page of processes that have
+ * opened the store since. True: the caller reloads everything, then calls
+ * wal__control_finish_open. */
+bool wal__control_attach_live_page(struct wal__control *control);
+
+/*
+ * Eventcounts. A process notifies after it raises an end; that costs one load
+ * while no thread sleeps. A waiter prepares, checks the ends, then sleeps on
+ * *word while it has the returned value. A waiter that is killed leaves nothing
+ * to clean up. A writer may be killed before it notifies, so a waiter must also
+ * check from time to time. eventcount.c
+ */
+void wal__control_notify(struct wal__control *control, uint32_t log_id,
+                         enum wal__log_event event);
+uint32_t wal__control_prepare_wait(struct wal__control *control,
+                                   uint32_t log_id, enum wal__log_event event,
+                                   const uint32_t **word);
+
+/*
+ * Session claims. WAL_ECLAIMED: another open file claims the session;
+ * error->holder is its process, or 0 when unknown. WAL_ELIMIT: the page has no
+ * free slot. Pass *slot to wal__control_release_claim. claim_table.c
+ */
+enum wal_status wal__control_claim(struct wal__control *control,
+                                   uint32_t session, uint32_t *slot,
+                                   struct wal_error *error) WAL_MUST_USE;
+void wal__control_release_claim(struct wal__control *control, uint32_t session,
+                                uint32_t slot);
+/* A claim that an open file holds. */
+struct wal__claim_holder {
+    uint32_t session;
+    uint32_t process_id; /* 0: unknown */
+    bool is_own;         /* the process is this one */
+};
+
+/* Lists the claims whose byte is locked, each session once, in no order. Opens
+ * LOCK for reading, also for a reader that holds no lock. A claim that begins
+ * or ends meanwhile may be listed or not. WAL_ELOCKFILE. */
+enum wal_status
+wal__control_list_claims(const struct wal__control *control,
+                         struct wal__claim_holder out[WAL__CLAIMS],
+                         uint32_t *count, struct wal_error *error) WAL_MUST_USE;
+/* Fills the error of a refused claim; returns WAL_ECLAIMED. */
+enum wal_status wal__control_claim_refused(int32_t holder,
+                                           struct wal_error *error);
+
+/* Whether the calling process opened it, and is not a child of fork(). */
+bool wal__control_is_same_process(const struct wal__control *control);
+
+#endif

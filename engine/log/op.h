@@ -1,0 +1,119 @@
+/*
+ * op.h - an operation: what one call appends (SPEC.md 4.3). Its frames go into
+ * one group together.
+ *
+ * Life: created and filled by the caller's thread, submitted to the committer,
+ * resolved and written by a leader, completed once, released by both.
+ *
+ * Invariant: the state becomes WAL__OP_DONE once, after status, position,
+ * error and result are set; nothing of these changes afterwards.
+ */
+#ifndef AGENTWAL_ENGINE_LOG_OP_H
+#define AGENTWAL_ENGINE_LOG_OP_H
+
+#include <stdatomic.h>
+
+#include "agentwal.h"
+#include "engine/base/buf.h"
+#include "engine/log/content_guard.h"
+#include "engine/log/log.h"
+#include "format/segment/frame.h"
+
+/* The futex word of an operation. */
+enum wal__op_state {
+    WAL__OP_PENDING = 0,
+    WAL__OP_HAS_WAITER = 1, /* a thread sleeps on the word */
+    WAL__OP_DONE = 2        /* status and results are set */
+};
+
+/* One frame of an operation, encoded except for its header. */
+struct wal__op_frame {
+    struct wal__frame frame;
+    uint32_t offset; /* in the operation's bytes */
+    bool skipped;    /* a duplicate: not written */
+};
+
+struct wal__op {
+    struct wal__op *next;
+    struct wal__op_pool *pool;
+    const struct wal__heap *heap;
+    uint32_t durability; /* enum wal_durability */
+    bool async;          /* the caller does not wait: only the committer thread
+                          * leads for it */
+    uint32_t frame_count;
+    struct wal__op_frame *frames; /* &first_frame, or allocated */
+    struct wal__op_frame first_frame;
+    struct wal__buf bytes; /* header room, payload and padding, per frame */
+    struct wal__log_reservation reservation;
+    uint64_t pack_end; /* position in the pack up to which the frames refer to
+                        * blobs: durable before they are written; 0: none */
+    struct wal__content_guard guard; /* of these, until it is completed */
+    /*
+     * Decides under the append lock and the state lock whether the operation
+     * may be appended, and assigns sessions, parents and flags to its frames.
+     * A refusal changes nothing but the operation.
+     */
+    enum wal_status (*resolve)(void *ctx, struct wal__op *op);
+    void (*release)(struct wal__op *op); /* frees what the request holds */
+    void *request;
+    uint64_t next_sequence; /* input of resolve: that of the first frame */
+    /* The result. */
+    enum wal_status status;
+    uint64_t position;   /* end of its group */
+    bool written;        /* it has frames in the log */
+    bool detached;       /* no caller reads the result: record a failure.
+                          * Under the async_errors mutex once submitted */
+    bool error_recorded; /* it failed, and async_errors has seen it. Under the
+                          * async_errors mutex */
+    /* Futex words to wake after this operation's own (wakeup.h). */
+    const uint32_t *wake_next[2];
+    _Atomic uint32_t state; /* enum wal__op_state */
+    _Atomic uint32_t references;
+    /* Also of the result. Large: their texts are cleared under the append lock
+     * by wal__op_clear, so that submitting does not touch them. */
+    struct wal_error error;
+    struct wal_append_result result;
+};
+
+enum {
+    WAL__OP_POOL_MAX = 256, /* operations that a pool retains */
+    WAL__OP_POOL_BYTES_MAX =
+        4 * 1024 /* bytes of frames that one is retained with */
+};
+
+/* Released operations, retained with their memory for reuse. A thread that
+ * finds the pool in use goes to the heap instead of waiting. Any thread. */
+struct wal__op_pool {
+    const struct wal__heap *heap;
+    size_t request_size;
+    _Atomic bool busy;
+    uint32_t count; /* of the list; while busy is held */
+    struct wal__op *first;
+};
+
+void wal__op_pool_init(struct wal__op_pool *pool, const struct wal__heap *heap,
+                       size_t request_size);
+/* All operations were released before. Accepts a zeroed pool. */
+void wal__op_pool_deinit(struct wal__op_pool *pool);
+
+/* Returns an operation with one reference, or NULL without memory. Its request
+ * is pool->request_size bytes after it, not zeroed, freed with it; the caller
+ * may set it to something else. */
+struct wal__op *wal__op_create(struct wal__op_pool *pool);
+/* Prefetches the memory of `size` bytes of frames that are added soon. */
+void wal__op_prefetch(const struct wal__op *op, uint64_t size);
+/* Empties the texts of the result, before it is decided. */
+void wal__op_clear(struct wal__op *op);
+void wal__op_retain(struct wal__op *op);
+/* Gives up a reference; the last one frees or pools it. op may be NULL. */
+void wal__op_release(struct wal__op *op);
+/* Adds a frame with room for a payload of `size` bytes and zeroed padding.
+ * *frame and *payload are valid until the next add. WAL_ENOMEM. */
+enum wal_status wal__op_add_frame(struct wal__op *op, uint32_t size,
+                                  struct wal__op_frame **frame,
+                                  uint8_t **payload) WAL_MUST_USE;
+/* Computes the payload checksums and the reservation, in the caller's thread,
+ * after the last frame was added. */
+void wal__op_finish(struct wal__op *op);
+
+#endif

@@ -567,7 +567,6 @@ enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
         .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
                  WAL_ENTRY_CURSOR_OUT_OF_LINE,
     };
-    struct wal_slice last = lines->match.last_id;
     enum wal_status status;
 
     lines->batch.heap = lines->arena->heap;
@@ -577,10 +576,10 @@ enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
     lines->known_lines = lines->match.is_opaque
                              ? 0
                              : lines->match.lines + (lines->is_open ? 1 : 0);
-    snprintf(lines->previous_id, sizeof(lines->previous_id), "%.*s",
-             (int)last.size, last.size > 0 ? (const char *)last.data : "");
-    status = wal__import_first_time(session, lines->match.timestamp,
-                                    lines->probe->created, lines->time, error);
+    set_text(lines->previous_id, lines->match.last_id);
+    status = wal__import_first_time(
+        session, wal__slice_from_text(lines->match.timestamp),
+        lines->probe->created, lines->time, error);
     return status == WAL_OK
                ? wal_entry_cursor_open(session, &options, &lines->cursor, error)
                : status;

@@ -72,7 +72,7 @@ size_t wal__source_line_prefix(const struct wal_entry *entry, bool is_open,
      WAL_ENTRY_CURSOR_OUT_OF_LINE)
 
 static enum wal_status open_stream(const struct wal__source_lines *lines,
-                                   uint32_t stream,
+                                   uint32_t stream, uint64_t skip,
                                    struct wal_entry_cursor **cursor,
                                    struct wal_error *error)
 {
@@ -80,6 +80,7 @@ static enum wal_status open_stream(const struct wal__source_lines *lines,
         .struct_size = sizeof(options),
         .mode = WAL_ENTRY_CURSOR_ALL,
         .stream = stream,
+        .skip = skip,
         .flags = LINE_FLAGS,
     };
 
@@ -102,9 +103,10 @@ enum wal_status wal__source_lines_open(struct wal__source_lines *lines,
             goto failed;
         }
     }
-    status = lines->is_copy ? wal__copy_open_own(&lines->copy, LINE_FLAGS,
-                                                 &lines->cursor, error)
-                            : open_stream(lines, stream, &lines->cursor, error);
+    status = lines->is_copy
+                 ? wal__copy_open_own(&lines->copy, LINE_FLAGS, &lines->cursor,
+                                      error)
+                 : open_stream(lines, stream, 0, &lines->cursor, error);
     if (status == WAL_OK) {
         return WAL_OK;
     }
@@ -139,30 +141,35 @@ static enum wal_status next_partial_line(struct wal__source_lines *lines,
                                          struct wal_entry *entry,
                                          struct wal_error *error)
 {
-    struct wal_entry found = {.struct_size = sizeof(found)};
-    bool is_found = false;
-    struct wal_entry candidate;
+    uint64_t count = 0;
+    uint64_t found = 0; /* its number, from 1 */
     enum wal_status status;
 
     if (lines->partial_lines != NULL) {
         return WAL_END;
     }
-    status =
-        open_stream(lines, WAL__PARTIAL_STREAM, &lines->partial_lines, error);
+    status = open_stream(lines, WAL__PARTIAL_STREAM, 0, &lines->partial_lines,
+                         error);
     while (status == WAL_OK) {
-        candidate = (struct wal_entry){.struct_size = sizeof(candidate)};
-        status = wal_entry_cursor_next(lines->partial_lines, &candidate, error);
-        if (status == WAL_OK && (candidate.flags & WAL_ENTRY_REDACTED) == 0 &&
-            is_partial_line(lines, &candidate)) {
-            found = candidate;
-            is_found = true;
+        *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
+        status = wal_entry_cursor_next(lines->partial_lines, entry, error);
+        count++;
+        if (status == WAL_OK && (entry->flags & WAL_ENTRY_REDACTED) == 0 &&
+            is_partial_line(lines, entry)) {
+            found = count;
         }
     }
-    if (status == WAL_END && is_found) {
-        *entry = found;
-        return WAL_OK;
+    if (status != WAL_END || found == 0) {
+        return status;
     }
-    return status;
+    /* An entry holds until the next one is read: it is read again. */
+    wal_entry_cursor_close(lines->partial_lines);
+    lines->partial_lines = NULL;
+    status = open_stream(lines, WAL__PARTIAL_STREAM, found - 1,
+                         &lines->partial_lines, error);
+    return status == WAL_OK
+               ? wal_entry_cursor_next(lines->partial_lines, entry, error)
+               : status;
 }
 
 /* Returns the next entry that is a line of the file. */
@@ -313,6 +320,20 @@ static bool is_open(const struct wal__source_match *match)
     return match->entries > 0 && !match->has_newline && !match->is_opaque;
 }
 
+static void set_last(struct wal__source_match *match,
+                     const struct wal_entry *entry)
+{
+    const struct wal_slice *time = &entry->timestamp;
+    bool is_long = time->size >= sizeof(match->timestamp);
+
+    match->entries++;
+    snprintf(match->last_id, sizeof(match->last_id), "%.*s",
+             (int)entry->id.size, (const char *)entry->id.data);
+    snprintf(match->timestamp, sizeof(match->timestamp), "%.*s",
+             is_long ? 0 : (int)time->size,
+             time->size > 0 ? (const char *)time->data : "");
+}
+
 /* Any line of the file may be the redacted one. It counts as matched, so that
  * an import does not add it again. */
 static void match_redacted(struct wal__source_match *match, int fd,
@@ -326,9 +347,7 @@ static void match_redacted(struct wal__source_match *match, int fd,
     match->has_newline = true;
     match->lines++;
     match->is_opaque = false;
-    match->entries++;
-    match->last_id = entry->id;
-    match->timestamp = entry->timestamp;
+    set_last(match, entry);
 }
 
 static enum wal_status record_issue(struct wal__source_match *match,
@@ -361,9 +380,7 @@ static void match_line(struct wal__source_match *match,
     }
     match->bytes = position->offset;
     match->is_opaque = wal__source_line_is_opaque(entry);
-    match->entries++;
-    match->last_id = entry->id;
-    match->timestamp = entry->timestamp;
+    set_last(match, entry);
 }
 
 static enum wal_status

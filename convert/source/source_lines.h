@@ -114,9 +114,8 @@ struct wal__source_match {
     uint64_t entries;      /* without the partial line */
     uint64_t lines;        /* that end with a newline */
     uint64_t native_count; /* entries that are not lines */
-    /* Of the last entry; valid until the store is closed. */
-    struct wal_slice last_id;
-    struct wal_slice timestamp; /* of the last entry */
+    char last_id[256];     /* of the last entry; or empty */
+    char timestamp[65];    /* of the last entry; empty if longer */
     struct wal__source_issue *issues;
     uint32_t issue_count;
     uint32_t issue_capacity;

@@ -1,10 +1,11 @@
 /*
  * test_import.c - tests of wal_import_file and wal_import_tree.
  */
-#include "tests/lib/kit/store_kit.h"
+#include "tests/lib/kit/backup_kit.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/stat.h>
 
 #include "agentwal/import.h"
@@ -211,6 +212,49 @@ static void test_import_file__second_import_adds_only_new_lines(void **state)
     assert_int_equal(result.appended, 2);
     assert_int_equal(result.duplicates, 3);
     assert_string_equal(seen.session, "s");
+    kit_close(store);
+}
+
+/* What a compaction wrote is read into memory that is freed with its cursor:
+ * nothing of the last line is read after that. */
+static void test_import_file__grown_after_a_compaction(void **state)
+{
+    struct wal_store *store = kit_store();
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_session *session;
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+    FILE *file;
+
+    (void)state;
+    file = fopen("a.jsonl", "we");
+    assert_non_null(file);
+    for (int i = 0; i < 100; i++) {
+        fprintf(file, "{\"a\":\"%0*d\"}\n", 100, i);
+    }
+    (void)fputs("{\"a\":", file);
+    assert_int_equal(fclose(file), 0);
+    must_import(store, "a.jsonl", &seen, &result);
+    assert_int_equal(result.appended, 100);
+    kit_close(store);
+    kit_compact("store");
+    store = kit_store();
+    assert_int_equal(mallopt(M_PERTURB, 'x'), 1);
+    must_import(store, "a.jsonl", &seen, &result);
+    assert_int_equal(result.appended, 0);
+    file = fopen("a.jsonl", "ae");
+    assert_non_null(file);
+    (void)fputs("3}\n", file);
+    assert_int_equal(fclose(file), 0);
+    must_import(store, "a.jsonl", &seen, &result);
+    assert_int_equal(mallopt(M_PERTURB, 0), 1);
+    assert_int_equal(result.appended, 1);
+    assert_int_equal(result.sessions, 1);
+    session = kit_session(store, seen.session);
+    assert_int_equal(wal_entry_get(session, kit_text("line-101"), &entry, NULL),
+                     WAL_OK);
+    assert_slice(entry.parent_id, "line-100");
+    wal_session_close(session);
     kit_close(store);
 }
 
@@ -597,6 +641,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KIT_TEST(test_import_file__every_dialect_is_detected),
         KIT_TEST(test_import_file__second_import_adds_only_new_lines),
+        KIT_TEST(test_import_file__grown_after_a_compaction),
         KIT_TEST(test_import_file__named_dialect_that_is_unknown),
         KIT_TEST(test_import_file__text_of_no_dialect_is_lines),
         KIT_TEST(test_import_file__empty_file_is_an_empty_session),

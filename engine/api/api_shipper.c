@@ -6,7 +6,7 @@
 
 #include "engine/api/api_check.h"
 #include "engine/base/error.h"
-#include "engine/log/shipping.h"
+#include "engine/log/locks.h"
 
 struct wal_shipper {
     struct wal__core *core;

@@ -8,7 +8,7 @@
 
 #include "engine/backup/backup_dest.h"
 #include "engine/base/error.h"
-#include "engine/log/lock_owner.h"
+#include "engine/log/locks.h"
 #include "engine/log/search_files.h"
 #include "engine/store/shadow.h"
 #include "format/bytes/assert.h"

@@ -7,7 +7,7 @@
  * wal__blob_reader or wal__blob_writer belongs to one thread at a time. The
  * calls that write acquire the append lock of the blob stream; they must not be
  * called under the append lock of the log, and never acquire that one. Their
- * caller holds a content guard (content_guard.h) until the record that names
+ * caller holds a content guard (locks.h) until the record that names
  * the content is in the log: what they find or write may be dropped otherwise.
  */
 #ifndef AGENTWAL_ENGINE_BLOB_BLOB_H

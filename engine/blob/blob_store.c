@@ -12,7 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/blob/pack_indexes.h"
-#include "engine/log/content_guard.h"
+#include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 
 /* --- the log's client --------------------------------------------------- */

@@ -11,8 +11,8 @@
 #include "engine/base/error.h"
 #include "engine/blob/blob_store.h"
 #include "engine/blob/pack_indexes.h"
-#include "engine/log/content_guard.h"
 #include "engine/log/group.h"
+#include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 
 enum {

@@ -11,7 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/compact/compact_job.h"
 #include "engine/compact/pack/pack_compact.h"
-#include "engine/log/lock_owner.h"
+#include "engine/log/locks.h"
 #include "engine/log/search_files.h"
 #include "engine/session/session_title.h"
 
@@ -388,7 +388,7 @@ static enum wal_status remove_leftovers(struct wal__core *core,
     return status;
 }
 
-/* --- titles -------------------------------------------------------------- */
+/* --- titles ------------------------------------------------------------- */
 
 static enum wal_status forget_titles_of(struct wal__core *core,
                                         const struct wal__index *index,

@@ -5,7 +5,7 @@
  */
 #include "engine/log/append_lock.h"
 
-#include "engine/log/control_lock.h"
+#include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 
 enum wal_status wal__log_lock_append(struct wal__log *log,

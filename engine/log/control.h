@@ -1,7 +1,7 @@
 /*
  * control.h - the control page: the first page of the file LOCK, mapped by all
  * processes of a store (SPEC.md 4.1). Locks are bytes of the same file
- * (control_lock.h, open_lock.h).
+ * (locks.h).
  *
  * Invariant: the page is valid only while a process holds the participant
  * lock, and the page has this boot's id, and the device and inode of LOCK.
@@ -98,7 +98,7 @@ struct wal__lock_owner {
     uint32_t reserved;
 };
 
-/* Of shipping.h. */
+/* How far the log is shipped (wal__shipping_report). */
 struct wal__control_shipping {
     _Atomic uint64_t sequence; /* everything up to it is stored elsewhere */
     _Atomic uint32_t failures; /* raised by each failure to store more */
@@ -125,11 +125,11 @@ struct wal__control_page {
     struct wal__lock_owner open_lock_owner;
     struct wal__lock_owner exclusive_owner;
     struct wal__lock_owner compact_owner;
-    /* Of content_guard.h: segments of the pack up to this id are condemned; 0:
-     * none. The round rises with each compaction. */
+    /* Segments of the pack up to this id are condemned (wal__content_condemn);
+     * 0: none. The round rises with each compaction. */
     _Atomic uint64_t condemned_id;
     _Atomic uint32_t content_round;
-    /* Of wal__control_sync_directory: 1: one failed in this boot. */
+    /* 1: a wal__control_sync_directory failed in this boot. */
     _Atomic uint32_t has_lost_names;
     struct wal__control_shipping shipping;
 };
@@ -175,14 +175,15 @@ struct wal__control {
     bool is_first_opener;
     /* No valid page: LOCK may be new while processes lock its predecessor. */
     bool lock_file_replaced;
-    /* Of the sync lock that this process holds; with the log's sync_mutex. */
+    /* The round of the sync lock that this process holds; with the log's
+     * sync_mutex. */
     uint32_t sync_round[WAL__LOG_COUNT];
     /* The highest written ends that a reader has followed. */
     _Atomic uint64_t followed[WAL__LOG_COUNT];
     bool holds_open_lock;
     bool is_exclusive;           /* it holds the participant lock exclusively */
     _Atomic uint64_t checked_ns; /* when LOCK was last checked */
-    pthread_mutex_t guard_mutex; /* of content_guard.h */
+    pthread_mutex_t guard_mutex; /* of guards */
     uint32_t guards[2];          /* that this process holds, by round */
 };
 
@@ -214,9 +215,8 @@ enum wal_status wal__control_finish_open(struct wal__control *control,
                                          struct wal_error *error) WAL_MUST_USE;
 void wal__control_close(struct wal__control *control);
 
-/* Poisons a log, unless it is poisoned: the first cause remains. poison.c */
-uint64_t wal__control_encode_poison(enum wal__poison_kind kind,
-                                    uint32_t detail);
+/* Poisons a log, unless it is poisoned: the first cause remains until the log
+ * is healed. */
 void wal__control_poison(struct wal__control_log *shared,
                          enum wal__poison_kind kind, uint32_t detail);
 
@@ -249,7 +249,7 @@ enum wal_status
 wal__control_check_ratelimited(struct wal__control *control,
                                struct wal_error *error) WAL_MUST_USE;
 
-/* Of a reader with a private page: attaches to the page of processes that have
+/* For a reader with a private page: attaches to the page of processes that have
  * opened the store since. True: the caller reloads everything, then calls
  * wal__control_finish_open. */
 bool wal__control_attach_live_page(struct wal__control *control);
@@ -259,7 +259,7 @@ bool wal__control_attach_live_page(struct wal__control *control);
  * while no thread sleeps. A waiter prepares, checks the ends, then sleeps on
  * *word while it has the returned value. A waiter that is killed leaves nothing
  * to clean up. A writer may be killed before it notifies, so a waiter must also
- * check from time to time. eventcount.c
+ * check from time to time.
  */
 void wal__control_notify(struct wal__control *control, uint32_t log_id,
                          enum wal__log_event event);
@@ -267,35 +267,8 @@ uint32_t wal__control_prepare_wait(struct wal__control *control,
                                    uint32_t log_id, enum wal__log_event event,
                                    const uint32_t **word);
 
-/*
- * Session claims. WAL_ECLAIMED: another open file claims the session;
- * error->holder is its process, or 0 when unknown. WAL_ELIMIT: the page has no
- * free slot. Pass *slot to wal__control_release_claim. claim_table.c
- */
-enum wal_status wal__control_claim(struct wal__control *control,
-                                   uint32_t session, uint32_t *slot,
-                                   struct wal_error *error) WAL_MUST_USE;
-void wal__control_release_claim(struct wal__control *control, uint32_t session,
-                                uint32_t slot);
-/* A claim that an open file holds. */
-struct wal__claim_holder {
-    uint32_t session;
-    uint32_t process_id; /* 0: unknown */
-    bool is_own;         /* the process is this one */
-};
-
-/* Lists the claims whose byte is locked, each session once, in no order. Opens
- * LOCK for reading, also for a reader that holds no lock. A claim that begins
- * or ends meanwhile may be listed or not. WAL_ELOCKFILE. */
-enum wal_status
-wal__control_list_claims(const struct wal__control *control,
-                         struct wal__claim_holder out[WAL__CLAIMS],
-                         uint32_t *count, struct wal_error *error) WAL_MUST_USE;
-/* Fills the error of a refused claim; returns WAL_ECLAIMED. */
-enum wal_status wal__control_claim_refused(int32_t holder,
-                                           struct wal_error *error);
-
-/* Whether the calling process opened it, and is not a child of fork(). */
+/* Returns whether the calling process opened it, and is not a child of fork().
+ * */
 bool wal__control_is_same_process(const struct wal__control *control);
 
 #endif

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/log/control_lock.h"
+#include "engine/log/locks.h"
 #include "engine/log/prealloc.h"
 #include "engine/log/regroup.h"
 #include "engine/log/replay.h"

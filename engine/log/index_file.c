@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/log/control_lock.h"
+#include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 
 enum wal_status wal__index_read_sealed(struct wal__segment *segment,

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/log/control_lock.h"
 #include "engine/log/index_file.h"
+#include "engine/log/locks.h"
 #include "engine/log/replay.h"
 #include "format/bytes/assert.h"
 #include "format/segment/repeat.h"

@@ -15,7 +15,7 @@
 
 #include "agentwal.h"
 #include "engine/base/buf.h"
-#include "engine/log/content_guard.h"
+#include "engine/log/locks.h"
 #include "engine/log/log.h"
 #include "format/segment/frame.h"
 

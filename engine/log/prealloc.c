@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/log/control_lock.h"
+#include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 
 enum {

@@ -16,7 +16,7 @@
  * lock while it holds them.
  */
 #include "engine/base/error.h"
-#include "engine/log/control_lock.h"
+#include "engine/log/locks.h"
 #include "engine/log/log.h"
 #include "format/bytes/assert.h"
 

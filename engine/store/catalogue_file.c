@@ -16,7 +16,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/thread.h"
-#include "engine/log/control_lock.h"
+#include "engine/log/locks.h"
 #include "engine/store/core.h"
 #include "format/bytes/assert.h"
 

@@ -79,7 +79,7 @@ struct wal__core {
     pthread_rwlock_t state;
     uint32_t schema_version; /* of the caller; 0: any */
     bool strict;
-    _Atomic bool ships;   /* this handle has the lock of shipping.h */
+    _Atomic bool ships;   /* this handle ships the log */
     bool noop;            /* persistence off: only env is set (api_noop.h) */
     _Atomic bool closed;  /* wal_close was called (handles.c) */
     bool outdated;        /* older format version: read only until migrated */

@@ -6,7 +6,7 @@
  * every later one wakes it. Any thread.
  */
 #include "engine/base/error.h"
-#include "engine/log/shipping.h"
+#include "engine/log/locks.h"
 #include "engine/store/core.h"
 
 enum {

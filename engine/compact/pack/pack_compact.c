@@ -13,7 +13,7 @@
 #include "engine/compact/compact_job.h"
 #include "engine/compact/pack/pack_job.h"
 #include "engine/compact/pack/pack_names.h"
-#include "engine/log/content_guard.h"
+#include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 #include "format/index/pack_index.h"
 

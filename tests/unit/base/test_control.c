@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "engine/log/control_lock.h"
+#include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 
 enum {

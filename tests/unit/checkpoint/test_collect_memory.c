@@ -9,7 +9,7 @@
 #include "engine/api/api_store.h"
 #include "engine/base/io.h"
 #include "engine/checkpoint/capture_job.h"
-#include "engine/log/content_guard.h"
+#include "engine/log/locks.h"
 #include "engine/store/session.h"
 #include "tests/lib/faulty_heap.h"
 

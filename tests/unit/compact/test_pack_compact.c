@@ -12,7 +12,7 @@
 #include "engine/api/api_store.h"
 #include "engine/blob/blob_store.h"
 #include "engine/blob/chunk.h"
-#include "engine/log/content_guard.h"
+#include "engine/log/locks.h"
 #include "engine/store/session.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 #include "tests/lib/kit/large_kit.h"
@@ -499,7 +499,7 @@ static void test_pack__condemned_content_is_stored_again(void **state)
     kit_close(store);
 }
 
-/* --- what stays without what it needs ------------------------------------ */
+/* --- what stays without what it needs ----------------------------------- */
 
 /* Stores a payload as records do, without a record that names it: two chunks in
  * one segment, the last chunk and the list in the next one. */

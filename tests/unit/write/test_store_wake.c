@@ -10,7 +10,7 @@
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/log/append_lock.h"
-#include "engine/log/control_lock.h"
+#include "engine/log/locks.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/store_kit.h"
@@ -71,7 +71,7 @@ static void await_sync(void)
     }
 }
 
-/* --- what is staged while another thread leads ---------------------------- */
+/* --- what is staged while another thread leads -------------------------- */
 
 static void *append_durably(void *arg)
 {
@@ -110,7 +110,7 @@ static void test_wake__committer_takes_what_was_staged_meanwhile(void **state)
     kit_close(store);
 }
 
-/* --- sync waiters --------------------------------------------------------- */
+/* --- sync waiters ------------------------------------------------------- */
 
 static void test_wake__all_sync_waiters_are_woken(void **state)
 {
@@ -139,7 +139,7 @@ static void test_wake__all_sync_waiters_are_woken(void **state)
     kit_close(store);
 }
 
-/* --- the append lock ------------------------------------------------------ */
+/* --- the append lock ---------------------------------------------------- */
 
 struct waiter {
     struct wal__log *log;

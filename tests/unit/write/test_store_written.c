@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "engine/log/commit_cycle.h"
-#include "engine/log/control_lock.h"
 #include "engine/log/leader.h"
+#include "engine/log/locks.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"
 
@@ -157,7 +157,7 @@ static void test_written__append_lock_is_released_for_others(void **state)
     kit_close(store);
 }
 
-/* --- the retained append lock --------------------------------------------- */
+/* --- the retained append lock ------------------------------------------- */
 
 /* Whether the process retains the lock. A leader changes that without the
  * mutex. */

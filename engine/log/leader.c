@@ -1,18 +1,90 @@
 /*
- * leader.c - acquiring the right to write to a log (SPEC.md 4.1 to 4.3).
+ * leader.c - the right to write to a log: acquiring it, and what its holder
+ * does besides groups (SPEC.md 4.1 to 4.3).
  *
- * Invariant: begin either holds append lock and state lock, with everything
- * applied that is published, or holds neither.
+ * Begin acquires the append lock, or takes over the one that the previous
+ * leader of this process retained, then the state lock, and brings this process
+ * to the published end, in this order:
+ *
+ *  1. Poisons the log when a process died while it synced.
+ *  2. Applies what other processes published (replay.c).
+ *  3. Heals a poisoned log (heal.c), and applies what that published.
+ *  4. Looks after the published end, unless this process was the last to hold
+ *     the lock: a writer that died may have left a group there, which counts
+ *     when it is whole.
+ *
+ * Every caller that waits for a sync, and finds the log poisoned, begins in the
+ * same way, and so heals it. It tries WAL__HEAL_ATTEMPTS times: processes may
+ * die one after the other while they heal.
+ *
+ * Invariants: begin either holds append lock and state lock, with everything
+ * applied that is published, or holds neither. append_lock_held is true exactly
+ * while this process holds the lock byte, also while it is retained;
+ * append_lock_retained implies it.
  */
 #include "engine/log/leader.h"
 
 #include <inttypes.h>
 
 #include "engine/base/error.h"
-#include "engine/log/append_lock.h"
 #include "engine/log/group.h"
 #include "engine/log/index_file.h"
+#include "engine/log/locks.h"
 #include "format/bytes/assert.h"
+
+/* --- the append lock ---------------------------------------------------- */
+
+enum wal_status wal__log_lock_append(struct wal__log *log,
+                                     struct wal_error *error)
+{
+    enum wal_status status;
+
+    WAL__ASSERT(log->append_lock_held == log->append_lock_retained);
+    if (log->append_lock_retained) {
+        /* The file LOCK is compared before a group is written. */
+        log->append_lock_retained = false;
+        return WAL_OK;
+    }
+    status = wal__control_lock(log->control, WAL__LOCK_APPEND + log->log_id,
+                               log->log_id, error);
+    log->append_lock_held = status == WAL_OK;
+    if (status == WAL_OK) {
+        status = wal__control_check_ratelimited(log->control, error);
+        if (status != WAL_OK) {
+            wal__log_unlock_append(log);
+        }
+    }
+    return status;
+}
+
+void wal__log_unlock_append(struct wal__log *log)
+{
+    WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
+    log->append_lock_held = false;
+    wal__control_unlock(log->control, WAL__LOCK_APPEND + log->log_id,
+                        log->log_id);
+}
+
+void wal__log_retain_append_lock(struct wal__log *log)
+{
+    WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
+    log->append_lock_retained = !wal__control_has_waiters(
+        log->control, WAL__LOCK_APPEND + log->log_id, log->log_id);
+    if (!log->append_lock_retained) {
+        wal__log_unlock_append(log);
+    }
+}
+
+void wal__log_release_retained_lock(struct wal__log *log)
+{
+    WAL__ASSERT(log->append_lock_held || !log->append_lock_retained);
+    if (log->append_lock_retained) {
+        log->append_lock_retained = false;
+        wal__log_unlock_append(log);
+    }
+}
+
+/* --- begin and end ------------------------------------------------------ */
 
 enum wal_status
 wal__leader_apply_published(struct wal__log *log,
@@ -114,6 +186,8 @@ enum wal_status wal__leader_fail_unknown(const struct wal_error *cause,
         cause->text, healing->text);
 }
 
+/* --- what a leader does ------------------------------------------------- */
+
 enum wal_status wal__leader_sync(struct wal__log *log,
                                  const struct wal__leader_client *client,
                                  uint64_t position, struct wal_error *error)
@@ -204,7 +278,7 @@ enum wal_status wal__leader_rotate(struct wal__log *log,
     return status;
 }
 
-/* Whether the tail can take a commit mark, and needs it. */
+/* Returns whether the tail can take a commit mark, and needs it. */
 static bool needs_mark(const struct wal__log *log)
 {
     return log->tail_segment != NULL && !log->marked &&

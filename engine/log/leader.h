@@ -22,6 +22,20 @@ struct wal__leader_client {
     enum wal_status (*reload)(void *ctx, struct wal_error *error);
 };
 
+/* Acquires the append lock, which serialises the writers of all processes,
+ * within the store's lock timeout. One thread of a process at a time: the
+ * caller ensures it. WAL_ELOCKED: error->holder holds it; WAL_ELOCKFILE: the
+ * file LOCK was replaced. Nothing is held on failure. */
+enum wal_status wal__log_lock_append(struct wal__log *log,
+                                     struct wal_error *error) WAL_MUST_USE;
+void wal__log_unlock_append(struct wal__log *log);
+
+/* Leaves the lock to the next leader of this process, which follows at once;
+ * releases it when another process waits for it. */
+void wal__log_retain_append_lock(struct wal__log *log);
+/* Releases a retained lock, if there is one: no leader followed. */
+void wal__log_release_retained_lock(struct wal__log *log);
+
 /* Applies what other processes published; rebuilds the indexes where catching
  * up cannot. Also of a reader: with the state lock for writing. */
 enum wal_status

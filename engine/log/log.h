@@ -3,7 +3,7 @@
  * segment chain, its end, and how it is read (SPEC.md 3). The records are
  * applied to the indexes of its client, each once, in log order.
  *
- * Related: group.h writes, append_lock.h serialises the writers of all
+ * Related: group.h writes, leader.h serialises the writers of all
  * processes, prealloc.h makes segments, index_file.h stores indexes.
  *
  * Threads: init, attach, recover and close by one thread. rebuild_index and

@@ -11,10 +11,12 @@
 #ifndef AGENTWAL_ENGINE_LOG_OP_H
 #define AGENTWAL_ENGINE_LOG_OP_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "agentwal.h"
 #include "engine/base/buf.h"
+#include "engine/base/completion_fd.h"
 #include "engine/log/locks.h"
 #include "engine/log/log.h"
 #include "format/segment/frame.h"
@@ -65,12 +67,13 @@ struct wal__op {
                           * Under the async_errors mutex once submitted */
     bool error_recorded; /* it failed, and async_errors has seen it. Under the
                           * async_errors mutex */
-    /* Futex words to wake after this operation's own (wakeup.h). */
+    /* Futex words to wake after this operation's own (commit.c). */
     const uint32_t *wake_next[2];
     _Atomic uint32_t state; /* enum wal__op_state */
     _Atomic uint32_t references;
-    /* Also of the result. Large: their texts are cleared under the append lock
-     * by wal__op_clear, so that submitting does not touch them. */
+    /* Two more parts of the result. They are large: their texts are cleared
+     * under the append lock by wal__op_clear, so that submitting does not touch
+     * them. */
     struct wal_error error;
     struct wal_append_result result;
 };
@@ -115,5 +118,48 @@ enum wal_status wal__op_add_frame(struct wal__op *op, uint32_t size,
 /* Computes the payload checksums and the reservation, in the caller's thread,
  * after the last frame was added. */
 void wal__op_finish(struct wal__op *op);
+
+/* --- asynchronous errors ------------------------------------------------ */
+
+/*
+ * Failures of operations that no caller waits for, and the completion
+ * descriptor of event loops. A failure is returned through the operation's
+ * ticket, or recorded here until a call returns it. Any thread; init and deinit
+ * one.
+ */
+struct wal__async_errors {
+    pthread_mutex_t mutex;
+    struct wal_error error;    /* the first failure that no call returned */
+    uint32_t suppressed_count; /* failures since */
+    _Atomic int32_t status;    /* of the first, or WAL_OK */
+    struct wal__completion_fd completion_fd; /* under the mutex */
+    _Atomic uint32_t has_completion_fd;      /* 1: completion_fd is open */
+    _Atomic uint32_t has_completions; /* 1: an asynchronous operation is done */
+};
+
+void wal__async_errors_init(struct wal__async_errors *async_errors);
+void wal__async_errors_deinit(struct wal__async_errors *async_errors);
+
+/* Records the failure of an operation, before it is completed: for the next
+ * taker when it is detached, otherwise in case its ticket is dropped. */
+void wal__async_errors_record(struct wal__async_errors *async_errors,
+                              struct wal__op *op);
+/* The ticket of the operation is destroyed before its result was read. */
+void wal__async_errors_drop(struct wal__async_errors *async_errors,
+                            struct wal__op *op);
+
+/* Returns the recorded failure and forgets it; WAL_OK: there is none. */
+enum wal_status wal__async_errors_take(struct wal__async_errors *async_errors,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* Returns the completion descriptor, created by the first call; it stays owned
+ * by async_errors. WAL_EINVAL: it has another kind. WAL_ENOMEM: no descriptor
+ * is available. */
+enum wal_status
+wal__async_errors_completion_fd(struct wal__async_errors *async_errors,
+                                enum wal_completion_kind kind, int32_t *fd,
+                                struct wal_error *error) WAL_MUST_USE;
+/* Signals the completion descriptor: asynchronous operations were completed. */
+void wal__async_errors_signal(struct wal__async_errors *async_errors);
 
 #endif

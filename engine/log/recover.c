@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/log/append_lock.h"
+#include "engine/log/leader.h"
 #include "engine/log/replay.h"
 #include "format/bytes/assert.h"
 

@@ -21,7 +21,7 @@
 #include "engine/index/documents.h"
 #include "engine/index/lineage_list.h"
 #include "engine/index/tail_index.h"
-#include "engine/log/committer.h"
+#include "engine/log/commit.h"
 #include "engine/log/control.h"
 #include "engine/log/log.h"
 #include "engine/store/index_set.h"

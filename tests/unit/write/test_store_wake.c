@@ -9,7 +9,7 @@
 
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/log/append_lock.h"
+#include "engine/log/leader.h"
 #include "engine/log/locks.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"

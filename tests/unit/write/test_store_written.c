@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "engine/log/commit_cycle.h"
+#include "engine/log/commit.h"
 #include "engine/log/leader.h"
 #include "engine/log/locks.h"
 #include "engine/store/session.h"
@@ -275,9 +275,7 @@ static void test_written__lock_is_not_retained_before_a_waiter(void **state)
     }
     wal__leader_end_retaining_lock(log, client);
     assert_false(log->append_lock_held);
-    pthread_mutex_lock(&committer->mutex);
-    wal__commit_cycle_end(committer);
-    pthread_mutex_unlock(&committer->mutex);
+    wal__committer_resume(committer);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(kit_info(session).entries, 1);
     wal_session_close(session);

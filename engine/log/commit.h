@@ -1,11 +1,6 @@
 /*
- * committer.h - submission of operations, and the threads that commit them
- * (SPEC.md 4.3).
- *
- * A caller that finds the queue empty and no leader leads a commit cycle
- * inline (commit_cycle.h). Otherwise its operation is staged, and the present
- * leader writes it, or the committer thread leads for all that is staged.
- * Without threads (a simulated system) every cycle is inline.
+ * commit.h - group commit: submission of operations, and the threads that
+ * commit them (SPEC.md 4.3). commit.c explains it.
  *
  * Locks: `mutex` guards the queue and the leader's role; it comes before the
  * append lock and the state lock, and the leader does not hold it meanwhile.
@@ -15,10 +10,9 @@
  * a sync that covers it. completed <= dequeued <= submitted. Any thread may
  * call; init, stop and deinit one.
  */
-#ifndef AGENTWAL_ENGINE_LOG_COMMITTER_H
-#define AGENTWAL_ENGINE_LOG_COMMITTER_H
+#ifndef AGENTWAL_ENGINE_LOG_COMMIT_H
+#define AGENTWAL_ENGINE_LOG_COMMIT_H
 
-#include "engine/log/async_errors.h"
 #include "engine/log/leader.h"
 #include "engine/log/log.h"
 #include "engine/log/op.h"
@@ -52,7 +46,7 @@ struct wal__committer {
     uint32_t queue_limit;     /* of WAL_QUEUED operations */
     uint64_t idle_mark_ns;    /* until a mark makes the end durable */
     uint64_t durable_mark_ns; /* until a mark of an end that is durable */
-    /* Of the leader: memory of the last group, for the next one. */
+    /* Memory of the last group, for the next one; only the leader uses it. */
     struct wal__buf group_iov;
     struct wal__buf group_sessions;
     pthread_mutex_t mutex;
@@ -86,7 +80,7 @@ struct wal__committer {
     uint64_t completed; /* of these, those whose cycle has ended */
     struct wal__async_errors async_errors;
     pthread_t thread;
-    /* The background thread (background.h). */
+    /* The background thread. */
     pthread_t background_thread;
     pthread_mutex_t background_mutex;
     pthread_cond_t background_work;

@@ -1,6 +1,6 @@
 /*
  * leader.c - the right to write to a log: acquiring it, and what its holder
- * does besides groups (SPEC.md 4.1 to 4.3).
+ * does apart from groups (SPEC.md 4.1 to 4.3).
  *
  * Begin acquires the append lock, or takes over the one that the previous
  * leader of this process retained, then the state lock, and brings this process

@@ -145,7 +145,7 @@ static int live(const char *id)
     return wal_close(store, &error) == WAL_OK ? 0 : 2;
 }
 
-/* What a process is told to do. */
+/* What a process is to do. */
 struct order {
     char id[8]; /* of the entry that it appends */
     enum trap_call call;

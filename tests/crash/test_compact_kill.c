@@ -214,9 +214,8 @@ static void stop(struct counts *counts, const pid_t *children)
     }
 }
 
-static void test_compact_kill__nothing_acknowledged_is_lost(void **state)
+KIT_TEST(compact_kill__nothing_acknowledged_is_lost)
 {
-    (void)state;
     struct counts *counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE,
                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct wal_store *store = kit_store();
@@ -261,13 +260,4 @@ static void test_compact_kill__nothing_acknowledged_is_lost(void **state)
                   atomic_load(&counts->compactions),
                   atomic_load(&counts->rewritten), atomic_load(&counts->read));
     assert_int_equal(munmap(counts, sizeof(*counts)), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_compact_kill__nothing_acknowledged_is_lost),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,9 +156,8 @@ static void prepare(void)
     kit_close(store);
 }
 
-static void test_others__while_one_compacts_nothing_is_damaged(void **state)
+KIT_TEST(others__while_one_compacts_nothing_is_damaged)
 {
-    (void)state;
     const uint64_t seed = rng_seed(1);
     pid_t children[WRITERS];
     struct wal_store *store = NULL;
@@ -219,9 +218,8 @@ static void compact_and_die(void)
 }
 
 /* No process says what it replaced: others find out. */
-static void test_others__after_a_killed_compaction_a_copy_is_made(void **state)
+KIT_TEST(others__after_a_killed_compaction_a_copy_is_made)
 {
-    (void)state;
     struct wal_error error = KIT_ERROR;
     struct wal_session *session;
     struct wal_store *store;
@@ -250,14 +248,4 @@ static void test_others__after_a_killed_compaction_a_copy_is_made(void **state)
     assert_branch(session, "a b c d");
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_others__while_one_compacts_nothing_is_damaged),
-        KIT_TEST(test_others__after_a_killed_compaction_a_copy_is_made),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,6 @@
  */
 #include <fcntl.h>
 #include <fts.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,13 +19,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agentwal.h"
 #include "agentwal/import.h"
 #include "bench/transcript.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/sanitizers.h"
+#include "tests/lib/test.h"
 #include "tools/convert/export_source.h"
 
 enum {
@@ -409,19 +406,17 @@ static const struct {
     {"an empty line", "\n"},
 };
 
-static void test_convert_cut__small_files_at_every_byte(void **state)
+KIT_TEST(convert_cut__small_files_at_every_byte)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         check_every_cut(files[i].what, files[i].text, strlen(files[i].text));
     }
 }
 
-static void test_convert_cut__nul_bytes_at_every_byte(void **state)
+KIT_TEST(convert_cut__nul_bytes_at_every_byte)
 {
     static const char text[] = ONE "\n\0\0\0\0\0\n" TWO "\n\0\0";
 
-    (void)state;
     check_every_cut("NUL bytes", text, sizeof(text) - 1);
 }
 
@@ -441,13 +436,12 @@ static struct file read_file(const char *path)
     return file;
 }
 
-static void test_convert_cut__every_dialect(void **state)
+KIT_TEST(convert_cut__every_dialect)
 {
     static const char *const names[] = {"claude", "codex", "entries", "pi",
                                         "rollouts"};
     uint64_t seed = rng_seed((uint64_t)time(NULL));
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[512];
         struct file file;
@@ -464,13 +458,12 @@ static void test_convert_cut__every_dialect(void **state)
     }
 }
 
-static void test_convert_cut__long_transcript_at_random(void **state)
+KIT_TEST(convert_cut__long_transcript_at_random)
 {
     struct file file = {.data = malloc(LONG_SIZE + TRANSCRIPT_ROW_MAX)};
     struct transcript transcript;
     uint64_t seed = rng_seed((uint64_t)time(NULL));
 
-    (void)state;
     assert_non_null(file.data);
     transcript_init(&transcript, seed);
     while (file.size < LONG_SIZE) {
@@ -488,7 +481,7 @@ static bool is_jsonl(const FTSENT *entry)
            strcmp(end, ".jsonl") == 0;
 }
 
-static void test_convert_cut__fixtures_at_random(void **state)
+KIT_TEST(convert_cut__fixtures_at_random)
 {
     const char *directory = getenv("AGENTWAL_FIXTURES");
     bool is_long = getenv("AGENTWAL_LONG") != NULL;
@@ -498,7 +491,6 @@ static void test_convert_cut__fixtures_at_random(void **state)
     FTSENT *entry;
     FTS *tree;
 
-    (void)state;
     if (directory == NULL) {
         return;
     }
@@ -516,15 +508,4 @@ static void test_convert_cut__fixtures_at_random(void **state)
     fts_close(tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_convert_cut__small_files_at_every_byte),
-        KIT_TEST(test_convert_cut__nul_bytes_at_every_byte),
-        KIT_TEST(test_convert_cut__every_dialect),
-        KIT_TEST(test_convert_cut__long_transcript_at_random),
-        KIT_TEST(test_convert_cut__fixtures_at_random),
-    };
-
-    return cmocka_run_group_tests(tests, draw_first_cut, NULL);
-}
+TEST_FILE(draw_first_cut, NULL, NULL);

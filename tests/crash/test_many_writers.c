@@ -287,14 +287,13 @@ static void check_store(void)
     assert_int_equal(system(command), 0);
 }
 
-static void test_many_writers__one_is_killed_repeatedly(void **state)
+KIT_TEST(many_writers__one_is_killed_repeatedly)
 {
     bool is_long = getenv("AGENTWAL_LONG") != NULL;
     struct counts *counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE,
                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct wal_store *store = kit_store();
 
-    (void)state;
     assert_true(counts != MAP_FAILED);
     for (uint32_t i = 0; i < SESSIONS; i++) {
         char id[16];
@@ -306,13 +305,4 @@ static void test_many_writers__one_is_killed_repeatedly(void **state)
     run(counts, is_long ? 8 : 4, is_long ? 60 : 20, is_long ? 1000 : 150);
     check_store();
     (void)munmap(counts, sizeof(*counts));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_many_writers__one_is_killed_repeatedly),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

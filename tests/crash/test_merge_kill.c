@@ -95,14 +95,13 @@ static bool merge_and_kill(uint64_t delay_us)
     return WIFSIGNALED(how);
 }
 
-static void test_merge_kill__next_merge_goes_on(void **state)
+KIT_TEST(merge_kill__next_merge_goes_on)
 {
     uint64_t seed = kit_seed();
     uint32_t killed = 0;
     struct wal_store *from;
     struct wal_store *to;
 
-    (void)state;
     make_from();
     for (uint32_t i = 0; i < KILLS; i++) {
         killed += merge_and_kill(kit_random(&seed) % DELAY_MAX_US);
@@ -115,13 +114,4 @@ static void test_merge_kill__next_merge_goes_on(void **state)
     assert_same_stores(from, to);
     kit_close(from);
     kit_close(to);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_merge_kill__next_merge_goes_on),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

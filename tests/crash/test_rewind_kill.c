@@ -205,7 +205,7 @@ static void check_tree(uint32_t round)
     kit_close(store);
 }
 
-static void test_rewind_kill__all_files_or_none(void **state)
+KIT_TEST(rewind_kill__all_files_or_none)
 {
     const bool is_long = getenv("AGENTWAL_LONG") != NULL;
     const uint32_t rounds = is_long ? 500 : 60;
@@ -213,7 +213,6 @@ static void test_rewind_kill__all_files_or_none(void **state)
     uint32_t mixed = 0;
     uint32_t left = 0;
 
-    (void)state;
     make_store();
     for (uint32_t i = 0; i < rounds; i++) {
         live_and_die(&seed);
@@ -223,13 +222,4 @@ static void test_rewind_kill__all_files_or_none(void **state)
     }
     print_message("%u kills, %u with temporary files, %u between two files\n",
                   rounds, left, mixed);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_rewind_kill__all_files_or_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -322,9 +322,8 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void test_sigkill__nothing_acknowledged_is_lost(void **state)
+KIT_TEST(sigkill__nothing_acknowledged_is_lost)
 {
-    (void)state;
     const bool is_long = getenv("AGENTWAL_LONG") != NULL;
     const uint32_t rounds = is_long ? 3000 : 64;
     struct ledger ledger = {NULL, 0, 0};
@@ -391,9 +390,8 @@ static bool go_on(struct wal_store *store, struct ledger *ledger,
     return status == WAL_OK;
 }
 
-static void test_sigkill__another_process_continues(void **state)
+KIT_TEST(sigkill__another_process_continues)
 {
-    (void)state;
     const uint32_t rounds = getenv("AGENTWAL_LONG") != NULL ? 1000 : 24;
     struct wal_store *store = kit_store();
     struct ledger ledger = {NULL, 0, 0};
@@ -423,14 +421,4 @@ static void test_sigkill__another_process_continues(void **state)
                   run.round, ledger.count, poisoned);
     assert_true(complete);
     free(ledger.reports);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_sigkill__nothing_acknowledged_is_lost),
-        KIT_TEST(test_sigkill__another_process_continues),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -324,7 +324,7 @@ static bool is_long(void)
     return getenv("AGENTWAL_LONG") != NULL;
 }
 
-static void test_victims__killed(void **state)
+KIT_TEST(victims__killed)
 {
     const struct plan plan = {.seconds = is_long() ? 60 : 6,
                               .signal = SIGKILL,
@@ -332,13 +332,12 @@ static void test_victims__killed(void **state)
                               .apart_max_ms = is_long() ? 1000 : 200};
     struct counts *counts = make_counts();
 
-    (void)state;
     run(&plan, counts);
     expect_no_failure(counts);
     (void)munmap(counts, sizeof(*counts));
 }
 
-static void test_victims__stopped_for_less_than_the_timeout(void **state)
+KIT_TEST(victims__stopped_for_less_than_the_timeout)
 {
     const struct plan plan = {.seconds = is_long() ? 60 : 6,
                               .signal = SIGSTOP,
@@ -347,7 +346,6 @@ static void test_victims__stopped_for_less_than_the_timeout(void **state)
                               .stopped_max_ms = 250};
     struct counts *counts = make_counts();
 
-    (void)state;
     run(&plan, counts);
     expect_no_failure(counts);
     (void)munmap(counts, sizeof(*counts));
@@ -355,7 +353,7 @@ static void test_victims__stopped_for_less_than_the_timeout(void **state)
 
 /* A process that holds the append lock cannot be passed: others are refused,
  * and what was refused is not there. */
-static void test_victims__stopped_for_longer(void **state)
+KIT_TEST(victims__stopped_for_longer)
 {
     const struct plan plan = {.seconds = is_long() ? 60 : 6,
                               .signal = SIGSTOP,
@@ -364,7 +362,6 @@ static void test_victims__stopped_for_longer(void **state)
                               .stopped_max_ms = is_long() ? 10000 : 1500};
     struct counts *counts = make_counts();
 
-    (void)state;
     run(&plan, counts);
     assert_int_equal(atomic_load(&counts->others), 0);
     (void)munmap(counts, sizeof(*counts));
@@ -420,7 +417,7 @@ static void append_and_die(uint32_t number)
 }
 
 /* Healing after each death costs what it copies. */
-static void test_victims__killed_processes_leave_no_space(void **state)
+KIT_TEST(victims__killed_processes_leave_no_space)
 {
     uint32_t kills = is_long() ? 3000 : 150;
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -428,7 +425,6 @@ static void test_victims__killed_processes_leave_no_space(void **state)
     struct wal_session *session = kit_create(store, "s");
     uint64_t used;
 
-    (void)state;
     for (uint32_t i = 0; i < kills; i++) {
         append_and_die(i);
     }
@@ -442,16 +438,4 @@ static void test_victims__killed_processes_leave_no_space(void **state)
     wal_session_close(session);
     kit_close(store);
     check_store();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_victims__killed),
-        KIT_TEST(test_victims__stopped_for_less_than_the_timeout),
-        KIT_TEST(test_victims__stopped_for_longer),
-        KIT_TEST(test_victims__killed_processes_leave_no_space),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -191,7 +191,7 @@ static void die_twice(const char *dialect, unsigned first, unsigned second,
     remove_all();
 }
 
-static void test_view_kill__twice(void **state)
+KIT_TEST(view_kill__twice)
 {
     static const char *const dialects[] = {"codex", "pi", "spec11", "opencode"};
     uint64_t random = kit_seed();
@@ -199,7 +199,6 @@ static void test_view_kill__twice(void **state)
     const char *stride = getenv("AGENTWAL_STRIDE");
     const bool is_slow = stride != NULL && strcmp(stride, "1") != 0;
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         /* Of Codex each pair, for they are few, but where tests are slow. */
         const unsigned step = is_long || (i == 0 && !is_slow) ? 1 : 8;
@@ -221,46 +220,27 @@ static void test_view_kill__twice(void **state)
     }
 }
 
-static void test_view_kill__unchanged_lines(void **state)
+KIT_TEST(view_kill__unchanged_lines)
 {
-    (void)state;
     die_everywhere("claude");
 }
 
-static void test_view_kill__lines_that_may_continue(void **state)
+KIT_TEST(view_kill__lines_that_may_continue)
 {
-    (void)state;
     die_everywhere("pi");
 }
 
-static void test_view_kill__lines_without_branches(void **state)
+KIT_TEST(view_kill__lines_without_branches)
 {
-    (void)state;
     die_everywhere("codex");
 }
 
-static void test_view_kill__lines_and_documents(void **state)
+KIT_TEST(view_kill__lines_and_documents)
 {
-    (void)state;
     die_everywhere("spec11");
 }
 
-static void test_view_kill__documents(void **state)
+KIT_TEST(view_kill__documents)
 {
-    (void)state;
     die_everywhere("opencode");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_kill__twice),
-        KIT_TEST(test_view_kill__unchanged_lines),
-        KIT_TEST(test_view_kill__lines_that_may_continue),
-        KIT_TEST(test_view_kill__lines_without_branches),
-        KIT_TEST(test_view_kill__lines_and_documents),
-        KIT_TEST(test_view_kill__documents),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

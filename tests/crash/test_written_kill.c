@@ -325,9 +325,8 @@ static uint64_t run(uint64_t *seed, bool killed)
     return check_reopened(lives, killed);
 }
 
-static void test_written_kill__nothing_acknowledged_is_lost(void **state)
+KIT_TEST(written_kill__nothing_acknowledged_is_lost)
 {
-    (void)state;
     const int rounds = getenv("AGENTWAL_LONG") != NULL ? 40 : 4;
     uint64_t seed = kit_seed();
     uint64_t acknowledged = 0;
@@ -343,13 +342,4 @@ static void test_written_kill__nothing_acknowledged_is_lost(void **state)
                   (unsigned long long)acknowledged);
     assert_true(acknowledged > (uint64_t)rounds * KILLS);
     (void)munmap(counts, sizeof(*counts));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_written_kill__nothing_acknowledged_is_lost),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

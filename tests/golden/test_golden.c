@@ -10,15 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <setjmp.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
@@ -28,6 +24,7 @@
 #include "format/index/index_fmt.h"
 #include "tests/golden/golden_content.h"
 #include "tests/lib/golden.h"
+#include "tests/lib/test.h"
 
 #define ROOT  "/store"
 #define FIRST "a1 a2 a3 a4 a5 b1 b2 b3 b4 b5 g1 g2"
@@ -674,12 +671,11 @@ static void dump(const char *name)
 /* --- the trash ------------------------------------------------------------ */
 
 /* The session comes back as it was, from the store and from a salvage. */
-static void test_golden__trashed_session_is_undeleted(void **state)
+TEST(golden__trashed_session_is_undeleted)
 {
     const char *const arguments[] = {"--salvage", OUT, REAL, NULL};
     const char *const paths[] = {REAL, OUT};
 
-    (void)state;
     dump("trashed");
     assert_int_equal(run(arguments), 0);
     for (size_t i = 0; i < 2; i++) {
@@ -709,7 +705,7 @@ static uint32_t version_of(struct wal_store *store)
     return info.format_version;
 }
 
-static void test_golden__version_0_is_read_and_refuses_appends(void **state)
+TEST(golden__version_0_is_read_and_refuses_appends)
 {
     const struct wal_entry entry = {
         .struct_size = sizeof(entry),
@@ -722,7 +718,6 @@ static void test_golden__version_0_is_read_and_refuses_appends(void **state)
     const char *const arguments[] = {"--json", REAL, NULL};
     json_t *report;
 
-    (void)state;
     dump("version_0");
     assert_int_equal(wal_open(REAL, NULL, &store, NULL), WAL_OK);
     assert_int_equal(version_of(store), 0);
@@ -760,12 +755,11 @@ static void expect_migrated(const char *path)
     assert_int_equal(wal_close(store, NULL), WAL_OK);
 }
 
-static void test_golden__version_0_is_migrated(void **state)
+TEST(golden__version_0_is_migrated)
 {
     struct wal_migrate_result result = {.struct_size = sizeof(result)};
     const char *const arguments[] = {REAL, NULL};
 
-    (void)state;
     dump("version_0");
     assert_int_equal(wal_store_migrate(REAL, NULL, &result, NULL), WAL_OK);
     assert_int_equal(result.from, 0);
@@ -787,7 +781,7 @@ static bool is_in_log(const char *text)
 }
 
 /* Its first segment has records of version 0. */
-static void test_golden__version_0_is_erased_once_migrated(void **state)
+TEST(golden__version_0_is_erased_once_migrated)
 {
     static const char *const canaries[] = {"{\"id\":\"a5\",", "{\"id\":\"b1\",",
                                            "{\"id\":\"b5\","};
@@ -802,7 +796,6 @@ static void test_golden__version_0_is_erased_once_migrated(void **state)
     struct wal_session *beta = NULL;
     struct wal_store *store = NULL;
 
-    (void)state;
     dump("version_0");
     assert_int_equal(wal_store_migrate(REAL, NULL, NULL, NULL), WAL_OK);
     for (size_t i = 0; i < sizeof(canaries) / sizeof(canaries[0]); i++) {
@@ -832,11 +825,10 @@ static void test_golden__version_0_is_erased_once_migrated(void **state)
     assert_int_equal(run(arguments), 0);
 }
 
-static void test_golden__version_0_is_salvaged(void **state)
+TEST(golden__version_0_is_salvaged)
 {
     const char *const arguments[] = {"--salvage", OUT, REAL, NULL};
 
-    (void)state;
     dump("version_0");
     assert_int_equal(run(arguments), 0);
     expect_migrated(OUT);
@@ -909,7 +901,7 @@ static void forge_catalogue(struct sim_disk *disk)
 
 /* Times and order come from the log, where version 2 has others; the indexes
  * are of the present version then. */
-static void test_golden__index_version_2_is_rebuilt(void **state)
+TEST(golden__index_version_2_is_rebuilt)
 {
     const struct expected expected = {.name = "index_version_2"};
     const struct expected current = {.name = "intact_long"};
@@ -920,7 +912,6 @@ static void test_golden__index_version_2_is_rebuilt(void **state)
     struct listed wanted[SESSIONS_MAX] = {{0}};
     size_t count = list(other, wanted);
 
-    (void)state;
     assert_int_equal(version_of_index(disk, "0000000000000003.idx"), 2);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(list(disk, found), count);
@@ -939,7 +930,7 @@ static void test_golden__index_version_2_is_rebuilt(void **state)
 }
 
 /* walcheck knows the times of the log, too. */
-static void test_golden__times_that_the_log_lacks_are_damage(void **state)
+TEST(golden__times_that_the_log_lacks_are_damage)
 {
     const struct expected expected = {
         .name = "index_version_2",
@@ -949,7 +940,6 @@ static void test_golden__times_that_the_log_lacks_are_damage(void **state)
     const char *const arguments[] = {"--json", REAL, NULL};
     struct sim_disk *disk = load(&expected);
 
-    (void)state;
     forge_catalogue(disk);
     remove_files();
     assert_true(sim_disk_dump(disk, ROOT, REAL));
@@ -971,14 +961,13 @@ static void remove_file(struct sim_disk *disk, const char *path)
 }
 
 /* The index of the tail segment, and then the catalogue alone, name it. */
-static void test_golden__index_version_2_proves_a_missing_segment(void **state)
+TEST(golden__index_version_2_proves_a_missing_segment)
 {
     const struct expected expected = {.name = "index_version_2"};
     struct sim_disk *disk = load(&expected);
     struct wal_store *store = NULL;
     struct wal_error error;
 
-    (void)state;
     remove_file(disk, ROOT "/log/0000000000000003.seg");
     for (int i = 0; i < 2; i++) {
         struct sim_process *process = sim_process_create(disk);
@@ -996,8 +985,7 @@ static void test_golden__index_version_2_proves_a_missing_segment(void **state)
 enum {
     CASES = sizeof(cases) / sizeof(cases[0]),
     BROKEN = sizeof(broken) / sizeof(broken[0]),
-    OTHERS = 7,
-    TESTS = OTHERS + 2 * CASES + BROKEN,
+    TESTS = 2 * CASES + BROKEN,
     NAME_SIZE = 128
 };
 
@@ -1013,20 +1001,12 @@ static struct CMUnitTest test_of(const struct expected *expected,
     };
 }
 
-int main(void)
+/* Each store, as the tests of a separate group. */
+static int run_stores(void)
 {
     static char names[TESTS][NAME_SIZE];
-    struct CMUnitTest tests[TESTS] = {
-        cmocka_unit_test(test_golden__version_0_is_read_and_refuses_appends),
-        cmocka_unit_test(test_golden__version_0_is_migrated),
-        cmocka_unit_test(test_golden__version_0_is_erased_once_migrated),
-        cmocka_unit_test(test_golden__version_0_is_salvaged),
-        cmocka_unit_test(test_golden__trashed_session_is_undeleted),
-        cmocka_unit_test(test_golden__index_version_2_is_rebuilt),
-        cmocka_unit_test(test_golden__times_that_the_log_lacks_are_damage),
-        cmocka_unit_test(test_golden__index_version_2_proves_a_missing_segment),
-    };
-    size_t count = OTHERS;
+    struct CMUnitTest tests[TESTS];
+    size_t count = 0;
 
     for (size_t i = 0; i < CASES; i++) {
         tests[count] = test_of(&cases[i], "recovered", test_golden__recovery,
@@ -1041,5 +1021,7 @@ int main(void)
             test_of(&broken[i], "checked", test_golden__walcheck, names[count]);
         count++;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("stores", tests, NULL, NULL);
 }
+
+TEST_FILE(NULL, NULL, run_stores);

@@ -11,9 +11,7 @@
  * kept in AGENTWAL_KEEP.
  */
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/sanitizers.h"
+#include "tests/lib/test.h"
 #include "tests/model/model.h"
 
 enum {
@@ -194,7 +191,7 @@ static uint32_t choose_jobs(uint64_t rounds)
     return (uint32_t)(jobs < most ? jobs : most);
 }
 
-static void test_model__processes_and_reference_agree(void **state)
+TEST(model__processes_and_reference_agree)
 {
     bool is_long = sample_is_whole();
     uint64_t seed = setting("AGENTWAL_SEED", 0);
@@ -204,7 +201,6 @@ static void test_model__processes_and_reference_agree(void **state)
         mmap(NULL, sizeof(*campaign), PROT_READ | PROT_WRITE,
              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    (void)state;
     assert_true(campaign != MAP_FAILED);
     campaign->rounds = is_long ? LONG_ROUNDS : SHORT_ROUNDS;
     campaign->rounds =
@@ -227,13 +223,4 @@ static void test_model__processes_and_reference_agree(void **state)
     assert_int_equal(sum.rounds, campaign->rounds);
     assert_int_equal(sum.failures, 0);
     assert_int_equal(munmap(campaign, sizeof(*campaign)), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model__processes_and_reference_agree),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

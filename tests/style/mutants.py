@@ -24,6 +24,10 @@ def known_tests():
         for path in glob.glob(os.path.join(ROOT, "tests", folder, "**",
                                            "test_*.c"), recursive=True):
             found.add(os.path.basename(path)[:-2])
+    with open(os.path.join(ROOT, "tests", "sim", "sched", "test_sched.c"),
+              encoding="utf-8") as file:
+        found |= {"test_" + name
+                  for name in re.findall(r"^TEST\((\w+)\)", file.read(), re.M)}
     for path in glob.glob(os.path.join(ROOT, "tests", "fuzz", "fuzz_*.c")):
         found.add(os.path.basename(path)[:-2])
     for folder in ("cli", "crash", "remote"):

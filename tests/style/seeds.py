@@ -18,8 +18,8 @@ def known_tests():
     for path in glob.glob(os.path.join(ROOT, "tests", "**", "*.c"),
                           recursive=True):
         with open(path, encoding="utf-8") as file:
-            found |= set(re.findall(r"^static void\s(test_\w+)\(", file.read(),
-                                    flags=re.M))
+            found |= {"test_" + name for name in re.findall(
+                r"^(?:TEST|TEST_WITH|[A-Z]+_TEST)\((\w+)", file.read(), re.M)}
     for kind in ("*.sh", "*.py"):
         for path in glob.glob(os.path.join(ROOT, "tests", "cli", "**", kind),
                               recursive=True):

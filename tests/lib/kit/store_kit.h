@@ -7,8 +7,6 @@
 #ifndef AGENTWAL_TESTS_LIB_KIT_STORE_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_STORE_KIT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,17 +15,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "agentwal.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 /* Every test runs in a private empty directory, the current one. */
 int kit_set_up(void **state);
 int kit_tear_down(void **state);
 
-#define KIT_TEST(name) \
-    cmocka_unit_test_setup_teardown(name, kit_set_up, kit_tear_down)
+#define KIT_TEST(name) TEST_WITH(name, kit_set_up, kit_tear_down)
 
 /* An error to hand to a call. */
 #define KIT_ERROR ((struct wal_error){.struct_size = sizeof(struct wal_error)})

@@ -7,14 +7,11 @@
  * million operations.
  */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tests/sim/differential/differential.h"
 
 enum {
@@ -144,7 +141,7 @@ static void check_tally(const struct tally *tally)
     assert_true(tally->counts.deaths_compacting > 0);
 }
 
-static void test_differential__engine_and_reference_agree(void **state)
+TEST(differential__engine_and_reference_agree)
 {
     const char *seed = getenv("AGENTWAL_SEED");
     const char *steps = getenv("AGENTWAL_STEPS");
@@ -152,7 +149,6 @@ static void test_differential__engine_and_reference_agree(void **state)
     uint64_t each = is_long() ? 100000 : 1500;
     struct tally tally = {0};
 
-    (void)state;
     if (steps != NULL && *steps != '\0') {
         each = strtoull(steps, NULL, 10);
     }
@@ -170,24 +166,13 @@ static void test_differential__engine_and_reference_agree(void **state)
 }
 
 /* The same operations on a store in memory, but for those that end its life. */
-static void test_differential__store_in_memory_agrees(void **state)
+TEST(differential__store_in_memory_agrees)
 {
     uint64_t seeds = is_long() ? 20 : 1;
     struct tally tally = {0};
 
-    (void)state;
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         print_message("seed %" PRIu64 "\n", seed);
         run_store(seed, 1000, true, &tally);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_differential__store_in_memory_agrees),
-        cmocka_unit_test(test_differential__engine_and_reference_agree),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

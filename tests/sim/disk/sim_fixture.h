@@ -6,14 +6,11 @@
 #define AGENTWAL_TESTS_SIM_DISK_SIM_FIXTURE_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/bytes/assert.h"
+#include "tests/lib/test.h"
 #include "tests/sim/disk/sim.h"
 
 /* That a test tries. */
@@ -159,6 +156,6 @@ static inline void fail_next(const struct machine *m, enum sim_call call,
                                                           .partial = partial});
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define SIM_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 #endif

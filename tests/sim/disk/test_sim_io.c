@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------- files --- */
 
-static void test_sim_io__written_bytes_are_read(void **state)
+SIM_TEST(sim_io__written_bytes_are_read)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -32,7 +32,7 @@ static void test_sim_io__written_bytes_are_read(void **state)
     assert_int_equal(count, 0);
 }
 
-static void test_sim_io__file_opened_to_read_refuses_writes(void **state)
+SIM_TEST(sim_io__file_opened_to_read_refuses_writes)
 {
     struct machine *m = *state;
     size_t put = 99;
@@ -46,7 +46,7 @@ static void test_sim_io__file_opened_to_read_refuses_writes(void **state)
     assert_int_equal(put, 99);
 }
 
-static void test_sim_io__map_shows_writes_and_outlives_the_file(void **state)
+SIM_TEST(sim_io__map_shows_writes_and_outlives_the_file)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -72,7 +72,7 @@ static enum wal_status populate(struct machine *m, const void *at,
     return m->io->populate(m->io->ctx, at, size, &m->error);
 }
 
-static void test_sim_io__bad_bytes_cannot_be_populated(void **state)
+SIM_TEST(sim_io__bad_bytes_cannot_be_populated)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -95,7 +95,7 @@ static void test_sim_io__bad_bytes_cannot_be_populated(void **state)
     assert_int_equal(populate(m, at, 4096), WAL_EINVAL);
 }
 
-static void test_sim_io__map_past_the_end_is_refused(void **state)
+SIM_TEST(sim_io__map_past_the_end_is_refused)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -108,7 +108,7 @@ static void test_sim_io__map_past_the_end_is_refused(void **state)
     assert_null(at);
 }
 
-static void test_sim_io__sparse_files_cost_no_memory(void **state)
+SIM_TEST(sim_io__sparse_files_cost_no_memory)
 {
     struct machine *m = *state;
     char path[16];
@@ -127,7 +127,7 @@ static void test_sim_io__sparse_files_cost_no_memory(void **state)
     assert_int_equal(sim_file_size(m->disk, "999"), 64 << 20);
 }
 
-static void test_sim_io__disk_limit_returns_no_space(void **state)
+SIM_TEST(sim_io__disk_limit_returns_no_space)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -151,7 +151,7 @@ static void test_sim_io__disk_limit_returns_no_space(void **state)
     write_text(m, other, "again", 4096);
 }
 
-static void test_sim_io__read_only_disk_refuses_changes(void **state)
+SIM_TEST(sim_io__read_only_disk_refuses_changes)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -172,7 +172,7 @@ static void test_sim_io__read_only_disk_refuses_changes(void **state)
     close_file(m, open_on(m->io, "a", 0));
 }
 
-static void test_sim_io__spoiled_range_is_a_read_error(void **state)
+SIM_TEST(sim_io__spoiled_range_is_a_read_error)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -199,7 +199,7 @@ static void test_sim_io__spoiled_range_is_a_read_error(void **state)
 
 /* ------------------------------------------------------------- locks --- */
 
-static void test_sim_io__locks_belong_to_the_handle(void **state)
+SIM_TEST(sim_io__locks_belong_to_the_handle)
 {
     struct machine *m = *state;
     struct wal__file *a = make(m, "lock");
@@ -229,7 +229,7 @@ static void wake_up(void *arg)
     *(uint32_t *)arg += 1;
 }
 
-static void test_sim_io__waiting_takes_simulated_time(void **state)
+SIM_TEST(sim_io__waiting_takes_simulated_time)
 {
     struct machine *m = *state;
     uint32_t word = 5;
@@ -256,7 +256,7 @@ static void test_sim_io__waiting_takes_simulated_time(void **state)
 
 /* ------------------------------------------------------------ copies --- */
 
-static void test_sim_io__clone_is_independent(void **state)
+SIM_TEST(sim_io__clone_is_independent)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -278,7 +278,7 @@ static void test_sim_io__clone_is_independent(void **state)
     sim_disk_destroy(clone);
 }
 
-static void test_sim_io__flip_changes_one_bit(void **state)
+SIM_TEST(sim_io__flip_changes_one_bit)
 {
     struct machine *m = *state;
 
@@ -288,7 +288,7 @@ static void test_sim_io__flip_changes_one_bit(void **state)
     assert_true(sim_file_is_durable(m->disk, "/d/e/a", 0, 3));
 }
 
-static void test_sim_io__directory_survives_dump_and_load(void **state)
+SIM_TEST(sim_io__directory_survives_dump_and_load)
 {
     struct machine *m = *state;
     struct sim_disk *copy = sim_disk_create(2);
@@ -314,26 +314,4 @@ static void test_sim_io__directory_survives_dump_and_load(void **state)
     assert_true(sim_file_is_durable(copy, "/t/log/1.seg", 0, 20000));
     assert_false(sim_disk_load(copy, "/u", "no/such/folder"));
     sim_disk_destroy(copy);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_sim_io__written_bytes_are_read),
-        TEST(test_sim_io__file_opened_to_read_refuses_writes),
-        TEST(test_sim_io__map_shows_writes_and_outlives_the_file),
-        TEST(test_sim_io__bad_bytes_cannot_be_populated),
-        TEST(test_sim_io__map_past_the_end_is_refused),
-        TEST(test_sim_io__sparse_files_cost_no_memory),
-        TEST(test_sim_io__disk_limit_returns_no_space),
-        TEST(test_sim_io__read_only_disk_refuses_changes),
-        TEST(test_sim_io__spoiled_range_is_a_read_error),
-        TEST(test_sim_io__locks_belong_to_the_handle),
-        TEST(test_sim_io__waiting_takes_simulated_time),
-        TEST(test_sim_io__clone_is_independent),
-        TEST(test_sim_io__flip_changes_one_bit),
-        TEST(test_sim_io__directory_survives_dump_and_load),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

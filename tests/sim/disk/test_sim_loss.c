@@ -61,7 +61,7 @@ static void letters_of(struct sim_disk *disk, const char *path, char *letters)
 
 /* ------------------------------------------------------------- bytes --- */
 
-static void test_sim_loss__closing_syncs_nothing(void **state)
+SIM_TEST(sim_loss__closing_syncs_nothing)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "a", 'o', 1);
@@ -81,7 +81,7 @@ static void test_sim_loss__closing_syncs_nothing(void **state)
     sim_disk_destroy(copy);
 }
 
-static void test_sim_loss__synced_bytes_survive_every_landing(void **state)
+SIM_TEST(sim_loss__synced_bytes_survive_every_landing)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -96,7 +96,7 @@ static void test_sim_loss__synced_bytes_survive_every_landing(void **state)
     }
 }
 
-static void test_sim_loss__size_is_lost_with_the_bytes(void **state)
+SIM_TEST(sim_loss__size_is_lost_with_the_bytes)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "a", 'o', 0);
@@ -117,7 +117,7 @@ static void test_sim_loss__size_is_lost_with_the_bytes(void **state)
     sim_disk_destroy(copy);
 }
 
-static void test_sim_loss__truncation_waits_for_a_sync(void **state)
+SIM_TEST(sim_loss__truncation_waits_for_a_sync)
 {
     struct machine *m = *state;
     struct wal__file *file;
@@ -132,7 +132,7 @@ static void test_sim_loss__truncation_waits_for_a_sync(void **state)
     expect_after_power_loss(m, SIM_PERSIST_NONE, "a", "new");
 }
 
-static void test_sim_loss__truncated_file_is_old_or_new(void **state)
+SIM_TEST(sim_loss__truncated_file_is_old_or_new)
 {
     struct machine *m = *state;
     int kept = 0;
@@ -152,7 +152,7 @@ static void test_sim_loss__truncated_file_is_old_or_new(void **state)
     assert_in_range(kept, SEEDS / 10, SEEDS - SEEDS / 10);
 }
 
-static void test_sim_loss__bytes_past_a_lost_size_are_gone(void **state)
+SIM_TEST(sim_loss__bytes_past_a_lost_size_are_gone)
 {
     struct machine *m = *state;
 
@@ -171,7 +171,7 @@ static void test_sim_loss__bytes_past_a_lost_size_are_gone(void **state)
     }
 }
 
-static void test_sim_loss__later_of_two_landed_writes_wins(void **state)
+SIM_TEST(sim_loss__later_of_two_landed_writes_wins)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "a", 'o', 0);
@@ -232,7 +232,7 @@ static struct tally try_seeds(struct machine *m,
     return tally;
 }
 
-static void test_sim_loss__by_change_keeps_writes_whole(void **state)
+SIM_TEST(sim_loss__by_change_keeps_writes_whole)
 {
     struct tally tally = try_seeds(
         *state, &(struct sim_power_loss){.landing = SIM_PERSIST_BY_CHANGE});
@@ -244,7 +244,7 @@ static void test_sim_loss__by_change_keeps_writes_whole(void **state)
     assert_true(tally.different > SEEDS / 4);
 }
 
-static void test_sim_loss__by_sector_tears_writes(void **state)
+SIM_TEST(sim_loss__by_sector_tears_writes)
 {
     struct tally tally = try_seeds(
         *state, &(struct sim_power_loss){.landing = SIM_PERSIST_BY_SECTOR});
@@ -253,7 +253,7 @@ static void test_sim_loss__by_sector_tears_writes(void **state)
     assert_int_equal(tally.mixed, 0);
 }
 
-static void test_sim_loss__prefix_loses_the_later_writes(void **state)
+SIM_TEST(sim_loss__prefix_loses_the_later_writes)
 {
     struct tally tally = try_seeds(
         *state, &(struct sim_power_loss){.landing = SIM_PERSIST_PREFIX});
@@ -263,7 +263,7 @@ static void test_sim_loss__prefix_loses_the_later_writes(void **state)
     assert_true(tally.torn > 0);
 }
 
-static void test_sim_loss__suffix_loses_the_earlier_writes(void **state)
+SIM_TEST(sim_loss__suffix_loses_the_earlier_writes)
 {
     struct tally tally = try_seeds(
         *state, &(struct sim_power_loss){.landing = SIM_PERSIST_SUFFIX});
@@ -273,7 +273,7 @@ static void test_sim_loss__suffix_loses_the_earlier_writes(void **state)
     assert_true(tally.torn > 0);
 }
 
-static void test_sim_loss__any_covers_every_landing(void **state)
+SIM_TEST(sim_loss__any_covers_every_landing)
 {
     struct tally tally =
         try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_ANY});
@@ -281,7 +281,7 @@ static void test_sim_loss__any_covers_every_landing(void **state)
     assert_true(tally.gaps > 0 && tally.lost_early > 0 && tally.torn > 0);
 }
 
-static void test_sim_loss__unwritten_sectors_contain_garbage(void **state)
+SIM_TEST(sim_loss__unwritten_sectors_contain_garbage)
 {
     struct tally tally =
         try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE,
@@ -319,17 +319,17 @@ static int count_damaged_neighbours(struct machine *m, bool unsafe)
     return harmed;
 }
 
-static void test_sim_loss__other_bytes_of_a_sector_are_unchanged(void **state)
+SIM_TEST(sim_loss__other_bytes_of_a_sector_are_unchanged)
 {
     assert_int_equal(count_damaged_neighbours(*state, false), 0);
 }
 
-static void test_sim_loss__unsafe_overwrite_damages_the_sector(void **state)
+SIM_TEST(sim_loss__unsafe_overwrite_damages_the_sector)
 {
     assert_true(count_damaged_neighbours(*state, true) > SEEDS / 20);
 }
 
-static void test_sim_loss__same_seed_gives_the_same_disk(void **state)
+SIM_TEST(sim_loss__same_seed_gives_the_same_disk)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "a", 'o', 8);
@@ -357,7 +357,7 @@ static void test_sim_loss__same_seed_gives_the_same_disk(void **state)
 
 /* -------------------------------------------------------------- maps --- */
 
-static void test_sim_loss__stores_through_maps_wait_for_a_sync(void **state)
+SIM_TEST(sim_loss__stores_through_maps_wait_for_a_sync)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "LOCK", 'o', 8);
@@ -384,7 +384,7 @@ static void test_sim_loss__stores_through_maps_wait_for_a_sync(void **state)
 }
 
 /* The disk itself, of which nobody has made a copy since the store. */
-static void test_sim_loss__stores_through_maps_are_lost_in_place(void **state)
+SIM_TEST(sim_loss__stores_through_maps_are_lost_in_place)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "LOCK", 'o', 8);
@@ -404,7 +404,7 @@ static void test_sim_loss__stores_through_maps_are_lost_in_place(void **state)
 
 /* ------------------------------------------------------ failed syncs --- */
 
-static void test_sim_loss__failed_sync_loses_bytes_for_good(void **state)
+SIM_TEST(sim_loss__failed_sync_loses_bytes_for_good)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "a", 'o', 4);
@@ -435,7 +435,7 @@ static void test_sim_loss__failed_sync_loses_bytes_for_good(void **state)
     sim_disk_destroy(copy);
 }
 
-static void test_sim_loss__failed_sync_may_write_some_bytes(void **state)
+SIM_TEST(sim_loss__failed_sync_may_write_some_bytes)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "a", 'o', 8);
@@ -458,7 +458,7 @@ static void test_sim_loss__failed_sync_may_write_some_bytes(void **state)
 
 /* -------------------------------------------------------------- boot --- */
 
-static void test_sim_loss__changes_the_boot_id_and_kills_all(void **state)
+SIM_TEST(sim_loss__changes_the_boot_id_and_kills_all)
 {
     struct machine *m = *state;
     struct wal__file *file = make_sectors(m, "a", 'o', 1);
@@ -483,33 +483,4 @@ static void test_sim_loss__changes_the_boot_id_and_kills_all(void **state)
     assert_int_equal(
         io->lock(io->ctx, file, 0, WAL__IO_LOCK_EXCLUSIVE, &m->error), WAL_OK);
     assert_true(sim_file_is_durable(m->disk, "a", 0, 512));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_sim_loss__closing_syncs_nothing),
-        TEST(test_sim_loss__synced_bytes_survive_every_landing),
-        TEST(test_sim_loss__size_is_lost_with_the_bytes),
-        TEST(test_sim_loss__truncation_waits_for_a_sync),
-        TEST(test_sim_loss__truncated_file_is_old_or_new),
-        TEST(test_sim_loss__bytes_past_a_lost_size_are_gone),
-        TEST(test_sim_loss__later_of_two_landed_writes_wins),
-        TEST(test_sim_loss__by_change_keeps_writes_whole),
-        TEST(test_sim_loss__by_sector_tears_writes),
-        TEST(test_sim_loss__prefix_loses_the_later_writes),
-        TEST(test_sim_loss__suffix_loses_the_earlier_writes),
-        TEST(test_sim_loss__any_covers_every_landing),
-        TEST(test_sim_loss__unwritten_sectors_contain_garbage),
-        TEST(test_sim_loss__other_bytes_of_a_sector_are_unchanged),
-        TEST(test_sim_loss__unsafe_overwrite_damages_the_sector),
-        TEST(test_sim_loss__same_seed_gives_the_same_disk),
-        TEST(test_sim_loss__stores_through_maps_wait_for_a_sync),
-        TEST(test_sim_loss__stores_through_maps_are_lost_in_place),
-        TEST(test_sim_loss__failed_sync_loses_bytes_for_good),
-        TEST(test_sim_loss__failed_sync_may_write_some_bytes),
-        TEST(test_sim_loss__changes_the_boot_id_and_kills_all),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

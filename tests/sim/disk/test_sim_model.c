@@ -147,7 +147,7 @@ static void check_model(const struct machine *m, const struct model *model,
     free(data);
 }
 
-static void test_sim_model__agrees_with_whole_copies(void **state)
+SIM_TEST(sim_model__agrees_with_whole_copies)
 {
     struct machine *m = *state;
     uint64_t seed = rng_seed(1);
@@ -304,7 +304,7 @@ static void step_both(struct side *sim, struct side *posix, uint64_t random,
     assert_int_equal(sim->stat.is_directory, posix->stat.is_directory);
 }
 
-static void test_sim_model__agrees_with_the_operating_system(void **state)
+SIM_TEST(sim_model__agrees_with_the_operating_system)
 {
     struct machine *m = *state;
     uint64_t random = rng_seed(1);
@@ -333,7 +333,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void test_sim_model__many_losses_from_one_state_are_cheap(void **state)
+SIM_TEST(sim_model__many_losses_from_one_state_are_cheap)
 {
     struct machine *m = *state;
     const int losses = getenv("AGENTWAL_LONG") != NULL ? 100000 : 1000;
@@ -368,15 +368,4 @@ static void test_sim_model__many_losses_from_one_state_are_cheap(void **state)
     print_message("%.1f us a loss\n", each * 1e6);
     /* A copy of whole files would take a hundred times as long. */
     assert_true(each < 0.005);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_sim_model__agrees_with_whole_copies),
-        TEST(test_sim_model__agrees_with_the_operating_system),
-        TEST(test_sim_model__many_losses_from_one_state_are_cheap),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

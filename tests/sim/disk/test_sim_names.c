@@ -4,7 +4,7 @@
  */
 #include "tests/sim/disk/sim_fixture.h"
 
-static void test_sim_names__new_name_waits_for_its_directory(void **state)
+SIM_TEST(sim_names__new_name_waits_for_its_directory)
 {
     struct machine *m = *state;
     struct wal__file *file;
@@ -24,7 +24,7 @@ static void test_sim_names__new_name_waits_for_its_directory(void **state)
     expect_after_power_loss(m, SIM_PERSIST_NONE, "s/a", "hello");
 }
 
-static void test_sim_names__lost_directory_loses_its_files(void **state)
+SIM_TEST(sim_names__lost_directory_loses_its_files)
 {
     struct machine *m = *state;
     struct wal__file *file;
@@ -46,7 +46,7 @@ static void test_sim_names__lost_directory_loses_its_files(void **state)
     sim_disk_destroy(copy);
 }
 
-static void test_sim_names__rename_leaves_the_old_or_the_new(void **state)
+SIM_TEST(sim_names__rename_leaves_the_old_or_the_new)
 {
     struct machine *m = *state;
     int kept = 0;
@@ -70,7 +70,7 @@ static void test_sim_names__rename_leaves_the_old_or_the_new(void **state)
     expect_after_power_loss(m, SIM_PERSIST_NONE, "a.new", NULL);
 }
 
-static void test_sim_names__unlinked_file_may_reappear(void **state)
+SIM_TEST(sim_names__unlinked_file_may_reappear)
 {
     struct machine *m = *state;
 
@@ -83,7 +83,7 @@ static void test_sim_names__unlinked_file_may_reappear(void **state)
     expect_after_power_loss(m, SIM_PERSIST_NONE, "a", "");
 }
 
-static void test_sim_names__failed_directory_sync_loses_names(void **state)
+SIM_TEST(sim_names__failed_directory_sync_loses_names)
 {
     struct machine *m = *state;
 
@@ -96,17 +96,4 @@ static void test_sim_names__failed_directory_sync_loses_names(void **state)
     assert_false(sim_file_is_durable(m->disk, "b", 0, 3));
     expect_after_power_loss(m, SIM_PERSIST_ALL, "a", "old");
     expect_after_power_loss(m, SIM_PERSIST_ALL, "b", NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_sim_names__new_name_waits_for_its_directory),
-        TEST(test_sim_names__lost_directory_loses_its_files),
-        TEST(test_sim_names__rename_leaves_the_old_or_the_new),
-        TEST(test_sim_names__unlinked_file_may_reappear),
-        TEST(test_sim_names__failed_directory_sync_loses_names),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

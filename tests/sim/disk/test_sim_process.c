@@ -8,7 +8,7 @@
 
 /* --------------------------------------------------------- processes --- */
 
-static void test_sim_process__kill_frees_locks_and_keeps_content(void **state)
+SIM_TEST(sim_process__kill_frees_locks_and_keeps_content)
 {
     struct machine *m = *state;
     struct sim_process *second = sim_process_create(m->disk);
@@ -42,7 +42,7 @@ static void test_sim_process__kill_frees_locks_and_keeps_content(void **state)
     assert_false(sim_file_is_durable(m->disk, "a", 0, 7));
 }
 
-static void test_sim_process__kill_inside_a_write_tears_it(void **state)
+SIM_TEST(sim_process__kill_inside_a_write_tears_it)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -60,7 +60,7 @@ static void test_sim_process__kill_inside_a_write_tears_it(void **state)
     expect_content(m->disk, "a", "whole par");
 }
 
-static void test_sim_process__kill_after_a_call_keeps_its_effect(void **state)
+SIM_TEST(sim_process__kill_after_a_call_keeps_its_effect)
 {
     struct machine *m = *state;
     struct wal__file *file = NULL;
@@ -74,7 +74,7 @@ static void test_sim_process__kill_after_a_call_keeps_its_effect(void **state)
     assert_true(sim_file_exists(m->disk, "a"));
 }
 
-static void test_sim_process__kill_before_a_call_prevents_it(void **state)
+SIM_TEST(sim_process__kill_before_a_call_prevents_it)
 {
     struct machine *m = *state;
 
@@ -98,7 +98,7 @@ static enum wal_status make_another(void *arg, const char *name)
     return m->io->make_directory(m->io->ctx, "another", &m->error);
 }
 
-static void test_sim_process__death_may_longjmp_out_of_a_call(void **state)
+SIM_TEST(sim_process__death_may_longjmp_out_of_a_call)
 {
     struct machine *m = *state;
     jmp_buf target;
@@ -118,7 +118,7 @@ static void test_sim_process__death_may_longjmp_out_of_a_call(void **state)
 
 /* ------------------------------------------------------------ faults --- */
 
-static void test_sim_process__fault_fails_the_nth_call_once(void **state)
+SIM_TEST(sim_process__fault_fails_the_nth_call_once)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "dir.a");
@@ -136,7 +136,7 @@ static void test_sim_process__fault_fails_the_nth_call_once(void **state)
     assert_int_equal(sim_process_counts(m->process)->faults, 1);
 }
 
-static void test_sim_process__sticky_fault_fails_all_later_calls(void **state)
+SIM_TEST(sim_process__sticky_fault_fails_all_later_calls)
 {
     struct machine *m = *state;
     struct wal__io_stat stat;
@@ -155,8 +155,7 @@ static void test_sim_process__sticky_fault_fails_all_later_calls(void **state)
                      WAL_OK);
 }
 
-static void
-test_sim_process__short_write_succeeds_with_fewer_bytes(void **state)
+SIM_TEST(sim_process__short_write_succeeds_with_fewer_bytes)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -169,7 +168,7 @@ test_sim_process__short_write_succeeds_with_fewer_bytes(void **state)
     expect_content(m->disk, "a", "ab");
 }
 
-static void test_sim_process__failed_write_may_write_bytes(void **state)
+SIM_TEST(sim_process__failed_write_may_write_bytes)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -202,7 +201,7 @@ static void note(void *arg, const struct sim_event *event)
     trace->was_durable = sim_file_is_durable(trace->disk, "/a", 0, 5);
 }
 
-static void test_sim_process__trace_and_counts_include_every_call(void **state)
+SIM_TEST(sim_process__trace_and_counts_include_every_call)
 {
     struct machine *m = *state;
     struct wal__file *file = make(m, "a");
@@ -227,22 +226,4 @@ static void test_sim_process__trace_and_counts_include_every_call(void **state)
     assert_int_equal(counts->calls[SIM_ANY], 5);
     assert_int_equal(counts->bytes_written, 5);
     assert_string_equal(sim_call_name(SIM_SYNC), "sync");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_sim_process__kill_frees_locks_and_keeps_content),
-        TEST(test_sim_process__kill_inside_a_write_tears_it),
-        TEST(test_sim_process__kill_after_a_call_keeps_its_effect),
-        TEST(test_sim_process__kill_before_a_call_prevents_it),
-        TEST(test_sim_process__death_may_longjmp_out_of_a_call),
-        TEST(test_sim_process__fault_fails_the_nth_call_once),
-        TEST(test_sim_process__sticky_fault_fails_all_later_calls),
-        TEST(test_sim_process__short_write_succeeds_with_fewer_bytes),
-        TEST(test_sim_process__failed_write_may_write_bytes),
-        TEST(test_sim_process__trace_and_counts_include_every_call),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

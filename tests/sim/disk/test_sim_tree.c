@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "tests/lib/test.h"
 #include "tests/lib/tree_cases.h"
 #include "tests/sim/disk/sim_fixture.h"
 #include "tests/sim/disk/tree.h"
@@ -110,7 +111,7 @@ static void differs(struct sim_disk *disk, struct sim_tree_entry changed,
     assert_string_equal(why, how);
 }
 
-static void test_sim_tree__a_tree_is_compared(void **state)
+TEST_WITH(sim_tree__a_tree_is_compared, set_up, tear_down)
 {
     struct machine *m = *state;
     struct sim_disk *clone;
@@ -282,7 +283,7 @@ static unsigned outcomes(struct machine *m, unsigned parts)
 
 /* --------------------------------------------------------- power loss --- */
 
-static void test_sim_tree__synced_file_is_replaced_whole(void **state)
+TEST_WITH(sim_tree__synced_file_is_replaced_whole, set_up, tear_down)
 {
     struct machine *m = *state;
     const unsigned both = OLD | NEW;
@@ -293,7 +294,7 @@ static void test_sim_tree__synced_file_is_replaced_whole(void **state)
     assert_int_equal(outcomes(m, ALL), NEW | NEW << 4);
 }
 
-static void test_sim_tree__unsynced_file_is_torn(void **state)
+TEST_WITH(sim_tree__unsynced_file_is_torn, set_up, tear_down)
 {
     struct machine *m = *state;
     const unsigned some = NEW | TORN;
@@ -304,7 +305,7 @@ static void test_sim_tree__unsynced_file_is_torn(void **state)
                                                                     << 4);
 }
 
-static void test_sim_tree__syncing_bytes_syncs_no_name(void **state)
+TEST_WITH(sim_tree__syncing_bytes_syncs_no_name, set_up, tear_down)
 {
     struct machine *m = *state;
     const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
@@ -315,7 +316,7 @@ static void test_sim_tree__syncing_bytes_syncs_no_name(void **state)
     is_equal(m->disk, before, COUNT(before));
 }
 
-static void test_sim_tree__a_mode_waits_for_a_sync(void **state)
+TEST_WITH(sim_tree__a_mode_waits_for_a_sync, set_up, tear_down)
 {
     struct machine *m = *state;
     const struct wal__worktree_io *io = m->io->worktree;
@@ -339,7 +340,7 @@ static void test_sim_tree__a_mode_waits_for_a_sync(void **state)
 }
 
 /* Every pair of old and new of the two files. */
-static void test_sim_tree__names_become_durable_one_by_one(void **state)
+TEST_WITH(sim_tree__names_become_durable_one_by_one, set_up, tear_down)
 {
     struct machine *m = *state;
     unsigned pairs = 0;
@@ -363,7 +364,7 @@ static void test_sim_tree__names_become_durable_one_by_one(void **state)
     assert_int_equal(pairs, 15);
 }
 
-static void test_sim_tree__a_failed_sync_loses_bytes_for_good(void **state)
+TEST_WITH(sim_tree__a_failed_sync_loses_bytes_for_good, set_up, tear_down)
 {
     struct machine *m = *state;
     const struct sim_fault fault = {.call = SIM_SYNC_ALL, .sys_errno = EIO};
@@ -378,7 +379,7 @@ static void test_sim_tree__a_failed_sync_loses_bytes_for_good(void **state)
     assert_int_equal(look(m->disk, ROOT "/a", "old a"), TORN);
 }
 
-static void test_sim_tree__times_stay_or_revert(void **state)
+TEST_WITH(sim_tree__times_stay_or_revert, set_up, tear_down)
 {
     struct machine *m = *state;
     struct wal__worktree_stat old;
@@ -408,7 +409,7 @@ static void test_sim_tree__times_stay_or_revert(void **state)
 /* -------------------------------------------------- faults and deaths --- */
 
 /* Each call of the script is one that can fail, and is counted. */
-static void test_sim_tree__every_call_can_fail(void **state)
+TEST_WITH(sim_tree__every_call_can_fail, set_up, tear_down)
 {
     struct machine *m = *state;
     uint64_t nth = 0;
@@ -434,7 +435,7 @@ static void test_sim_tree__every_call_can_fail(void **state)
     assert_int_equal(nth, 1 + 6 + 1 + 2 + 2 + 1);
 }
 
-static void test_sim_tree__calls_are_counted_by_kind(void **state)
+TEST_WITH(sim_tree__calls_are_counted_by_kind, enter, leave)
 {
     struct machine *m = *state;
     const struct sim_counts *counts = sim_process_counts(m->process);
@@ -455,7 +456,7 @@ static void test_sim_tree__calls_are_counted_by_kind(void **state)
 }
 
 /* A death at any call leaves nothing torn to see, and its handles are gone. */
-static void test_sim_tree__a_process_dies_at_any_call(void **state)
+TEST_WITH(sim_tree__a_process_dies_at_any_call, set_up, tear_down)
 {
     struct machine *m = *state;
     uint64_t nth = 0;
@@ -496,7 +497,7 @@ static enum wal_status try_replace(struct machine *m, const char *path)
     return status;
 }
 
-static void test_sim_tree__limits_of_the_disk_are_reported(void **state)
+TEST_WITH(sim_tree__limits_of_the_disk_are_reported, set_up, tear_down)
 {
     struct machine *m = *state;
 
@@ -524,7 +525,7 @@ static void test_sim_tree__limits_of_the_disk_are_reported(void **state)
     assert_int_equal(run_script(m, DATA), WAL_ENOSPACE);
 }
 
-static void test_sim_tree__times_have_a_granularity(void **state)
+TEST_WITH(sim_tree__times_have_a_granularity, set_up, tear_down)
 {
     struct machine *m = *state;
     const int64_t second = 1000000000;
@@ -549,27 +550,9 @@ static void test_sim_tree__times_have_a_granularity(void **state)
     assert_int_equal(st.mtime_ns, first + second);
 }
 
-#define ALONE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
+static int run_cases(void)
 {
-    const struct CMUnitTest tests[] = {
-        ALONE(test_sim_tree__a_tree_is_compared),
-        ALONE(test_sim_tree__synced_file_is_replaced_whole),
-        ALONE(test_sim_tree__unsynced_file_is_torn),
-        ALONE(test_sim_tree__syncing_bytes_syncs_no_name),
-        ALONE(test_sim_tree__a_mode_waits_for_a_sync),
-        ALONE(test_sim_tree__names_become_durable_one_by_one),
-        ALONE(test_sim_tree__a_failed_sync_loses_bytes_for_good),
-        ALONE(test_sim_tree__times_stay_or_revert),
-        ALONE(test_sim_tree__every_call_can_fail),
-        cmocka_unit_test_setup_teardown(
-            test_sim_tree__calls_are_counted_by_kind, enter, leave),
-        ALONE(test_sim_tree__a_process_dies_at_any_call),
-        ALONE(test_sim_tree__limits_of_the_disk_are_reported),
-        ALONE(test_sim_tree__times_have_a_granularity),
-    };
-
-    return tree_cases_run("sim_tree, as every table", enter, leave) +
-           cmocka_run_group_tests(tests, NULL, NULL);
+    return tree_cases_run("sim_tree, as every table", enter, leave);
 }
+
+TEST_FILE(NULL, NULL, run_cases);

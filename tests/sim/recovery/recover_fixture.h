@@ -8,14 +8,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/api/api_store.h"
 #include "format/bytes/assert.h"
@@ -23,6 +18,7 @@
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
+#include "tests/lib/test.h"
 #include "tests/sim/workload/workload.h"
 
 #define FIRST  WORKLOAD_ROOT "/log/0000000000000001.seg"
@@ -326,6 +322,6 @@ static inline void write_torn_group(struct workload *w)
     mark_refused(w, w->ledger->entry_count - 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define RECOVERY_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 #endif

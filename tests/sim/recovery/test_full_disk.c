@@ -61,7 +61,7 @@ static void recover_with_space(struct workload *w)
 
 /* --- how much can be used ------------------------------------------------- */
 
-static void test_full_disk__segments_become_smaller(void **state)
+RECOVERY_TEST(full_disk__segments_become_smaller)
 {
     struct workload *w = *state;
     uint64_t limit;
@@ -75,7 +75,7 @@ static void test_full_disk__segments_become_smaller(void **state)
     recover_with_space(w);
 }
 
-static void test_full_disk__room_for_one_more_group(void **state)
+RECOVERY_TEST(full_disk__room_for_one_more_group)
 {
     struct workload *w = *state;
     uint32_t count;
@@ -88,7 +88,7 @@ static void test_full_disk__room_for_one_more_group(void **state)
     recover_with_space(w);
 }
 
-static void test_full_disk__error_says_what_is_needed_and_free(void **state)
+RECOVERY_TEST(full_disk__error_says_what_is_needed_and_free)
 {
     struct workload *w = *state;
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -144,7 +144,7 @@ static uint32_t delete_victims(struct workload *w, enum wal_status *status)
     return count;
 }
 
-static void test_full_disk__deletions_use_the_reserve(void **state)
+RECOVERY_TEST(full_disk__deletions_use_the_reserve)
 {
     struct workload *w = *state;
     struct wal_error error;
@@ -167,7 +167,7 @@ static void test_full_disk__deletions_use_the_reserve(void **state)
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
 }
 
-static void test_full_disk__redactions_use_the_reserve(void **state)
+RECOVERY_TEST(full_disk__redactions_use_the_reserve)
 {
     struct workload *w = *state;
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
@@ -191,7 +191,7 @@ static void test_full_disk__redactions_use_the_reserve(void **state)
 }
 
 /* What it comes with would use up the reserve. */
-static void test_full_disk__appends_with_a_redaction_are_refused(void **state)
+RECOVERY_TEST(full_disk__appends_with_a_redaction_are_refused)
 {
     struct workload *w = *state;
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -231,7 +231,7 @@ static void add_fault(struct workload *w, enum sim_call call, const char *path,
 }
 
 /* Without space for the new segment the outcome is unknown, until there is. */
-static void test_full_disk__failed_sync_cannot_be_healed(void **state)
+RECOVERY_TEST(full_disk__failed_sync_cannot_be_healed)
 {
     struct workload *w = *state;
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -251,7 +251,7 @@ static void test_full_disk__failed_sync_cannot_be_healed(void **state)
 
 /* The store opens, and can be read, poisoned; the first append with space heals
  * it. */
-static void test_full_disk__poisoned_store_opens(void **state)
+RECOVERY_TEST(full_disk__poisoned_store_opens)
 {
     const struct sim_power_loss nothing = {.landing = SIM_PERSIST_NONE};
     struct workload *w = *state;
@@ -274,7 +274,7 @@ static void test_full_disk__poisoned_store_opens(void **state)
 }
 
 /* Healing gives the rest of the former segment back. */
-static void test_full_disk__healing_takes_no_space(void **state)
+RECOVERY_TEST(full_disk__healing_takes_no_space)
 {
     struct workload *w = *state;
     uint64_t used = sim_disk_used_bytes(w->disk);
@@ -288,21 +288,4 @@ static void test_full_disk__healing_takes_no_space(void **state)
     assert_int_equal(status_of(w).segments, 21);
     assert_true(sim_disk_used_bytes(w->disk) < used + 20 * 16 * KIB);
     recover_with_space(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_full_disk__segments_become_smaller),
-        TEST(test_full_disk__room_for_one_more_group),
-        TEST(test_full_disk__error_says_what_is_needed_and_free),
-        TEST(test_full_disk__deletions_use_the_reserve),
-        TEST(test_full_disk__redactions_use_the_reserve),
-        TEST(test_full_disk__appends_with_a_redaction_are_refused),
-        TEST(test_full_disk__failed_sync_cannot_be_healed),
-        TEST(test_full_disk__poisoned_store_opens),
-        TEST(test_full_disk__healing_takes_no_space),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  */
 #include "agentwal/blob.h"
 #include "engine/store/session.h"
+#include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
 
 enum {
@@ -89,7 +90,7 @@ static void settle(struct workload *w, uint64_t seed)
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
 }
 
-static void test_heal__next_append_heals(void **state)
+RECOVERY_TEST(heal__next_append_heals)
 {
     struct workload *w = *state;
 
@@ -105,7 +106,7 @@ static void test_heal__next_append_heals(void **state)
 
 /* The process that began the segment died after it published OPEN, before it
  * raised the durable end: that is in the segment before. */
-static void test_heal__durable_end_is_before_the_tail(void **state)
+RECOVERY_TEST(heal__durable_end_is_before_the_tail)
 {
     struct workload *w = *state;
     struct wal__control_log *shared = w->actors[0].store->core.log.shared;
@@ -139,7 +140,7 @@ static enum wal_status find_inherited(struct workload *w, uint32_t actor)
 }
 
 /* Another process has looked for them before: the entries are elsewhere now. */
-static void test_heal__inherited_entries_are_found_by_their_ids(void **state)
+RECOVERY_TEST(heal__inherited_entries_are_found_by_their_ids)
 {
     struct workload *w = *state;
     const struct wal_append_options options = {.struct_size = sizeof(options),
@@ -168,7 +169,7 @@ static void test_heal__inherited_entries_are_found_by_their_ids(void **state)
     assert_int_equal(find_inherited(w, 1), WAL_OK);
 }
 
-static void test_heal__is_done_once(void **state)
+RECOVERY_TEST(heal__is_done_once)
 {
     struct workload *w = *state;
     struct wal_store_info before = {.struct_size = sizeof(before)};
@@ -186,7 +187,7 @@ static void test_heal__is_done_once(void **state)
     settle(w, 2);
 }
 
-static void test_heal__by_another_process(void **state)
+RECOVERY_TEST(heal__by_another_process)
 {
     struct workload *w = *state;
 
@@ -202,7 +203,7 @@ static void test_heal__by_another_process(void **state)
     settle(w, 3);
 }
 
-static void test_heal__written_groups_are_kept(void **state)
+RECOVERY_TEST(heal__written_groups_are_kept)
 {
     struct workload *w = *state;
 
@@ -218,7 +219,7 @@ static void test_heal__written_groups_are_kept(void **state)
 }
 
 /* The caller that waits for the sync heals, and its append succeeds. */
-static void test_heal__failed_sync_is_healed_by_who_waits(void **state)
+RECOVERY_TEST(heal__failed_sync_is_healed_by_who_waits)
 {
     struct workload *w = *state;
 
@@ -237,7 +238,7 @@ static void test_heal__failed_sync_is_healed_by_who_waits(void **state)
 }
 
 /* The error names the failed sync once, and why healing failed. */
-static void test_heal__unknown_outcome_names_its_cause(void **state)
+RECOVERY_TEST(heal__unknown_outcome_names_its_cause)
 {
     struct workload *w = *state;
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -256,8 +257,7 @@ static void test_heal__unknown_outcome_names_its_cause(void **state)
 }
 
 /* What a sync has covered is durable, whatever poisons the log afterwards. */
-static void
-test_heal__durable_position_is_a_success_on_a_poisoned_log(void **state)
+RECOVERY_TEST(heal__durable_position_is_a_success_on_a_poisoned_log)
 {
     struct workload *w = *state;
     struct wal__log *log = &w->actors[0].store->core.log;
@@ -281,7 +281,7 @@ static void lose_sync_lock(void *arg, const struct sim_event *event)
     }
 }
 
-static void test_heal__sync_that_was_taken_over_raises_nothing(void **state)
+RECOVERY_TEST(heal__sync_that_was_taken_over_raises_nothing)
 {
     struct workload *w = *state;
     struct wal__log *log = &w->actors[0].store->core.log;
@@ -299,7 +299,7 @@ static void test_heal__sync_that_was_taken_over_raises_nothing(void **state)
     settle(w, 15);
 }
 
-static void test_heal__failed_write(void **state)
+RECOVERY_TEST(heal__failed_write)
 {
     struct workload *w = *state;
 
@@ -314,7 +314,7 @@ static void test_heal__failed_write(void **state)
 }
 
 /* A process dies while it holds the sync lock; the next append heals. */
-static void test_heal__sync_leader_died(void **state)
+RECOVERY_TEST(heal__sync_leader_died)
 {
     struct workload *w = *state;
 
@@ -331,7 +331,7 @@ static void test_heal__sync_leader_died(void **state)
     settle(w, 6);
 }
 
-static void test_heal__failed_sync_of_a_new_segment(void **state)
+RECOVERY_TEST(heal__failed_sync_of_a_new_segment)
 {
     struct workload *w = *state;
 
@@ -355,11 +355,10 @@ static void test_heal__failed_sync_of_a_new_segment(void **state)
 
 /* --- trouble while healing ------------------------------------------------ */
 
-static void test_heal__every_call_fails(void **state)
+TEST(heal__every_call_fails)
 {
     uint32_t refused = 0;
 
-    (void)state;
     for (uint64_t skip = 0; skip < FAILURES; skip++) {
         void *made = NULL;
         struct workload *w;
@@ -394,12 +393,11 @@ static void test_heal__every_call_fails(void **state)
     assert_in_range(refused, 5, FAILURES - 1);
 }
 
-static void test_heal__killed_at_every_call(void **state)
+TEST(heal__killed_at_every_call)
 {
     uint32_t deaths = 0;
     bool died = true;
 
-    (void)state;
     for (uint64_t skip = 0; skip < CALLS_MAX && died; skip++) {
         void *made = NULL;
         struct workload *w;
@@ -428,12 +426,11 @@ static void test_heal__killed_at_every_call(void **state)
     assert_in_range(deaths, 5, CALLS_MAX - 1);
 }
 
-static void test_heal__power_lost_at_every_call(void **state)
+TEST(heal__power_lost_at_every_call)
 {
     uint32_t cuts = 0;
     bool died = true;
 
-    (void)state;
     for (uint64_t skip = 0; skip < CALLS_MAX && died; skip++) {
         for (enum sim_persistence landing = SIM_PERSIST_NONE;
              landing < SIM_PERSISTENCES; landing++) {
@@ -467,7 +464,7 @@ static void test_heal__power_lost_at_every_call(void **state)
 
 /* A put that fails to sync poisons content, and not the log; the next one
  * heals it, by whichever process. */
-static void test_heal__next_put_heals_content(void **state)
+RECOVERY_TEST(heal__next_put_heals_content)
 {
     struct workload *w = *state;
 
@@ -490,7 +487,7 @@ static void test_heal__next_put_heals_content(void **state)
 }
 
 /* The same content again heals too: it is found, and was only written. */
-static void test_heal__the_same_content_again_heals(void **state)
+RECOVERY_TEST(heal__the_same_content_again_heals)
 {
     struct workload *w = *state;
 
@@ -503,30 +500,4 @@ static void test_heal__the_same_content_again_heals(void **state)
     assert_int_equal(put(w, 0, 90000), WAL_OK);
     assert_true(workload_check(w, 0));
     settle(w, 12);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_heal__next_append_heals),
-        TEST(test_heal__durable_end_is_before_the_tail),
-        TEST(test_heal__inherited_entries_are_found_by_their_ids),
-        TEST(test_heal__is_done_once),
-        TEST(test_heal__by_another_process),
-        TEST(test_heal__written_groups_are_kept),
-        TEST(test_heal__failed_sync_is_healed_by_who_waits),
-        TEST(test_heal__unknown_outcome_names_its_cause),
-        TEST(test_heal__durable_position_is_a_success_on_a_poisoned_log),
-        TEST(test_heal__sync_that_was_taken_over_raises_nothing),
-        TEST(test_heal__failed_write),
-        TEST(test_heal__sync_leader_died),
-        TEST(test_heal__failed_sync_of_a_new_segment),
-        TEST(test_heal__next_put_heals_content),
-        TEST(test_heal__the_same_content_again_heals),
-        cmocka_unit_test(test_heal__every_call_fails),
-        cmocka_unit_test(test_heal__killed_at_every_call),
-        cmocka_unit_test(test_heal__power_lost_at_every_call),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

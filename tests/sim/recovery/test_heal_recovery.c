@@ -4,6 +4,7 @@
  * (SPEC.md 3.4).
  */
 #include "engine/store/session.h"
+#include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
 
 enum {
@@ -86,12 +87,11 @@ static bool lose_power_in_recovery(uint64_t skip, uint64_t seed)
     return died;
 }
 
-static void test_heal_recovery__power_lost_at_every_call(void **state)
+TEST(heal_recovery__power_lost_at_every_call)
 {
     uint32_t cuts = 0;
     bool died = true;
 
-    (void)state;
     for (uint64_t skip = 0; skip < CALLS_MAX && died; skip++) {
         for (uint64_t seed = 0; seed < 20; seed++) {
             died = lose_power_in_recovery(skip, seed);
@@ -102,7 +102,7 @@ static void test_heal_recovery__power_lost_at_every_call(void **state)
 }
 
 /* The next recovery does not rely on a sync whose outcome nobody knows. */
-static void test_heal_recovery__killed_in_its_failed_sync(void **state)
+RECOVERY_TEST(heal_recovery__killed_in_its_failed_sync)
 {
     const struct sim_power_loss nothing = {.landing = SIM_PERSIST_NONE};
     struct workload *w = *state;
@@ -126,7 +126,7 @@ static void test_heal_recovery__killed_in_its_failed_sync(void **state)
 }
 
 /* What recovery found remains known after it healed the log. */
-static void test_heal_recovery__reports_a_torn_tail(void **state)
+RECOVERY_TEST(heal_recovery__reports_a_torn_tail)
 {
     const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
     struct workload *w = *state;
@@ -147,7 +147,7 @@ static void test_heal_recovery__reports_a_torn_tail(void **state)
 
 /* Damage before the durable end does not keep recovery from copying what is
  * beyond it; the new segment lists the damage. */
-static void test_heal_recovery__of_a_damaged_tail(void **state)
+RECOVERY_TEST(heal_recovery__of_a_damaged_tail)
 {
     const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
     struct workload *w = *state;
@@ -209,13 +209,11 @@ static bool lose_power_in_recovery_of_damage(uint64_t skip, uint64_t seed)
     return died;
 }
 
-static void
-test_heal_recovery__power_lost_at_every_call_with_damage(void **state)
+TEST(heal_recovery__power_lost_at_every_call_with_damage)
 {
     uint32_t cuts = 0;
     bool died = true;
 
-    (void)state;
     for (uint64_t skip = 0; skip < CALLS_MAX && died; skip++) {
         for (uint64_t seed = 0; seed < 10; seed++) {
             died = lose_power_in_recovery_of_damage(skip, seed);
@@ -223,18 +221,4 @@ test_heal_recovery__power_lost_at_every_call_with_damage(void **state)
         }
     }
     assert_in_range(cuts, 5, CALLS_MAX * 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_heal_recovery__killed_in_its_failed_sync),
-        TEST(test_heal_recovery__reports_a_torn_tail),
-        TEST(test_heal_recovery__of_a_damaged_tail),
-        cmocka_unit_test(test_heal_recovery__power_lost_at_every_call),
-        cmocka_unit_test(
-            test_heal_recovery__power_lost_at_every_call_with_damage),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

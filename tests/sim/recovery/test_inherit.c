@@ -3,6 +3,7 @@
  * end of the log (SPEC.md 4.3), where that cannot be read: nothing is written
  * over it.
  */
+#include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
 
 /* Two processes append, and the first one dies in the middle of a write. */
@@ -28,13 +29,12 @@ static void kill_in_a_write(struct workload *w)
 }
 
 /* A process dies in the middle of a write; another cannot read what it left. */
-static void test_inherit__unreadable_end_is_not_empty(void **state)
+TEST(inherit__unreadable_end_is_not_empty)
 {
     struct workload *w = workload_create(&(struct workload_options){
         .seed = 1, .actors = 2, .open_flags = WAL_OPEN_PREAD});
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ALL};
 
-    (void)state;
     kill_in_a_write(w);
     sim_process_add_fault(w->actors[1].process,
                           &(struct sim_fault){.call = SIM_PREAD,
@@ -51,14 +51,13 @@ static void test_inherit__unreadable_end_is_not_empty(void **state)
 
 /* A process dies in the middle of a write: another one leaves the segment with
  * the torn group. */
-static void test_inherit__torn_group_ends_the_segment(void **state)
+TEST(inherit__torn_group_ends_the_segment)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ALL};
     struct workload *w =
         workload_create(&(struct workload_options){.seed = 1, .actors = 2});
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    (void)state;
     kill_in_a_write(w);
     assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_OK);
     assert_int_equal(wal_store_get_info(w->actors[1].store, &info, NULL),
@@ -68,14 +67,4 @@ static void test_inherit__torn_group_ends_the_segment(void **state)
     workload_crash(w, &loss, 1);
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
     workload_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inherit__unreadable_end_is_not_empty),
-        cmocka_unit_test(test_inherit__torn_group_ends_the_segment),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

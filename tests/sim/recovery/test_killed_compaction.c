@@ -4,18 +4,15 @@
  * they erase, is as if nothing had happened (SPEC.md 3.9,
  * docs/engine/processes.md).
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include "agentwal/admin.h"
 #include "agentwal/transfer.h"
 #include "engine/api/api_store.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/kit/parts_kit.h"
+#include "tests/lib/test.h"
 #include "tests/sim/disk/sim.h"
 
 enum {
@@ -259,52 +256,32 @@ static void try_reading(void (*act)(struct other *other))
     try_all(WAL_OPEN_READ_ONLY, act);
 }
 
-static void test_killed_compaction__cursor_gets_each_entry(void **state)
+TEST(killed_compaction__cursor_gets_each_entry)
 {
-    (void)state;
     try_reading(get_by_cursor);
 }
 
-static void test_killed_compaction__session_gets_each_entry(void **state)
+TEST(killed_compaction__session_gets_each_entry)
 {
-    (void)state;
     try_reading(get_by_session);
 }
 
-static void test_killed_compaction__branches_are_whole(void **state)
+TEST(killed_compaction__branches_are_whole)
 {
-    (void)state;
     try_reading(iterate);
 }
 
-static void test_killed_compaction__heads_and_documents_are_whole(void **state)
+TEST(killed_compaction__heads_and_documents_are_whole)
 {
-    (void)state;
     try_reading(list_parts);
 }
 
-static void test_killed_compaction__title_goes_with_the_entry(void **state)
+TEST(killed_compaction__title_goes_with_the_entry)
 {
-    (void)state;
     try_all(0, redact);
 }
 
-static void test_killed_compaction__all_is_merged(void **state)
+TEST(killed_compaction__all_is_merged)
 {
-    (void)state;
     try_reading(merge);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed_compaction__cursor_gets_each_entry),
-        cmocka_unit_test(test_killed_compaction__session_gets_each_entry),
-        cmocka_unit_test(test_killed_compaction__branches_are_whole),
-        cmocka_unit_test(test_killed_compaction__heads_and_documents_are_whole),
-        cmocka_unit_test(test_killed_compaction__title_goes_with_the_entry),
-        cmocka_unit_test(test_killed_compaction__all_is_merged),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

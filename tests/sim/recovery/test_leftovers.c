@@ -134,7 +134,7 @@ static void expect_removed(struct workload *w, const char *path)
     expect_all(w);
 }
 
-static void test_leftovers__healed_twice_is_a_note_and_removed(void **state)
+RECOVERY_TEST(leftovers__healed_twice_is_a_note_and_removed)
 {
     struct workload *w = *state;
 
@@ -144,7 +144,7 @@ static void test_leftovers__healed_twice_is_a_note_and_removed(void **state)
 }
 
 /* A process that opens while another one runs removes nothing. */
-static void test_leftovers__stay_while_another_process_runs(void **state)
+RECOVERY_TEST(leftovers__stay_while_another_process_runs)
 {
     struct workload *w = *state;
 
@@ -156,7 +156,7 @@ static void test_leftovers__stay_while_another_process_runs(void **state)
 
 /* Strict or read-only opening of the same store reads it, and a leftover that
  * cannot be removed harms nothing. */
-static void test_leftovers__that_cannot_be_removed_stay(void **state)
+RECOVERY_TEST(leftovers__that_cannot_be_removed_stay)
 {
     struct workload *w = *state;
     const enum sim_call calls[] = {SIM_UNLINK, SIM_LIST, SIM_PREAD};
@@ -181,8 +181,7 @@ static void test_leftovers__that_cannot_be_removed_stay(void **state)
 
 /* The first segment of the blob stream gets its name, and its directory cannot
  * be synced. */
-static void
-test_leftovers__first_pack_segment_is_a_note_and_removed(void **state)
+RECOVERY_TEST(leftovers__first_pack_segment_is_a_note_and_removed)
 {
     static const uint8_t content[4000] = {1, 2, 3};
     struct workload *w = *state;
@@ -215,7 +214,7 @@ test_leftovers__first_pack_segment_is_a_note_and_removed(void **state)
 }
 
 /* A record of it is changed: it is not what the chain has. */
-static void test_leftovers__with_another_record_stays(void **state)
+RECOVERY_TEST(leftovers__with_another_record_stays)
 {
     struct workload *w = *state;
     struct place entry;
@@ -242,7 +241,7 @@ static void test_leftovers__with_another_record_stays(void **state)
 }
 
 /* Power is lost after every call of an opening that removes one. */
-static void test_leftovers__removal_loses_nothing(void **state)
+RECOVERY_TEST(leftovers__removal_loses_nothing)
 {
     struct workload *w = *state;
     uint64_t calls = 0;
@@ -272,18 +271,4 @@ static void test_leftovers__removal_loses_nothing(void **state)
         workload_destroy(copy);
     }
     assert_true(calls > 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_leftovers__healed_twice_is_a_note_and_removed),
-        TEST(test_leftovers__stay_while_another_process_runs),
-        TEST(test_leftovers__that_cannot_be_removed_stay),
-        TEST(test_leftovers__first_pack_segment_is_a_note_and_removed),
-        TEST(test_leftovers__with_another_record_stays),
-        TEST(test_leftovers__removal_loses_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

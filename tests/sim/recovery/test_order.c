@@ -4,6 +4,7 @@
  * durable, MANIFEST after everything that it refers to, and an index of the
  * tail is gone for good before the first append.
  */
+#include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
 
 struct order {
@@ -104,13 +105,12 @@ static struct order watch(struct workload *w)
     return (struct order){.disk = w->disk};
 }
 
-static void test_order__names_follow_bytes(void **state)
+TEST(order__names_follow_bytes)
 {
     struct workload *w =
         workload_create(&(struct workload_options){.seed = 1, .actors = 2});
     struct order order = watch(w);
 
-    (void)state;
     ledger_set_context("test_order");
     sim_disk_on_call(w->disk, see_rename, &order);
     assert_int_equal(workload_open(w, 0), WAL_OK);
@@ -126,9 +126,8 @@ static void test_order__names_follow_bytes(void **state)
 
 /* Power is lost at the name of MANIFEST: whichever names land, the store is one
  * or its creation is repeated. */
-static void test_order__creation_lost_at_the_manifest(void **state)
+TEST(order__creation_lost_at_the_manifest)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 100; seed++) {
         const struct sim_power_loss loss = {.landing = SIM_PERSIST_BY_CHANGE};
         struct workload *w = workload_create(
@@ -153,7 +152,7 @@ static void test_order__creation_lost_at_the_manifest(void **state)
 }
 
 /* The index of the tail does not come back after an append that is durable. */
-static void test_order__index_of_the_tail_is_gone_for_good(void **state)
+RECOVERY_TEST(order__index_of_the_tail_is_gone_for_good)
 {
     struct workload *w = *state;
 
@@ -166,15 +165,4 @@ static void test_order__index_of_the_tail_is_gone_for_good(void **state)
     assert_false(sim_file_exists(w->disk, INDEX));
     assert_false(survives(w->disk, INDEX));
     expect_all(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order__names_follow_bytes),
-        cmocka_unit_test(test_order__creation_lost_at_the_manifest),
-        TEST(test_order__index_of_the_tail_is_gone_for_good),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * writes: heals, closes, dies, opens and recovers (SPEC.md 4.1). It holds no
  * lock, so that the first opener resets the control page that it follows.
  */
+#include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
 
 enum {
@@ -148,7 +149,7 @@ static int32_t state_of_reader(struct workload *w)
     return info.status;
 }
 
-static void test_reader__of_a_poisoned_store_is_read_only(void **state)
+RECOVERY_TEST(reader__of_a_poisoned_store_is_read_only)
 {
     struct watch watch = {.w = *state};
 
@@ -160,7 +161,7 @@ static void test_reader__of_a_poisoned_store_is_read_only(void **state)
     end(&watch);
 }
 
-static void test_reader__sees_no_less_while_the_log_is_healed(void **state)
+RECOVERY_TEST(reader__sees_no_less_while_the_log_is_healed)
 {
     struct watch watch = {.w = *state};
 
@@ -173,7 +174,7 @@ static void test_reader__sees_no_less_while_the_log_is_healed(void **state)
     end(&watch);
 }
 
-static void test_reader__sees_no_less_while_the_store_is_opened(void **state)
+TEST(reader__sees_no_less_while_the_store_is_opened)
 {
     for (uint32_t way = 0; way < 8; way++) {
         bool killed = (way & 1) != 0;
@@ -182,7 +183,6 @@ static void test_reader__sees_no_less_while_the_store_is_opened(void **state)
         void *made = NULL;
         struct watch watch;
 
-        (void)state;
         assert_int_equal(set_up(&made), 0);
         watch = (struct watch){.w = made};
         ledger_set_context("test_reader: way %u", way);
@@ -220,7 +220,7 @@ static uint32_t open_and_count(struct workload *w, uint32_t flags)
 
 /* The writer has died after entries that no sync covers: a reader that is alone
  * shows them, and does not take them for durable. */
-static void test_reader__durable_end_is_that_of_the_last_sync(void **state)
+RECOVERY_TEST(reader__durable_end_is_that_of_the_last_sync)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE};
     struct workload *w = *state;
@@ -240,7 +240,7 @@ static void test_reader__durable_end_is_that_of_the_last_sync(void **state)
 }
 
 /* What is found after a start of the machine is on the disk. */
-static void test_reader__durable_end_after_a_power_loss_is_the_end(void **state)
+RECOVERY_TEST(reader__durable_end_after_a_power_loss_is_the_end)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ALL};
     struct workload *w = *state;
@@ -253,7 +253,7 @@ static void test_reader__durable_end_after_a_power_loss_is_the_end(void **state)
 }
 
 /* After a clean close everything is durable. */
-static void test_reader__durable_end_of_a_closed_store_is_the_end(void **state)
+RECOVERY_TEST(reader__durable_end_of_a_closed_store_is_the_end)
 {
     struct workload *w = *state;
     uint32_t count = w->ledger->entry_count + 1;
@@ -379,11 +379,10 @@ static bool reset_at(struct reset *reset, bool *died)
     return reset->done;
 }
 
-static void test_reader__sees_no_less_when_the_page_is_reset(void **state)
+TEST(reader__sees_no_less_when_the_page_is_reset)
 {
     const uint32_t stride = workload_sample(29);
 
-    (void)state;
     for (uint32_t way = 0; way < 4; way++) {
         struct reset reset = {.closes = (way & 1) != 0,
                               .content = (way & 2) != 0};
@@ -400,19 +399,4 @@ static void test_reader__sees_no_less_when_the_page_is_reset(void **state)
             }
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_reader__of_a_poisoned_store_is_read_only),
-        TEST(test_reader__sees_no_less_while_the_log_is_healed),
-        cmocka_unit_test(test_reader__sees_no_less_while_the_store_is_opened),
-        cmocka_unit_test(test_reader__sees_no_less_when_the_page_is_reset),
-        TEST(test_reader__durable_end_is_that_of_the_last_sync),
-        TEST(test_reader__durable_end_after_a_power_loss_is_the_end),
-        TEST(test_reader__durable_end_of_a_closed_store_is_the_end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 /* --- row 1 -------------------------------------------------------------- */
 
-static void test_recover__read_error_is_not_torn(void **state)
+RECOVERY_TEST(recover__read_error_is_not_torn)
 {
     struct workload *w = *state;
     struct place last = find(w, FIRST, WAL__FRAME_ENTRY, -1);
@@ -21,7 +21,7 @@ static void test_recover__read_error_is_not_torn(void **state)
 
 /* Far from OPEN, whose page is read in another way: by the map, and by pread
  * where maps cannot be populated. */
-static void test_recover__read_error_of_the_scan_is_not_torn(void **state)
+RECOVERY_TEST(recover__read_error_of_the_scan_is_not_torn)
 {
     struct workload *w = *state;
     struct place last;
@@ -46,7 +46,7 @@ static void test_recover__read_error_of_the_scan_is_not_torn(void **state)
 
 /* --- rows 2 to 4 -------------------------------------------------------- */
 
-static void test_recover__preallocated_segment_of_zeros_is_ignored(void **state)
+RECOVERY_TEST(recover__preallocated_segment_of_zeros_is_ignored)
 {
     struct workload *w = *state;
     uint8_t *zeros = calloc(1, MIB);
@@ -60,8 +60,7 @@ static void test_recover__preallocated_segment_of_zeros_is_ignored(void **state)
     expect_all(w);
 }
 
-static void
-test_recover__rest_of_a_preallocated_segment_is_ignored(void **state)
+RECOVERY_TEST(recover__rest_of_a_preallocated_segment_is_ignored)
 {
     struct workload *w = *state;
 
@@ -73,7 +72,7 @@ test_recover__rest_of_a_preallocated_segment_is_ignored(void **state)
     assert_false(sim_file_exists(w->disk, SECOND ".new"));
 }
 
-static void test_recover__one_header_is_enough(void **state)
+RECOVERY_TEST(recover__one_header_is_enough)
 {
     struct workload *w = *state;
 
@@ -83,7 +82,7 @@ static void test_recover__one_header_is_enough(void **state)
     expect_all(w);
 }
 
-static void test_recover__both_headers_bad_refuses(void **state)
+RECOVERY_TEST(recover__both_headers_bad_refuses)
 {
     struct workload *w = *state;
 
@@ -94,7 +93,7 @@ static void test_recover__both_headers_bad_refuses(void **state)
     expect_refused(w, WAL_OPEN_READ_ONLY, WAL_ECORRUPT, FIRST);
 }
 
-static void test_recover__no_header_but_frames_refuses(void **state)
+RECOVERY_TEST(recover__no_header_but_frames_refuses)
 {
     struct workload *w = *state;
     uint8_t zeros[HEADER] = {0};
@@ -104,7 +103,7 @@ static void test_recover__no_header_but_frames_refuses(void **state)
     assert_int_equal(open_with(w, 0), WAL_ECORRUPT);
 }
 
-static void test_recover__missing_segment_refuses(void **state)
+RECOVERY_TEST(recover__missing_segment_refuses)
 {
     struct workload *w = *state;
 
@@ -114,7 +113,7 @@ static void test_recover__missing_segment_refuses(void **state)
     assert_int_equal(open_with(w, 0), WAL_ECORRUPT);
 }
 
-static void test_recover__truncated_segment_refuses(void **state)
+RECOVERY_TEST(recover__truncated_segment_refuses)
 {
     struct workload *w = *state;
     uint8_t *bytes;
@@ -127,7 +126,7 @@ static void test_recover__truncated_segment_refuses(void **state)
     expect_refused(w, 0, WAL_ECORRUPT, FIRST);
 }
 
-static void test_recover__torn_open_leaves_the_sealed_predecessor(void **state)
+RECOVERY_TEST(recover__torn_open_leaves_the_sealed_predecessor)
 {
     struct workload *w = *state;
 
@@ -141,7 +140,7 @@ static void test_recover__torn_open_leaves_the_sealed_predecessor(void **state)
     }
 }
 
-static void test_recover__open_without_its_commit_is_torn(void **state)
+RECOVERY_TEST(recover__open_without_its_commit_is_torn)
 {
     struct workload *w = *state;
 
@@ -155,7 +154,7 @@ static void test_recover__open_without_its_commit_is_torn(void **state)
     }
 }
 
-static void test_recover__torn_open_leaves_the_torn_predecessor(void **state)
+RECOVERY_TEST(recover__torn_open_leaves_the_torn_predecessor)
 {
     struct workload *w = *state;
 
@@ -170,7 +169,7 @@ static void test_recover__torn_open_leaves_the_torn_predecessor(void **state)
     }
 }
 
-static void test_recover__damaged_open_keeps_later_groups(void **state)
+RECOVERY_TEST(recover__damaged_open_keeps_later_groups)
 {
     struct workload *w = *state;
     struct wal_store_info info;
@@ -185,7 +184,7 @@ static void test_recover__damaged_open_keeps_later_groups(void **state)
     expect_all(w);
 }
 
-static void test_recover__damaged_open_after_a_clean_close(void **state)
+RECOVERY_TEST(recover__damaged_open_after_a_clean_close)
 {
     struct workload *w = *state;
 
@@ -197,8 +196,7 @@ static void test_recover__damaged_open_after_a_clean_close(void **state)
 
 /* --- row 5 -------------------------------------------------------------- */
 
-static void
-test_recover__damage_below_the_watermark_names_its_session(void **state)
+RECOVERY_TEST(recover__damage_below_the_watermark_names_its_session)
 {
     struct workload *w = *state;
     struct place lost = find(w, FIRST, WAL__FRAME_ENTRY, 2); /* session 0 */
@@ -220,7 +218,7 @@ test_recover__damage_below_the_watermark_names_its_session(void **state)
     assert_int_equal(count_entries(w, 1), 3);
 }
 
-static void test_recover__damaged_session_refuses_until_accepted(void **state)
+RECOVERY_TEST(recover__damaged_session_refuses_until_accepted)
 {
     struct workload *w = *state;
 
@@ -248,7 +246,7 @@ static void test_recover__damaged_session_refuses_until_accepted(void **state)
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
 }
 
-static void test_recover__damage_is_detected_without_index(void **state)
+RECOVERY_TEST(recover__damage_is_detected_without_index)
 {
     struct workload *w = *state;
 
@@ -264,7 +262,7 @@ static void test_recover__damage_is_detected_without_index(void **state)
     assert_int_equal(count_entries(w, 1), 4);
 }
 
-static void test_recover__damaged_header_names_session_by_commit(void **state)
+RECOVERY_TEST(recover__damaged_header_names_session_by_commit)
 {
     struct workload *w = *state;
     struct place lost = find(w, FIRST, WAL__FRAME_ENTRY, 3); /* session 1 */
@@ -277,7 +275,7 @@ static void test_recover__damaged_header_names_session_by_commit(void **state)
     assert_int_equal(count_entries(w, 0), 3);
 }
 
-static void test_recover__zeroed_groups_below_the_watermark(void **state)
+RECOVERY_TEST(recover__zeroed_groups_below_the_watermark)
 {
     struct workload *w = *state;
     struct place from = find(w, FIRST, WAL__FRAME_ENTRY, 1);
@@ -297,7 +295,7 @@ static void test_recover__zeroed_groups_below_the_watermark(void **state)
     assert_true(is_damaged(w, 1));
 }
 
-static void test_recover__lost_session_record_keeps_the_entries(void **state)
+RECOVERY_TEST(recover__lost_session_record_keeps_the_entries)
 {
     struct workload *w = *state;
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -319,7 +317,7 @@ static void test_recover__lost_session_record_keeps_the_entries(void **state)
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
 }
 
-static void test_recover__damage_before_a_seal(void **state)
+RECOVERY_TEST(recover__damage_before_a_seal)
 {
     struct workload *w = *state;
     struct place last;
@@ -334,7 +332,7 @@ static void test_recover__damage_before_a_seal(void **state)
     assert_false(is_damaged(w, 0));
 }
 
-static void test_recover__damaged_trailer_alone_is_no_loss(void **state)
+RECOVERY_TEST(recover__damaged_trailer_alone_is_no_loss)
 {
     struct workload *w = *state;
 
@@ -344,7 +342,7 @@ static void test_recover__damaged_trailer_alone_is_no_loss(void **state)
     expect_all(w);
 }
 
-static void test_recover__damaged_trailer_of_an_ended_segment(void **state)
+RECOVERY_TEST(recover__damaged_trailer_of_an_ended_segment)
 {
     struct workload *w = *state;
 
@@ -357,7 +355,7 @@ static void test_recover__damaged_trailer_of_an_ended_segment(void **state)
 
 /* --- row 6 -------------------------------------------------------------- */
 
-static void test_recover__chain_mismatch_is_damage(void **state)
+RECOVERY_TEST(recover__chain_mismatch_is_damage)
 {
     struct workload *w = *state;
     struct place place = find(w, FIRST, WAL__FRAME_COMMIT, 4);
@@ -386,36 +384,4 @@ static void test_recover__chain_mismatch_is_damage(void **state)
     (void)expect_tail(w, WAL_TAIL_DAMAGED);
     assert_int_equal(count_entries(w, 0), 3);
     assert_int_equal(count_entries(w, 1), 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_recover__read_error_is_not_torn),
-        TEST(test_recover__read_error_of_the_scan_is_not_torn),
-        TEST(test_recover__preallocated_segment_of_zeros_is_ignored),
-        TEST(test_recover__rest_of_a_preallocated_segment_is_ignored),
-        TEST(test_recover__one_header_is_enough),
-        TEST(test_recover__both_headers_bad_refuses),
-        TEST(test_recover__no_header_but_frames_refuses),
-        TEST(test_recover__missing_segment_refuses),
-        TEST(test_recover__truncated_segment_refuses),
-        TEST(test_recover__torn_open_leaves_the_sealed_predecessor),
-        TEST(test_recover__open_without_its_commit_is_torn),
-        TEST(test_recover__torn_open_leaves_the_torn_predecessor),
-        TEST(test_recover__damaged_open_keeps_later_groups),
-        TEST(test_recover__damaged_open_after_a_clean_close),
-        TEST(test_recover__damage_below_the_watermark_names_its_session),
-        TEST(test_recover__damaged_session_refuses_until_accepted),
-        TEST(test_recover__damage_is_detected_without_index),
-        TEST(test_recover__damaged_header_names_session_by_commit),
-        TEST(test_recover__zeroed_groups_below_the_watermark),
-        TEST(test_recover__lost_session_record_keeps_the_entries),
-        TEST(test_recover__damage_before_a_seal),
-        TEST(test_recover__damaged_trailer_alone_is_no_loss),
-        TEST(test_recover__damaged_trailer_of_an_ended_segment),
-        TEST(test_recover__chain_mismatch_is_damage),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,8 +40,7 @@ static void end_by_a_tear(struct workload *w)
 
 /* Two lives append a group at the same offset. The index of one names the
  * COMMIT of the other, with another chain. */
-static void
-test_recover_index__tail_index_of_another_life_is_ignored(void **state)
+RECOVERY_TEST(recover_index__tail_index_of_another_life_is_ignored)
 {
     struct workload *w = *state;
     struct workload *other;
@@ -69,7 +68,7 @@ test_recover_index__tail_index_of_another_life_is_ignored(void **state)
 
 /* The index was that of the tail when the store was closed; more was appended
  * before the segment ended. */
-static void test_recover_index__with_an_earlier_end_is_ignored(void **state)
+RECOVERY_TEST(recover_index__with_an_earlier_end_is_ignored)
 {
     struct workload *w = *state;
     struct file_copy index;
@@ -87,7 +86,7 @@ static void test_recover_index__with_an_earlier_end_is_ignored(void **state)
 
 /* It describes an older end once anything is appended, also where the first
  * append fails because the file cannot be removed. */
-static void test_recover_index__is_removed_before_any_append(void **state)
+RECOVERY_TEST(recover_index__is_removed_before_any_append)
 {
     struct workload *w = *state;
 
@@ -131,8 +130,7 @@ static enum wal_status submit_again(struct workload *w, uint32_t session,
 }
 
 /* The catalogue alone does not locate the records of a segment. */
-static void
-test_recover_index__missing_of_an_ended_segment_is_made_again(void **state)
+RECOVERY_TEST(recover_index__missing_of_an_ended_segment_is_made_again)
 {
     struct workload *w = *state;
 
@@ -142,16 +140,4 @@ test_recover_index__missing_of_an_ended_segment_is_made_again(void **state)
     (void)expect_tail(w, WAL_TAIL_CLEAN);
     assert_int_equal(submit_again(w, 0, 0), WAL_EEXISTS);
     expect_all(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_recover_index__tail_index_of_another_life_is_ignored),
-        TEST(test_recover_index__with_an_earlier_end_is_ignored),
-        TEST(test_recover_index__is_removed_before_any_append),
-        TEST(test_recover_index__missing_of_an_ended_segment_is_made_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 /* --- row 7 -------------------------------------------------------------- */
 
-static void test_recover_tail__clean_end_after_a_kill(void **state)
+RECOVERY_TEST(recover_tail__clean_end_after_a_kill)
 {
     struct workload *w = *state;
 
@@ -17,7 +17,7 @@ static void test_recover_tail__clean_end_after_a_kill(void **state)
     expect_all(w);
 }
 
-static void test_recover_tail__clean_end_after_a_close(void **state)
+RECOVERY_TEST(recover_tail__clean_end_after_a_close)
 {
     struct workload *w = *state;
 
@@ -29,7 +29,7 @@ static void test_recover_tail__clean_end_after_a_close(void **state)
 
 /* --- rows 8 and 9 ------------------------------------------------------- */
 
-static void test_recover_tail__torn_frame_in_tail_drops_its_group(void **state)
+RECOVERY_TEST(recover_tail__torn_frame_in_tail_drops_its_group)
 {
     struct workload *w = *state;
     struct wal_store_info info;
@@ -58,7 +58,7 @@ static void test_recover_tail__torn_frame_in_tail_drops_its_group(void **state)
     assert_int_equal(status_of(w).segments, 2);
 }
 
-static void test_recover_tail__torn_commit_drops_its_group(void **state)
+RECOVERY_TEST(recover_tail__torn_commit_drops_its_group)
 {
     struct workload *w = *state;
 
@@ -70,7 +70,7 @@ static void test_recover_tail__torn_commit_drops_its_group(void **state)
     expect_all(w);
 }
 
-static void test_recover_tail__strict_opening_accepts_a_torn_tail(void **state)
+RECOVERY_TEST(recover_tail__strict_opening_accepts_a_torn_tail)
 {
     struct workload *w = *state;
 
@@ -79,7 +79,7 @@ static void test_recover_tail__strict_opening_accepts_a_torn_tail(void **state)
     expect_all(w);
 }
 
-static void test_recover_tail__group_after_a_torn_group_is_dropped(void **state)
+RECOVERY_TEST(recover_tail__group_after_a_torn_group_is_dropped)
 {
     struct workload *w = *state;
     struct place torn;
@@ -95,7 +95,7 @@ static void test_recover_tail__group_after_a_torn_group_is_dropped(void **state)
     expect_all(w);
 }
 
-static void test_recover_tail__promised_group_is_ambiguous(void **state)
+RECOVERY_TEST(recover_tail__promised_group_is_ambiguous)
 {
     struct workload *w = *state;
     struct place torn = find(w, FIRST, WAL__FRAME_ENTRY, -1);
@@ -109,7 +109,7 @@ static void test_recover_tail__promised_group_is_ambiguous(void **state)
     expect_all(w);
 }
 
-static void test_recover_tail__marked_group_is_not_ambiguous(void **state)
+RECOVERY_TEST(recover_tail__marked_group_is_not_ambiguous)
 {
     struct workload *w = *state;
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -125,7 +125,7 @@ static void test_recover_tail__marked_group_is_not_ambiguous(void **state)
 
 /* --- index/ ------------------------------------------------------------- */
 
-static void test_recover_tail__without_index_nothing_changes(void **state)
+RECOVERY_TEST(recover_tail__without_index_nothing_changes)
 {
     struct workload *w = *state;
 
@@ -141,7 +141,7 @@ static void test_recover_tail__without_index_nothing_changes(void **state)
 
 /* Puts files of index/ from an earlier time in place of those that are there
  * now. */
-static void test_recover_tail__stale_index_is_harmless(void **state)
+RECOVERY_TEST(recover_tail__stale_index_is_harmless)
 {
     struct workload *w = *state;
     uint8_t *index;
@@ -178,7 +178,7 @@ static void test_recover_tail__stale_index_is_harmless(void **state)
 
 /* --- places that cannot be written -------------------------------------- */
 
-static void test_recover_tail__full_disk_opens_and_reads(void **state)
+RECOVERY_TEST(recover_tail__full_disk_opens_and_reads)
 {
     struct workload *w = *state;
 
@@ -193,7 +193,7 @@ static void test_recover_tail__full_disk_opens_and_reads(void **state)
     expect_all(w);
 }
 
-static void test_recover_tail__nothing_can_be_written(void **state)
+RECOVERY_TEST(recover_tail__nothing_can_be_written)
 {
     static const enum sim_call calls[] = {SIM_PWRITEV, SIM_ALLOCATE};
     struct workload *w = *state;
@@ -215,7 +215,7 @@ static void test_recover_tail__nothing_can_be_written(void **state)
     expect_all(w);
 }
 
-static void test_recover_tail__read_only_directory_reads(void **state)
+RECOVERY_TEST(recover_tail__read_only_directory_reads)
 {
     struct workload *w = *state;
 
@@ -239,25 +239,4 @@ static void test_recover_tail__read_only_directory_reads(void **state)
     }
     assert_int_equal(open_with(w, 0), WAL_OK);
     expect_all(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_recover_tail__clean_end_after_a_kill),
-        TEST(test_recover_tail__clean_end_after_a_close),
-        TEST(test_recover_tail__torn_frame_in_tail_drops_its_group),
-        TEST(test_recover_tail__torn_commit_drops_its_group),
-        TEST(test_recover_tail__strict_opening_accepts_a_torn_tail),
-        TEST(test_recover_tail__group_after_a_torn_group_is_dropped),
-        TEST(test_recover_tail__promised_group_is_ambiguous),
-        TEST(test_recover_tail__marked_group_is_not_ambiguous),
-        TEST(test_recover_tail__without_index_nothing_changes),
-        TEST(test_recover_tail__stale_index_is_harmless),
-        TEST(test_recover_tail__full_disk_opens_and_reads),
-        TEST(test_recover_tail__nothing_can_be_written),
-        TEST(test_recover_tail__read_only_directory_reads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

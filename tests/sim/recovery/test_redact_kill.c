@@ -3,16 +3,13 @@
  * redacts the entry that gave the session's title: the session has both, or
  * neither (docs/engine/sessions.md 5.7).
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include "engine/api/api_store.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/kit/store_kit.h"
+#include "tests/lib/test.h"
 #include "tests/sim/disk/sim.h"
 
 static jmp_buf death;
@@ -78,12 +75,11 @@ static bool check(struct sim_disk *disk)
     return is_redacted;
 }
 
-static void test_redact__title_goes_with_the_entry_at_every_kill(void **state)
+TEST(redact__title_goes_with_the_entry_at_every_kill)
 {
     bool struck = true;
     bool was_redacted[2] = {false, false};
 
-    (void)state;
     for (uint64_t nth = 0; struck; nth++) {
         struct sim_disk *disk = sim_disk_create(1);
         struct sim_process *process = sim_process_create(disk);
@@ -111,13 +107,4 @@ static void test_redact__title_goes_with_the_entry_at_every_kill(void **state)
         sim_disk_destroy(disk);
     }
     assert_true(was_redacted[0] && was_redacted[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_redact__title_goes_with_the_entry_at_every_kill),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

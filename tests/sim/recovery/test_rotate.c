@@ -6,6 +6,7 @@
  */
 #include "agentwal/record.h"
 #include "engine/store/session.h"
+#include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
 
 static const struct sim_power_loss nothing_lands = {.landing =
@@ -36,7 +37,7 @@ static void rotate_until_dead(struct workload *w, uint32_t actor)
 /* A process names a preallocated segment and dies; the next one cannot make the
  * name durable, and the name is lost in memory: that a later sync of the
  * directory succeeds says nothing of it. */
-static void test_rotate__preallocated_name_lost(void **state)
+RECOVERY_TEST(rotate__preallocated_name_lost)
 {
     struct workload *w = *state;
 
@@ -56,7 +57,7 @@ static void test_rotate__preallocated_name_lost(void **state)
 }
 
 /* The same, and the sync fails when the segment is taken. */
-static void test_rotate__preallocated_name_cannot_be_synced(void **state)
+RECOVERY_TEST(rotate__preallocated_name_cannot_be_synced)
 {
     struct workload *w = *state;
 
@@ -73,9 +74,8 @@ static void test_rotate__preallocated_name_cannot_be_synced(void **state)
 }
 
 /* Killed at every call that renames a preallocated segment. */
-static void test_rotate__killed_while_naming(void **state)
+TEST(rotate__killed_while_naming)
 {
-    (void)state;
     for (uint64_t skip = 0; skip < 2; skip++) {
         for (int after = 0; after < 2; after++) {
             void *made = NULL;
@@ -123,7 +123,7 @@ static void die_at_wake(struct workload *w)
 
 /* The process that published the new segment dies before the durable end
  * follows: what others then write there outlasts a sync that fails. */
-static void test_rotate__killed_before_the_durable_end(void **state)
+RECOVERY_TEST(rotate__killed_before_the_durable_end)
 {
     struct workload *w = *state;
     const struct wal__control_log *shared = w->actors[0].store->core.log.shared;
@@ -163,7 +163,7 @@ static void check_published(void *arg, const struct sim_event *event)
     }
 }
 
-static void test_rotate__published_when_open_is_durable(void **state)
+RECOVERY_TEST(rotate__published_when_open_is_durable)
 {
     struct workload *w = *state;
 
@@ -181,7 +181,7 @@ static void test_rotate__published_when_open_is_durable(void **state)
 
 /* A process dies in the sync of OPEN, which failed: a later sync succeeds and
  * proves nothing, so that recovery replaces the segment. */
-static void test_rotate__killed_in_the_failed_sync_of_open(void **state)
+RECOVERY_TEST(rotate__killed_in_the_failed_sync_of_open)
 {
     struct workload *w = *state;
 
@@ -236,14 +236,13 @@ static uint64_t heal_sealed_tail(uint32_t pad, uint32_t healer)
 
 /* The index of the sealed tail is in use. Healing gives the rest of the segment
  * back by pages, and keeps the index: a page ends in each of its postings. */
-static void test_rotate__sealed_tail_is_read_after_healing(void **state)
+TEST(rotate__sealed_tail_is_read_after_healing)
 {
     const uint64_t page = 4096;
     const uint32_t pad = 100;
     uint64_t postings = heal_sealed_tail(pad, 0) + WAL__FRAME_SIZE +
                         WAL__INDEX_HEADER_SIZE + 2 * WAL__SUMMARY_SIZE;
 
-    (void)state;
     for (uint32_t i = 0; i < 10; i++) {
         uint64_t middle = postings + i * WAL__POSTING_SIZE + 16;
 
@@ -278,7 +277,7 @@ static uint32_t count_newest_records(struct wal_store *store)
 }
 
 /* Its records are in its index; the index of the tail is empty. */
-static void test_rotate__records_of_a_sealed_tail(void **state)
+RECOVERY_TEST(rotate__records_of_a_sealed_tail)
 {
     struct workload *w = *state;
     uint32_t count = count_newest_records(w->actors[0].store);
@@ -291,7 +290,7 @@ static void test_rotate__records_of_a_sealed_tail(void **state)
 
 /* A preallocated segment that holds anything, the bytes of a torn OPEN, is not
  * begun. */
-static void test_rotate__preallocated_segment_with_bytes_is_left(void **state)
+RECOVERY_TEST(rotate__preallocated_segment_with_bytes_is_left)
 {
     struct workload *w = *state;
 
@@ -344,12 +343,11 @@ static bool lose_power_while_recovering_open(uint64_t skip, uint64_t seed)
     return died;
 }
 
-static void test_rotate__power_lost_while_recovering_open(void **state)
+TEST(rotate__power_lost_while_recovering_open)
 {
     uint32_t cuts = 0;
     bool died = true;
 
-    (void)state;
     for (uint64_t skip = 0; skip < 400 && died; skip++) {
         for (uint64_t seed = 0; seed < 10; seed++) {
             died = lose_power_while_recovering_open(skip, seed);
@@ -357,22 +355,4 @@ static void test_rotate__power_lost_while_recovering_open(void **state)
         }
     }
     assert_in_range(cuts, 5, 4000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_rotate__preallocated_name_lost),
-        TEST(test_rotate__preallocated_name_cannot_be_synced),
-        cmocka_unit_test(test_rotate__killed_while_naming),
-        TEST(test_rotate__killed_before_the_durable_end),
-        TEST(test_rotate__published_when_open_is_durable),
-        TEST(test_rotate__killed_in_the_failed_sync_of_open),
-        cmocka_unit_test(test_rotate__sealed_tail_is_read_after_healing),
-        TEST(test_rotate__records_of_a_sealed_tail),
-        TEST(test_rotate__preallocated_segment_with_bytes_is_left),
-        cmocka_unit_test(test_rotate__power_lost_while_recovering_open),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

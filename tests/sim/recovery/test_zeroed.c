@@ -107,24 +107,24 @@ static void check_every_sector(struct workload *w, enum ending ending)
     }
 }
 
-static void test_zeroed__sector_of_a_marked_segment(void **state)
+RECOVERY_TEST(zeroed__sector_of_a_marked_segment)
 {
     check_every_sector(*state, MARKED);
 }
 
-static void test_zeroed__sector_of_durable_groups(void **state)
+RECOVERY_TEST(zeroed__sector_of_durable_groups)
 {
     check_every_sector(*state, DURABLE);
 }
 
-static void test_zeroed__sector_of_written_groups(void **state)
+RECOVERY_TEST(zeroed__sector_of_written_groups)
 {
     check_every_sector(*state, WRITTEN);
 }
 
 /* A healed segment, whose COMMITs name no end: OPEN is durable before anything
  * follows it, so that any group proves that it was there. */
-static void test_zeroed__open_of_a_healed_segment(void **state)
+RECOVERY_TEST(zeroed__open_of_a_healed_segment)
 {
     static const uint8_t zeros[512];
     struct workload *w = *state;
@@ -155,7 +155,7 @@ static void test_zeroed__open_of_a_healed_segment(void **state)
 
 /* A sealed segment of which nothing is left but SEAL: its trailer and all its
  * frames are zeros, and no file in index/ names it. It was not begun only. */
-static void test_zeroed__all_but_seal(void **state)
+RECOVERY_TEST(zeroed__all_but_seal)
 {
     struct workload *w = *state;
     struct frames frames;
@@ -181,17 +181,4 @@ static void test_zeroed__all_but_seal(void **state)
     } else {
         assert_int_equal(open_error.status, WAL_ECORRUPT);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_zeroed__sector_of_a_marked_segment),
-        TEST(test_zeroed__sector_of_durable_groups),
-        TEST(test_zeroed__sector_of_written_groups),
-        TEST(test_zeroed__open_of_a_healed_segment),
-        TEST(test_zeroed__all_but_seal),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

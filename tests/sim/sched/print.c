@@ -187,8 +187,8 @@ int sched_main(const char *name, const struct sched_options *options)
     }
     sched_finish();
     if (!is_complete) {
-        printf("%s failed; AGENTWAL_SEED=%llu %s runs it again\n", name,
-               (unsigned long long)one.seed, name);
+        printf("%s failed; AGENTWAL_SEED=%llu sim_sched %s runs it again\n",
+               name, (unsigned long long)one.seed, name);
         return 1;
     }
     if (given != NULL) {

@@ -2,9 +2,7 @@
  * test_sched_seed_report.c - a program of schedules that a signal ends, in the
  * middle of a schedule, names the seed, and with that seed ends again.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "format/bytes/assert.h"
 #include "tests/lib/sanitizers.h"
+#include "tests/lib/test.h"
 #include "tests/sim/sched/sched.h"
 
 enum {
@@ -75,9 +72,8 @@ static const char *run(int signal, const char *seed)
     return text;
 }
 
-static void test_seed_report__of_each_signal(void **state)
+TEST(seed_report__of_each_signal)
 {
-    (void)state;
     static const int signals[] = {
         SIGABRT,
         SIGTERM,
@@ -108,22 +104,11 @@ static void test_seed_report__of_each_signal(void **state)
 }
 
 /* The report comes after what the assertion says. */
-static void test_seed_report__after_the_assertion(void **state)
+TEST(seed_report__after_the_assertion)
 {
-    (void)state;
     const char *text = run(SIGABRT, NULL);
     const char *assertion = strstr(text, "broken invariant: seed != BAD");
 
     assert_non_null(assertion);
     assert_non_null(strstr(assertion, "AGENTWAL_SEED="));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seed_report__of_each_signal),
-        cmocka_unit_test(test_seed_report__after_the_assertion),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
  */
 #include "tests/lib/kit/view_kit.h"
 #include "tests/lib/sanitizers.h"
+#include "tests/lib/test.h"
 #include "tests/sim/view/libc_calls.h"
 
 #include <fts.h>
@@ -531,24 +532,6 @@ static void try_all(void (*each)(const struct scenario *given,
     }
 }
 
-static void test_view_power__lost_before_every_call(void **state)
-{
-    (void)state;
-    losses = 0;
-    try_all(lose_everywhere);
-    print_message("%u losses\n", losses);
-    assert_true(losses > 40);
-}
-
-static void test_view_power__every_call_fails(void **state)
-{
-    (void)state;
-    faults = 0;
-    try_all(fail_everywhere);
-    print_message("%u faults\n", faults);
-    assert_true(faults > 5);
-}
-
 static int enter(void **state)
 {
     int result = kit_set_up(state);
@@ -572,14 +555,18 @@ static int leave(void **state)
     return kit_tear_down(state);
 }
 
-int main(void)
+TEST_WITH(view_power__lost_before_every_call, enter, leave)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_view_power__lost_before_every_call,
-                                        enter, leave),
-        cmocka_unit_test_setup_teardown(test_view_power__every_call_fails,
-                                        enter, leave),
-    };
+    losses = 0;
+    try_all(lose_everywhere);
+    print_message("%u losses\n", losses);
+    assert_true(losses > 40);
+}
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_WITH(view_power__every_call_fails, enter, leave)
+{
+    faults = 0;
+    try_all(fail_everywhere);
+    print_message("%u faults\n", faults);
+    assert_true(faults > 5);
 }

@@ -7,6 +7,7 @@
  */
 #include "tests/lib/kit/view_kit.h"
 #include "tests/lib/sanitizers.h"
+#include "tests/lib/test.h"
 #include "tests/sim/view/libc_calls.h"
 
 #include <fts.h>
@@ -82,11 +83,19 @@ static void remove_again(void)
     assert_false(view_kit_contains(VIEW_DISK, CANARY));
 }
 
-static void test_view_removal__lost_before_every_call(void **state)
+static int leave(void **state)
+{
+    if (context[0] != '\0') {
+        print_error("%s\n", context);
+    }
+    view_disk_free();
+    return kit_tear_down(state);
+}
+
+TEST_WITH(view_removal__lost_before_every_call, kit_set_up, leave)
 {
     uint64_t random = kit_seed();
 
-    (void)state;
     for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
         size_t cuts;
 
@@ -139,9 +148,8 @@ static bool fail_once(const char *dialect, unsigned at)
     return has_failed;
 }
 
-static void test_view_removal__every_call_fails(void **state)
+TEST_WITH(view_removal__every_call_fails, kit_set_up, leave)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
         unsigned at = 1;
 
@@ -150,25 +158,4 @@ static void test_view_removal__every_call_fails(void **state)
         }
         assert_true(at > 3);
     }
-}
-
-static int leave(void **state)
-{
-    if (context[0] != '\0') {
-        print_error("%s\n", context);
-    }
-    view_disk_free();
-    return kit_tear_down(state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            test_view_removal__lost_before_every_call, kit_set_up, leave),
-        cmocka_unit_test_setup_teardown(test_view_removal__every_call_fails,
-                                        kit_set_up, leave),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,19 +3,16 @@
  * checkpoint has, and leaves its size and times as they were: the next
  * checkpoint is of what is there (SPEC.md 5.13, racy times).
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "agentwal/blob.h"
 #include "agentwal/checkpoint.h"
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
+#include "tests/lib/test.h"
 #include "tests/sim/disk/tree.h"
 
 enum {
@@ -153,7 +150,7 @@ static bool lose_bytes(struct sim_disk *disk, uint64_t seed)
     return is_same_stat(&before, &after) && strcmp(content, new_bytes) != 0;
 }
 
-static void test_checkpoint_lost__bytes_lost_with_times_unchanged(void **state)
+TEST(checkpoint_lost__bytes_lost_with_times_unchanged)
 {
     const struct sim_tree_entry entry = {"a", WAL__WORKTREE_REGULAR, 0644,
                                          old_bytes};
@@ -161,7 +158,6 @@ static void test_checkpoint_lost__bytes_lost_with_times_unchanged(void **state)
     struct machine machine;
     uint32_t lost = 0;
 
-    (void)state;
     memset(old_bytes, 'o', SIZE);
     memset(new_bytes, 'n', SIZE);
     sim_tree_make(base, "/work", &entry, 1);
@@ -175,13 +171,4 @@ static void test_checkpoint_lost__bytes_lost_with_times_unchanged(void **state)
     }
     assert_true(lost > 0);
     sim_disk_destroy(base);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checkpoint_lost__bytes_lost_with_times_unchanged),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,19 @@
 /*
  * test_heaps.c - the heaps of tests/lib: one that fails, one that is dropped.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/test.h"
 
-static void test_heaps__faulty_heap_fails_the_nth_once(void **state)
+TEST(heaps__faulty_heap_fails_the_nth_once)
 {
     struct faulty_heap faulty;
     void *at[4];
 
-    (void)state;
     faulty_heap_init(&faulty, &wal__heap_libc);
     faulty_heap_fail(&faulty, 2, false);
     for (int i = 0; i < 4; i++) {
@@ -33,11 +29,10 @@ static void test_heaps__faulty_heap_fails_the_nth_once(void **state)
     assert_int_equal(faulty.live, 0);
 }
 
-static void test_heaps__faulty_heap_fails_from_then_on(void **state)
+TEST(heaps__faulty_heap_fails_from_then_on)
 {
     struct faulty_heap faulty;
 
-    (void)state;
     faulty_heap_init(&faulty, &wal__heap_libc);
 
     char *at = wal__heap_alloc(&faulty.heap, 4);
@@ -55,12 +50,11 @@ static void test_heaps__faulty_heap_fails_from_then_on(void **state)
     assert_int_equal(faulty.live, 0);
 }
 
-static void test_heaps__arena_frees_remaining_blocks(void **state)
+TEST(heaps__arena_frees_remaining_blocks)
 {
     struct arena_heap arena;
     char *at[3];
 
-    (void)state;
     arena_heap_init(&arena);
     for (int i = 0; i < 3; i++) {
         at[i] = wal__heap_alloc(&arena.heap, 16);
@@ -76,15 +70,4 @@ static void test_heaps__arena_frees_remaining_blocks(void **state)
     assert_int_equal(arena_heap_count(&arena), 0);
     assert_non_null(wal__heap_alloc(&arena.heap, 1));
     arena_heap_deinit(&arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_heaps__faulty_heap_fails_the_nth_once),
-        cmocka_unit_test(test_heaps__faulty_heap_fails_from_then_on),
-        cmocka_unit_test(test_heaps__arena_frees_remaining_blocks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

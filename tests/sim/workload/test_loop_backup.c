@@ -6,20 +6,17 @@
  * store is unharmed, and the next backup goes on.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "agentwal/admin.h"
 #include "engine/api/api_store.h"
 #include "engine/part/replica.h"
 #include "engine/salvage/salvage.h"
 #include "format/segment/segment_fmt.h"
+#include "tests/lib/test.h"
 #include "tests/sim/workload/copied_store.h"
 #include "tests/sim/workload/workload.h"
 
@@ -357,50 +354,45 @@ static struct scene begin(int entries)
     return scene;
 }
 
-static void test_loop_backup__of_a_new_copy(void **state)
+TEST(loop_backup__of_a_new_copy)
 {
     struct scene scene = begin(12);
 
-    (void)state;
     loop(&scene, workload_sample(3));
 }
 
-static void test_loop_backup__of_a_few_entries(void **state)
+TEST(loop_backup__of_a_few_entries)
 {
     struct scene scene = begin(2);
 
-    (void)state;
     complete(&scene);
     copied_add(scene.disk, &scene.entries, 1);
     loop(&scene, workload_sample(3));
 }
 
-static void test_loop_backup__of_segments_that_ended(void **state)
+TEST(loop_backup__of_segments_that_ended)
 {
     struct scene scene = begin(8);
 
-    (void)state;
     complete(&scene);
     copied_add(scene.disk, &scene.entries, 50);
     loop(&scene, workload_sample(5));
 }
 
-static void test_loop_backup__after_compaction(void **state)
+TEST(loop_backup__after_compaction)
 {
     struct scene scene = begin(40);
 
-    (void)state;
     complete(&scene);
     copied_compact(scene.disk);
     copied_add(scene.disk, &scene.entries, 3);
     loop(&scene, workload_sample(3));
 }
 
-static void test_loop_backup__after_merging(void **state)
+TEST(loop_backup__after_merging)
 {
     struct scene scene = begin(20);
 
-    (void)state;
     copied_compact(scene.disk);
     copied_add(scene.disk, &scene.entries, 20);
     complete(&scene);
@@ -447,19 +439,17 @@ static struct scene begin_erased(int rounds)
     return scene;
 }
 
-static void test_loop_backup__after_erasing(void **state)
+TEST(loop_backup__after_erasing)
 {
     struct scene scene = begin_erased(1);
 
-    (void)state;
     loop(&scene, workload_sample(3));
 }
 
-static void test_loop_backup__after_erasing_its_tombstone(void **state)
+TEST(loop_backup__after_erasing_its_tombstone)
 {
     struct scene scene = begin_erased(3);
 
-    (void)state;
     loop(&scene, workload_sample(3));
 }
 
@@ -525,8 +515,7 @@ static bool overtake_reader(const struct scene *base,
     return overtaking.has_run;
 }
 
-static void
-test_loop_backup__overtakes_a_reader_that_opens_the_copy(void **state)
+TEST(loop_backup__overtakes_a_reader_that_opens_the_copy)
 {
     /* It ends, or is killed while it renames what it committed. */
     const struct sim_fault ways[] = {
@@ -536,7 +525,6 @@ test_loop_backup__overtakes_a_reader_that_opens_the_copy(void **state)
     };
     struct scene scene = begin_erased(1);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         for (uint64_t after = 0; overtake_reader(&scene, &ways[i], after);
              after++) {
@@ -567,7 +555,7 @@ static enum wal_status read_session(struct wal_store *store)
 
 /* A process reads a copy that is then completed, and gets shadow segments of
  * the next backup, which do not count. */
-static void test_loop_backup__of_a_copy_that_is_read_as_completed(void **state)
+TEST(loop_backup__of_a_copy_that_is_read_as_completed)
 {
     const struct sim_fault before_renames = {
         .call = SIM_RENAME, .path = ".next", .effect = SIM_KILL_BEFORE};
@@ -576,7 +564,6 @@ static void test_loop_backup__of_a_copy_that_is_read_as_completed(void **state)
     struct scene scene = begin_erased(1);
     struct old_process reader;
 
-    (void)state;
     assert_true(cut_short(&scene, &before_renames));
     assert_true(has_shadows(&scene));
     old_process_start(&reader, scene.disk);
@@ -621,12 +608,11 @@ static bool fail_allocation(const struct scene *base, uint64_t nth)
     return struck;
 }
 
-static void test_loop_backup__every_allocation_fails(void **state)
+TEST(loop_backup__every_allocation_fails)
 {
     struct scene scene = begin(14);
     uint64_t nth = 1;
 
-    (void)state;
     complete(&scene);
     copied_compact(scene.disk);
     copied_add(scene.disk, &scene.entries, 14);
@@ -668,7 +654,7 @@ static void back_up_old(struct sim_disk *disk)
     old_process_stop(&machine);
 }
 
-static void test_loop_backup__follows_a_migration(void **state)
+TEST_WITH(loop_backup__follows_a_migration, old_set_up, old_tear_down)
 {
     struct wal_migrate_result result;
     struct old_process machine;
@@ -680,25 +666,4 @@ static void test_loop_backup__follows_a_migration(void **state)
     old_process_stop(&machine);
     back_up_old(*state);
     expect_copy(*state, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_backup__of_a_new_copy),
-        cmocka_unit_test(test_loop_backup__of_a_few_entries),
-        cmocka_unit_test(test_loop_backup__of_segments_that_ended),
-        cmocka_unit_test(test_loop_backup__after_compaction),
-        cmocka_unit_test(test_loop_backup__after_merging),
-        cmocka_unit_test(test_loop_backup__after_erasing),
-        cmocka_unit_test(test_loop_backup__after_erasing_its_tombstone),
-        cmocka_unit_test(
-            test_loop_backup__overtakes_a_reader_that_opens_the_copy),
-        cmocka_unit_test(test_loop_backup__of_a_copy_that_is_read_as_completed),
-        cmocka_unit_test(test_loop_backup__every_allocation_fails),
-        cmocka_unit_test_setup_teardown(test_loop_backup__follows_a_migration,
-                                        old_set_up, old_tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

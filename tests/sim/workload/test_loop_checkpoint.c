@@ -6,21 +6,18 @@
  * made; what was acknowledged is there.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "agentwal/blob.h"
 #include "agentwal/checkpoint.h"
 #include "engine/api/api_store.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/test.h"
 #include "tests/sim/disk/tree.h"
 #include "tests/sim/workload/workload.h"
 
@@ -362,12 +359,11 @@ static void on_call(void *arg, const struct sim_event *event)
     }
 }
 
-static void test_loop_checkpoint__power_is_lost_at_every_call(void **state)
+TEST(loop_checkpoint__power_is_lost_at_every_call)
 {
     struct machine machine = {.disk = make_base()};
     struct cuts cuts = {.disk = machine.disk};
 
-    (void)state;
     boot(&machine);
     assert_int_equal(start(&machine, false), WAL_OK);
     for (uint32_t i = 0; i < STEPS; i++) {
@@ -459,13 +455,12 @@ static bool inject(struct sim_disk *disk, uint32_t rank, uint32_t way,
     return struck;
 }
 
-static void test_loop_checkpoint__every_call_fails_or_kills(void **state)
+TEST(loop_checkpoint__every_call_fails_or_kills)
 {
     struct sim_disk *base = make_base();
     uint64_t stride = workload_sample(1);
     uint64_t strikes = 0;
 
-    (void)state;
     for (uint32_t rank = 0; rank < STEPS; rank++) {
         struct machine machine = {.disk = base};
 
@@ -518,13 +513,12 @@ static bool fail_allocation(struct sim_disk *disk, uint32_t rank, uint64_t nth)
     return starved;
 }
 
-static void test_loop_checkpoint__every_allocation_fails(void **state)
+TEST(loop_checkpoint__every_allocation_fails)
 {
     struct sim_disk *base = make_base();
     uint64_t stride = workload_sample(1);
     uint64_t runs = 0;
 
-    (void)state;
     for (uint32_t rank = 0; rank < STEPS; rank++) {
         struct machine machine = {.disk = base};
         bool starved = true;
@@ -547,13 +541,4 @@ static void test_loop_checkpoint__every_allocation_fails(void **state)
     print_message("%llu runs\n", (unsigned long long)runs);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_checkpoint__power_is_lost_at_every_call),
-        cmocka_unit_test(test_loop_checkpoint__every_call_fails_or_kills),
-        cmocka_unit_test(test_loop_checkpoint__every_allocation_fails),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_FILE(set_up, NULL, NULL);

@@ -6,14 +6,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
@@ -22,6 +18,7 @@
 #include "tests/lib/put_unsynced.h"
 #include "tests/lib/rng.h"
 #include "tests/lib/store_bytes.h"
+#include "tests/lib/test.h"
 #include "tests/sim/workload/workload.h"
 
 static const struct sim_fault ways[] = {
@@ -590,9 +587,8 @@ static void run(const struct workload_options *options, uint32_t every)
     workload_destroy(base);
 }
 
-static void test_loop_compact__at_every_call(void **state)
+TEST(loop_compact__at_every_call)
 {
-    (void)state;
     for (uint32_t seed = 91; seed < 91 + workload_count(12, 6); seed++) {
         run(&(struct workload_options){.seed = seed,
                                        .actors = 1,
@@ -603,22 +599,11 @@ static void test_loop_compact__at_every_call(void **state)
     }
 }
 
-static void test_loop_compact__at_every_call_reading_by_pread(void **state)
+TEST(loop_compact__at_every_call_reading_by_pread)
 {
-    (void)state;
     run(&(struct workload_options){.seed = 95,
                                    .actors = 1,
                                    .large_every = 4,
                                    .open_flags = WAL_OPEN_PREAD},
         workload_sample(5));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_compact__at_every_call),
-        cmocka_unit_test(test_loop_compact__at_every_call_reading_by_pread),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

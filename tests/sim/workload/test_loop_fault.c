@@ -5,13 +5,10 @@
  * included.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tests/sim/workload/workload.h"
 
 static const struct sim_fault ways[] = {
@@ -106,23 +103,20 @@ static void run(const struct workload_options *options, uint32_t steps,
     workload_destroy(base);
 }
 
-static void test_loop_fault__every_call(void **state)
+TEST(loop_fault__every_call)
 {
-    (void)state;
     run(&(struct workload_options){.seed = 21, .actors = 1, .large_every = 4},
         workload_is_long() ? 150 : 24, workload_sample(9));
 }
 
-static void test_loop_fault__every_call_of_two_processes(void **state)
+TEST(loop_fault__every_call_of_two_processes)
 {
-    (void)state;
     run(&(struct workload_options){.seed = 22, .actors = 2, .large_every = 4},
         workload_is_long() ? 150 : 24, workload_sample(9));
 }
 
-static void test_loop_fault__every_call_reading_by_pread(void **state)
+TEST(loop_fault__every_call_reading_by_pread)
 {
-    (void)state;
     run(&(struct workload_options){.seed = 23,
                                    .actors = 1,
                                    .large_every = 4,
@@ -132,11 +126,10 @@ static void test_loop_fault__every_call_reading_by_pread(void **state)
 
 /* With content, steps and checks are expensive, and more so with every step
  * before them: several short scripts try more calls than a long one. */
-static void test_loop_fault__every_call_with_content(void **state)
+TEST(loop_fault__every_call_with_content)
 {
     const uint32_t scripts = workload_is_long() ? 4 : 2;
 
-    (void)state;
     for (uint32_t script = 1; script <= scripts; script++) {
         run(&(struct workload_options){.seed = 23 + script,
                                        .actors = 2 - script % 2,
@@ -144,16 +137,4 @@ static void test_loop_fault__every_call_with_content(void **state)
                                        .blobs_every = 1},
             workload_is_long() ? 20 : 10, workload_sample(9));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_fault__every_call),
-        cmocka_unit_test(test_loop_fault__every_call_of_two_processes),
-        cmocka_unit_test(test_loop_fault__every_call_reading_by_pread),
-        cmocka_unit_test(test_loop_fault__every_call_with_content),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

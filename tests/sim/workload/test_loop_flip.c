@@ -5,16 +5,13 @@
  * before; what can be read is what was submitted; sessions that lost nothing
  * take appends.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "agentwal/admin.h"
+#include "tests/lib/test.h"
 #include "tests/sim/workload/workload.h"
 
 enum {
@@ -522,38 +519,22 @@ static void run(uint64_t seed, uint32_t large_every, bool closed,
     free(rest);
 }
 
-static void test_loop_flip__closed_store(void **state)
+TEST(loop_flip__closed_store)
 {
-    (void)state;
     run(51, 0, true, workload_count(1600, 1600));
 }
 
-static void test_loop_flip__killed_store(void **state)
+TEST(loop_flip__killed_store)
 {
-    (void)state;
     run(52, 0, false, workload_count(1600, 1600));
 }
 
-static void test_loop_flip__closed_store_of_several_segments(void **state)
+TEST(loop_flip__closed_store_of_several_segments)
 {
-    (void)state;
     run(53, 3, true, workload_count(20000, 200));
 }
 
-static void test_loop_flip__killed_store_of_several_segments(void **state)
+TEST(loop_flip__killed_store_of_several_segments)
 {
-    (void)state;
     run(54, 3, false, workload_count(20000, 200));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_flip__closed_store),
-        cmocka_unit_test(test_loop_flip__killed_store),
-        cmocka_unit_test(test_loop_flip__closed_store_of_several_segments),
-        cmocka_unit_test(test_loop_flip__killed_store_of_several_segments),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

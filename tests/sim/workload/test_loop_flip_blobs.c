@@ -3,15 +3,12 @@
  * flipped: the store opens, the log is as it was, and every content is as it
  * was or refused (SPEC.md 3.8). An index is made again: nothing is lost by it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tests/sim/workload/workload.h"
 
 enum {
@@ -171,24 +168,12 @@ static void run(uint64_t seed, bool closed, uint32_t samples)
     free(rest);
 }
 
-static void test_loop_flip__blobs_of_a_closed_store(void **state)
+TEST(loop_flip__blobs_of_a_closed_store)
 {
-    (void)state;
     run(71, true, workload_count(4000, 120));
 }
 
-static void test_loop_flip__blobs_of_a_killed_store(void **state)
+TEST(loop_flip__blobs_of_a_killed_store)
 {
-    (void)state;
     run(72, false, workload_count(4000, 120));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_flip__blobs_of_a_closed_store),
-        cmocka_unit_test(test_loop_flip__blobs_of_a_killed_store),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

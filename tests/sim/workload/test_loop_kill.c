@@ -5,13 +5,10 @@
  * after which the same process or another one continues.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tests/sim/workload/workload.h"
 
 static const struct sim_fault deaths[] = {
@@ -111,23 +108,20 @@ static void run(const struct workload_options *options, uint32_t steps,
     workload_destroy(base);
 }
 
-static void test_loop_kill__at_every_call(void **state)
+TEST(loop_kill__at_every_call)
 {
-    (void)state;
     run(&(struct workload_options){.seed = 31, .actors = 1, .large_every = 4},
         workload_is_long() ? 150 : 28, workload_sample(4));
 }
 
-static void test_loop_kill__at_every_call_with_takeover(void **state)
+TEST(loop_kill__at_every_call_with_takeover)
 {
-    (void)state;
     run(&(struct workload_options){.seed = 32, .actors = 2, .large_every = 4},
         workload_is_long() ? 150 : 28, workload_sample(4));
 }
 
-static void test_loop_kill__at_every_call_with_content(void **state)
+TEST(loop_kill__at_every_call_with_content)
 {
-    (void)state;
     for (uint32_t actors = 1; actors <= 2; actors++) {
         run(&(struct workload_options){.seed = 35 + actors,
                                        .actors = actors,
@@ -187,12 +181,11 @@ static void kill_recovery(const struct workload *base, uint64_t seed)
     workload_destroy(crashed);
 }
 
-static void test_loop_kill__recovery_at_every_call(void **state)
+TEST(loop_kill__recovery_at_every_call)
 {
     struct workload *base = workload_create(
         &(struct workload_options){.seed = 33, .actors = 2, .large_every = 4});
 
-    (void)state;
     for (uint32_t i = 0; i < (workload_is_long() ? 150u : 28u); i++) {
         ledger_set_context("seed 33, step %u", base->step);
         workload_step(base);
@@ -203,12 +196,11 @@ static void test_loop_kill__recovery_at_every_call(void **state)
     workload_destroy(base);
 }
 
-static void test_loop_kill__recovery_of_content_at_every_call(void **state)
+TEST(loop_kill__recovery_of_content_at_every_call)
 {
     struct workload *base = workload_create(&(struct workload_options){
         .seed = 38, .actors = 2, .large_every = 6, .blobs_every = 1});
 
-    (void)state;
     for (uint32_t i = 0; i < (workload_is_long() ? 100u : 14u); i++) {
         ledger_set_context("seed 38, step %u", base->step);
         workload_step(base);
@@ -286,13 +278,12 @@ static void fail_sync(const struct workload *base, uint64_t nth,
     workload_destroy(copy);
 }
 
-static void test_loop_kill__failed_sync_is_never_retracted(void **state)
+TEST(loop_kill__failed_sync_is_never_retracted)
 {
     struct workload *base = workload_create(&(struct workload_options){
         .seed = 34, .actors = 2, .large_every = 4, .blobs_every = 3});
     uint64_t runs = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < (workload_is_long() ? 300u : 40u); i++) {
         for (int after = 0; after < AFTERS; after++) {
             bool struck = (i + (uint32_t)after) % workload_sample(1) == 0;
@@ -308,18 +299,4 @@ static void test_loop_kill__failed_sync_is_never_retracted(void **state)
     assert_true(runs > 0);
     print_message("%llu syncs failed\n", (unsigned long long)runs);
     workload_destroy(base);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_kill__at_every_call),
-        cmocka_unit_test(test_loop_kill__at_every_call_with_takeover),
-        cmocka_unit_test(test_loop_kill__at_every_call_with_content),
-        cmocka_unit_test(test_loop_kill__recovery_at_every_call),
-        cmocka_unit_test(test_loop_kill__recovery_of_content_at_every_call),
-        cmocka_unit_test(test_loop_kill__failed_sync_is_never_retracted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

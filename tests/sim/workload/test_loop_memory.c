@@ -4,13 +4,10 @@
  * included, so that N stays small. A refusal must leave everything as it was,
  * in memory and in the log alike.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tests/sim/workload/workload.h"
 
 /* What the handle reads is what the next opening will find: nothing was
@@ -99,23 +96,20 @@ static void run(const struct workload_options *options, uint32_t steps)
     workload_destroy(base);
 }
 
-static void test_loop_memory__every_allocation(void **state)
+TEST(loop_memory__every_allocation)
 {
-    (void)state;
     run(&(struct workload_options){.seed = 11, .actors = 1, .large_every = 4},
         workload_is_long() ? 120 : 24);
 }
 
-static void test_loop_memory__two_processes(void **state)
+TEST(loop_memory__two_processes)
 {
-    (void)state;
     run(&(struct workload_options){.seed = 12, .actors = 2, .large_every = 4},
         workload_is_long() ? 120 : 24);
 }
 
-static void test_loop_memory__reading_by_pread(void **state)
+TEST(loop_memory__reading_by_pread)
 {
-    (void)state;
     run(&(struct workload_options){.seed = 13,
                                    .actors = 1,
                                    .large_every = 4,
@@ -123,23 +117,10 @@ static void test_loop_memory__reading_by_pread(void **state)
         workload_is_long() ? 60 : 16);
 }
 
-static void test_loop_memory__with_content(void **state)
+TEST(loop_memory__with_content)
 {
-    (void)state;
     run(
         &(struct workload_options){
             .seed = 14, .actors = 2, .large_every = 6, .blobs_every = 1},
         workload_is_long() ? 60 : 8);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_memory__every_allocation),
-        cmocka_unit_test(test_loop_memory__two_processes),
-        cmocka_unit_test(test_loop_memory__reading_by_pread),
-        cmocka_unit_test(test_loop_memory__with_content),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

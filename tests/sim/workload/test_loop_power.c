@@ -3,14 +3,11 @@
  * every N: the script runs once, and at each call a copy of the disk loses
  * power in every way, is recovered, and compared with what was promised.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "engine/api/api_store.h"
+#include "tests/lib/test.h"
 #include "tests/sim/workload/workload.h"
 
 /* A run, and how much of it is tried. */
@@ -106,11 +103,10 @@ static void run(struct cuts *cuts, const struct workload_options *options,
     workload_destroy(workload);
 }
 
-static void test_loop_power__every_call_every_landing(void **state)
+TEST(loop_power__every_call_every_landing)
 {
     struct cuts cuts = {.every = workload_sample(1), .each = SIM_PERSISTENCES};
 
-    (void)state;
     for (uint64_t seed = 1; seed <= (workload_is_long() ? 24u : 2u); seed++) {
         run(&cuts,
             &(struct workload_options){
@@ -121,12 +117,11 @@ static void test_loop_power__every_call_every_landing(void **state)
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
-static void test_loop_power__long_runs_with_rotation(void **state)
+TEST(loop_power__long_runs_with_rotation)
 {
     struct cuts cuts = {.every = workload_is_long() ? 2 : workload_sample(11),
                         .each = 1};
 
-    (void)state;
     for (uint64_t seed = 101; seed <= (workload_is_long() ? 160u : 104u);
          seed++) {
         run(&cuts,
@@ -142,11 +137,10 @@ static void test_loop_power__long_runs_with_rotation(void **state)
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
-static void test_loop_power__with_content(void **state)
+TEST(loop_power__with_content)
 {
     struct cuts cuts = {.every = workload_sample(6), .each = 1};
 
-    (void)state;
     for (uint64_t seed = 501; seed <= (workload_is_long() ? 540u : 503u);
          seed++) {
         run(&cuts,
@@ -162,13 +156,12 @@ static void test_loop_power__with_content(void **state)
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
-static void test_loop_power__rotations_and_marks(void **state)
+TEST(loop_power__rotations_and_marks)
 {
     struct cuts cuts = {.every = workload_sample(1),
                         .each = workload_is_long() ? 5 : 2,
                         .writes = true};
 
-    (void)state;
     for (uint64_t seed = 201; seed <= (workload_is_long() ? 230u : 206u);
          seed++) {
         run(&cuts,
@@ -181,13 +174,12 @@ static void test_loop_power__rotations_and_marks(void **state)
 }
 
 /* What SEAL, the trailer or a mark say to be durable must be it by then. */
-static void test_loop_power__after_written_but_unsynced_groups(void **state)
+TEST(loop_power__after_written_but_unsynced_groups)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     struct cuts cuts = {
         .every = 1, .each = workload_count(40, 16), .writes = true};
 
-    (void)state;
     for (int marks = 0; marks < 2; marks++) {
         struct workload *workload = workload_create(
             &(struct workload_options){.seed = 401, .actors = 1});
@@ -217,11 +209,10 @@ static void test_loop_power__after_written_but_unsynced_groups(void **state)
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
 }
 
-static void test_loop_power__aligned_groups_survive_torn_sectors(void **state)
+TEST(loop_power__aligned_groups_survive_torn_sectors)
 {
     struct cuts cuts = {.every = workload_sample(3), .each = 1, .unsafe = true};
 
-    (void)state;
     for (uint64_t seed = 301; seed <= (workload_is_long() ? 340u : 302u);
          seed++) {
         run(&cuts,
@@ -234,18 +225,4 @@ static void test_loop_power__aligned_groups_survive_torn_sectors(void **state)
     }
     assert_true(cuts.choices > 0);
     print_message("%llu losses\n", (unsigned long long)cuts.choices);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_power__every_call_every_landing),
-        cmocka_unit_test(test_loop_power__long_runs_with_rotation),
-        cmocka_unit_test(test_loop_power__with_content),
-        cmocka_unit_test(test_loop_power__rotations_and_marks),
-        cmocka_unit_test(test_loop_power__after_written_but_unsynced_groups),
-        cmocka_unit_test(test_loop_power__aligned_groups_survive_torn_sectors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

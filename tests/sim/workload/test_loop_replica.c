@@ -7,16 +7,13 @@
  * ordinary store.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/api/api_part.h"
+#include "tests/lib/test.h"
 #include "tests/sim/workload/copied_store.h"
 #include "tests/sim/workload/workload.h"
 
@@ -318,29 +315,26 @@ static struct scene begin(int entries)
     return scene;
 }
 
-static void test_loop_replica__of_one_part(void **state)
+TEST(loop_replica__of_one_part)
 {
     struct scene scene = begin(12);
 
-    (void)state;
     read_parts(&scene, 0);
     loop(&scene, workload_sample(3));
 }
 
-static void test_loop_replica__of_many_parts(void **state)
+TEST(loop_replica__of_many_parts)
 {
     struct scene scene = begin(8);
 
-    (void)state;
     read_parts(&scene, 1000);
     loop(&scene, 1);
 }
 
-static void test_loop_replica__that_goes_on(void **state)
+TEST(loop_replica__that_goes_on)
 {
     struct scene scene = begin(8);
 
-    (void)state;
     read_parts(&scene, 0);
     complete(&scene);
     copied_add(scene.disk, &scene.entries, 6);
@@ -350,11 +344,10 @@ static void test_loop_replica__that_goes_on(void **state)
 
 /* As a base has them: the same log in fewer parts, of which the replica has the
  * beginning from smaller ones. */
-static void test_loop_replica__of_parts_that_overlap(void **state)
+TEST(loop_replica__of_parts_that_overlap)
 {
     struct scene scene = begin(8);
 
-    (void)state;
     read_parts(&scene, 1000);
     complete(&scene);
     forget_parts(&scene);
@@ -363,21 +356,19 @@ static void test_loop_replica__of_parts_that_overlap(void **state)
     loop(&scene, 1);
 }
 
-static void test_loop_replica__of_segments_that_ended(void **state)
+TEST(loop_replica__of_segments_that_ended)
 {
     struct scene scene = begin(8);
 
-    (void)state;
     copied_add(scene.disk, &scene.entries, 50);
     read_parts(&scene, 0);
     loop(&scene, workload_sample(7));
 }
 
-static void test_loop_replica__of_segments_that_compaction_wrote(void **state)
+TEST(loop_replica__of_segments_that_compaction_wrote)
 {
     struct scene scene = begin(30);
 
-    (void)state;
     copied_compact(scene.disk);
     copied_add(scene.disk, &scene.entries, 3);
     read_parts(&scene, 0);
@@ -386,12 +377,11 @@ static void test_loop_replica__of_segments_that_compaction_wrote(void **state)
 
 /* The replica has everything, in segments of which compaction has made others
  * since: these replace them. */
-static void test_loop_replica__of_segments_that_replace_its_own(void **state)
+TEST(loop_replica__of_segments_that_replace_its_own)
 {
     struct scene scene = begin(8);
     struct scene whole;
 
-    (void)state;
     copied_add(scene.disk, &scene.entries, 50);
     read_parts(&scene, 0);
     complete(&scene);
@@ -425,11 +415,10 @@ static void make_store(const struct scene *scene)
     old_process_stop(&machine);
 }
 
-static void test_loop_replica__of_a_store(void **state)
+TEST(loop_replica__of_a_store)
 {
     struct scene scene = begin(8);
 
-    (void)state;
     read_parts(&scene, 0);
     complete(&scene);
     make_store(&scene);
@@ -437,20 +426,4 @@ static void test_loop_replica__of_a_store(void **state)
     copied_add(scene.disk, &scene.entries, 6);
     read_parts(&scene, 1000);
     loop(&scene, workload_sample(3));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_replica__of_one_part),
-        cmocka_unit_test(test_loop_replica__of_many_parts),
-        cmocka_unit_test(test_loop_replica__that_goes_on),
-        cmocka_unit_test(test_loop_replica__of_parts_that_overlap),
-        cmocka_unit_test(test_loop_replica__of_segments_that_ended),
-        cmocka_unit_test(test_loop_replica__of_segments_that_compaction_wrote),
-        cmocka_unit_test(test_loop_replica__of_segments_that_replace_its_own),
-        cmocka_unit_test(test_loop_replica__of_a_store),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

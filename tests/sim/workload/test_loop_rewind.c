@@ -7,20 +7,17 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "agentwal/checkpoint.h"
 #include "engine/api/api_store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/test.h"
 #include "tests/sim/disk/tree.h"
 #include "tests/sim/workload/workload.h"
 
@@ -534,27 +531,24 @@ static void inject_all(int first, int last)
     sim_disk_destroy(base);
 }
 
-static void test_loop_rewind__killed_at_every_call(void **state)
+TEST(loop_rewind__killed_at_every_call)
 {
-    (void)state;
     inject_all(0, 2);
 }
 
-static void test_loop_rewind__every_call_fails(void **state)
+TEST(loop_rewind__every_call_fails)
 {
-    (void)state;
     inject_all(3, WAYS - 1);
 }
 
 /* Space comes to an end wherever it may. */
-static void test_loop_rewind__full_disk(void **state)
+TEST(loop_rewind__full_disk)
 {
     struct sim_disk *base = make_base();
     uint64_t used = sim_disk_used_bytes(base);
     uint64_t refused = 0;
     uint64_t done = 0;
 
-    (void)state;
     rewinds_head = true;
     for (uint64_t more = 0; done < 3; more += 512) {
         struct world world = {.disk = sim_disk_clone(base)};
@@ -611,12 +605,11 @@ static bool fail_allocation(const struct sim_disk *base, uint64_t nth,
     return struck;
 }
 
-static void test_loop_rewind__every_allocation_fails(void **state)
+TEST(loop_rewind__every_allocation_fails)
 {
     struct sim_disk *base = make_base();
     uint64_t runs = 0;
 
-    (void)state;
     for (int sticky = 0; sticky < 2; sticky++) {
         uint64_t nth = 1;
 
@@ -628,16 +621,4 @@ static void test_loop_rewind__every_allocation_fails(void **state)
     assert_true(runs > 0);
     print_message("%" PRIu64 " allocations\n", runs);
     sim_disk_destroy(base);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_rewind__killed_at_every_call),
-        cmocka_unit_test(test_loop_rewind__every_call_fails),
-        cmocka_unit_test(test_loop_rewind__full_disk),
-        cmocka_unit_test(test_loop_rewind__every_allocation_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

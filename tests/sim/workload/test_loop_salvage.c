@@ -4,14 +4,10 @@
  * disk is full, or the power is cut when it has succeeded.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "agentwal/admin.h"
 #include "engine/api/api_store.h"
@@ -19,6 +15,7 @@
 #include "tests/lib/golden.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/sanitizers.h"
+#include "tests/lib/test.h"
 #include "tests/sim/workload/old_store.h"
 
 #define ROOT "/store"
@@ -136,7 +133,7 @@ static void expect_honest(struct sim_disk *disk,
     }
 }
 
-static void test_loop_salvage__result_is_durable(void **state)
+TEST_WITH(loop_salvage__result_is_durable, set_up, tear_down)
 {
     const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
     struct sim_disk *disk = *state;
@@ -214,21 +211,19 @@ static void loop_calls(struct sim_disk *disk)
     print_message("%llu calls\n", (unsigned long long)runs);
 }
 
-static void test_loop_salvage__every_call_fails(void **state)
+TEST_WITH(loop_salvage__every_call_fails, set_up, tear_down)
 {
     struct sim_disk *disk = sim_disk_create(7);
 
-    (void)state;
     golden_load(disk, ROOT, intact);
     loop_calls(disk);
     sim_disk_destroy(disk);
 }
 
-static void test_loop_salvage__every_call_fails_after_compaction(void **state)
+TEST_WITH(loop_salvage__every_call_fails_after_compaction, set_up, tear_down)
 {
     struct sim_disk *disk = sim_disk_create(7);
 
-    (void)state;
     golden_load(disk, ROOT, intact);
     compact(disk);
     loop_calls(disk);
@@ -236,7 +231,7 @@ static void test_loop_salvage__every_call_fails_after_compaction(void **state)
 }
 
 /* Writes to OUT alone fail, and so does every sync of it. */
-static void test_loop_salvage__failing_output_is_never_success(void **state)
+TEST_WITH(loop_salvage__failing_output_is_never_success, set_up, tear_down)
 {
     static const struct sim_fault ways[] = {
         {.call = SIM_PWRITEV, .path = OUT, .sys_errno = ENOSPC, .sticky = true},
@@ -268,7 +263,7 @@ static void test_loop_salvage__failing_output_is_never_success(void **state)
     }
 }
 
-static void test_loop_salvage__full_disk_is_reported(void **state)
+TEST_WITH(loop_salvage__full_disk_is_reported, set_up, tear_down)
 {
     uint64_t used = sim_disk_used_bytes(*state);
 
@@ -286,7 +281,7 @@ static void test_loop_salvage__full_disk_is_reported(void **state)
     }
 }
 
-static void test_loop_salvage__store_without_permission_is_refused(void **state)
+TEST_WITH(loop_salvage__store_without_permission_is_refused, set_up, tear_down)
 {
     const struct sim_fault fault = {.call = SIM_OPEN,
                                     .path = "MANIFEST",
@@ -303,7 +298,7 @@ static void test_loop_salvage__store_without_permission_is_refused(void **state)
 }
 
 /* Bad sectors cost their records alone. */
-static void test_loop_salvage__bad_sector_is_reported(void **state)
+TEST_WITH(loop_salvage__bad_sector_is_reported, set_up, tear_down)
 {
     struct sim_disk *copy = sim_disk_clone(*state);
     struct wal_salvage_result result;
@@ -356,25 +351,21 @@ static void loop_allocations(struct sim_disk *disk)
     print_message("up to allocation %llu\n", (unsigned long long)nth);
 }
 
-static void test_loop_salvage__every_allocation_fails(void **state)
+TEST_WITH(loop_salvage__every_allocation_fails, set_up, tear_down)
 {
     loop_allocations(*state);
 }
 
-static void
-test_loop_salvage__every_allocation_fails_after_compaction(void **state)
+TEST_WITH(loop_salvage__every_allocation_fails_after_compaction, set_up,
+          tear_down)
 {
     struct sim_disk *disk = sim_disk_create(7);
 
-    (void)state;
     golden_load(disk, ROOT, intact);
     compact(disk);
     loop_allocations(disk);
     sim_disk_destroy(disk);
 }
-
-#define SALVAGE_TEST(name) \
-    cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 static int set_up_group(void **state)
 {
@@ -383,20 +374,4 @@ static int set_up_group(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        SALVAGE_TEST(test_loop_salvage__result_is_durable),
-        SALVAGE_TEST(test_loop_salvage__every_call_fails),
-        SALVAGE_TEST(test_loop_salvage__every_call_fails_after_compaction),
-        SALVAGE_TEST(test_loop_salvage__failing_output_is_never_success),
-        SALVAGE_TEST(test_loop_salvage__full_disk_is_reported),
-        SALVAGE_TEST(test_loop_salvage__store_without_permission_is_refused),
-        SALVAGE_TEST(test_loop_salvage__bad_sector_is_reported),
-        SALVAGE_TEST(test_loop_salvage__every_allocation_fails),
-        SALVAGE_TEST(
-            test_loop_salvage__every_allocation_fails_after_compaction),
-    };
-
-    return cmocka_run_group_tests(tests, set_up_group, NULL);
-}
+TEST_FILE(set_up_group, NULL, NULL);

@@ -4,16 +4,13 @@
  * costs more than one sync, rotations, marks and the directory of indexes
  * apart.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/api/api_store.h"
+#include "tests/lib/test.h"
 #include "tests/sim/workload/workload.h"
 
 enum {
@@ -94,11 +91,10 @@ static void books_init(struct books *books,
     ledger_set_context("seed %llu", (unsigned long long)options->seed);
 }
 
-static void test_loop_sync__every_promise_is_durable(void **state)
+TEST(loop_sync__every_promise_is_durable)
 {
     static struct books books;
 
-    (void)state;
     for (uint64_t seed = 41; seed < 61; seed++) {
         books_init(&books, &(struct workload_options){
                                .seed = seed,
@@ -129,7 +125,7 @@ static uint64_t cost_of(struct books *books, struct wal_session *session,
     return books->syncs - before;
 }
 
-static void test_loop_sync__one_sync_for_a_group(void **state)
+TEST(loop_sync__one_sync_for_a_group)
 {
     static struct books books;
     struct wal_session *session = NULL;
@@ -137,7 +133,6 @@ static void test_loop_sync__one_sync_for_a_group(void **state)
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_store *store;
 
-    (void)state;
     books_init(&books, &(struct workload_options){.seed = 1, .actors = 1});
     assert_int_equal(workload_open(books.workload, 0), WAL_OK);
     store = books.workload->actors[0].store;
@@ -164,7 +159,7 @@ static void test_loop_sync__one_sync_for_a_group(void **state)
     workload_destroy(books.workload);
 }
 
-static void test_loop_sync__batches_and_tickets_share_one(void **state)
+TEST(loop_sync__batches_and_tickets_share_one)
 {
     static struct books books;
     struct wal_append_options options = {.struct_size = sizeof(options),
@@ -175,7 +170,6 @@ static void test_loop_sync__batches_and_tickets_share_one(void **state)
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_session *session = NULL;
 
-    (void)state;
     books_init(&books, &(struct workload_options){.seed = 1, .actors = 1});
     assert_int_equal(workload_open(books.workload, 0), WAL_OK);
     assert_int_equal(wal_session_create(books.workload->actors[0].store, NULL,
@@ -188,15 +182,4 @@ static void test_loop_sync__batches_and_tickets_share_one(void **state)
     assert_int_equal(cost_of(&books, session, WAL_DURABLE), 1);
     wal_session_close(session);
     workload_destroy(books.workload);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_sync__every_promise_is_durable),
-        cmocka_unit_test(test_loop_sync__one_sync_for_a_group),
-        cmocka_unit_test(test_loop_sync__batches_and_tickets_share_one),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

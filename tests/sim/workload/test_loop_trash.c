@@ -7,21 +7,18 @@
  * wherever the session is in the trash.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "agentwal/admin.h"
 #include "engine/api/api_store.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/test.h"
 #include "tests/sim/disk/sim.h"
 
 enum where {
@@ -287,31 +284,27 @@ static void try_all(enum act what, bool has_loss)
     print_message("%llu faults\n", (unsigned long long)tried);
 }
 
-static void test_trash__first_one_is_cut_short(void **state)
+TEST(trash__first_one_is_cut_short)
 {
-    (void)state;
     try_all(TRASH, false);
     try_all(TRASH, true);
 }
 
-static void test_trash__undelete_is_cut_short(void **state)
+TEST(trash__undelete_is_cut_short)
 {
-    (void)state;
     try_all(UNDELETE, false);
     try_all(UNDELETE, true);
 }
 
-static void test_trash__emptying_is_cut_short(void **state)
+TEST(trash__emptying_is_cut_short)
 {
-    (void)state;
     try_all(EMPTY, false);
     try_all(EMPTY, true);
 }
 
 /* Without memory nothing has changed, and the next attempt does it. */
-static void test_trash__without_memory_nothing_changes(void **state)
+TEST(trash__without_memory_nothing_changes)
 {
-    (void)state;
     for (int what = 0; what < EMPTY; what++) {
         struct sim_disk *disk = prepare((enum act)what);
         struct machine machine = {.disk = disk};
@@ -339,16 +332,4 @@ static void test_trash__without_memory_nothing_changes(void **state)
         assert_int_equal(find(disk), moves[what].to);
         sim_disk_destroy(disk);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trash__first_one_is_cut_short),
-        cmocka_unit_test(test_trash__undelete_is_cut_short),
-        cmocka_unit_test(test_trash__emptying_is_cut_short),
-        cmocka_unit_test(test_trash__without_memory_nothing_changes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,19 +7,16 @@
  * what is missing (docs/engine/views.md 10.7).
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/store/view_roots.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/test.h"
 #include "tests/sim/disk/sim.h"
 
 static const struct sim_fault ways[] = {
@@ -225,9 +222,8 @@ static bool try_fault(const struct sim_disk *before, unsigned which,
     return struck;
 }
 
-static void test_view_roots__adding_is_cut_short(void **state)
+TEST(view_roots__adding_is_cut_short)
 {
-    (void)state;
     for (unsigned which = 0; which < PATHS; which++) {
         struct sim_disk *before = prepare(which);
         uint64_t tried = 0;
@@ -247,14 +243,13 @@ static void test_view_roots__adding_is_cut_short(void **state)
     }
 }
 
-static void test_view_roots__without_memory_fails(void **state)
+TEST(view_roots__without_memory_fails)
 {
     struct machine machine = {.disk = prepare(1)};
     struct found found = {.entries = 0};
     enum wal_status status = WAL_ENOMEM;
     uint64_t nth = 0;
 
-    (void)state;
     start(&machine);
     while (status == WAL_ENOMEM) {
         assert_true(nth < 100);
@@ -282,7 +277,7 @@ static enum wal_status count_any(void *ctx, const struct wal__view_root *root)
 }
 
 /* One more is refused, and those that are there are listed. */
-static void test_view_roots__when_full_takes_no_more(void **state)
+TEST(view_roots__when_full_takes_no_more)
 {
     struct machine machine = {.disk = prepare(0)};
     struct found found = {.entries = 0};
@@ -290,7 +285,6 @@ static void test_view_roots__when_full_takes_no_more(void **state)
     struct wal__view_root root = {.dialect = {(const uint8_t *)"pi", 2}};
     bool is_new = false;
 
-    (void)state;
     start(&machine);
     for (unsigned i = 0; i <= WAL__VIEW_ROOTS_MAX; i++) {
         (void)snprintf(path, sizeof(path), "/%u", i);
@@ -313,15 +307,4 @@ static void test_view_roots__when_full_takes_no_more(void **state)
     assert_int_equal(found.entries, 2);
     stop(&machine);
     sim_disk_destroy(machine.disk);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_view_roots__adding_is_cut_short),
-        cmocka_unit_test(test_view_roots__without_memory_fails),
-        cmocka_unit_test(test_view_roots__when_full_takes_no_more),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,20 +5,17 @@
  * process dies at any place of it.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/segment/frame.h"
 #include "format/segment/segment_fmt.h"
+#include "tests/lib/test.h"
 #include "tests/sim/workload/old_store.h"
 
-static void test_migrate__old_store_is_read_only(void **state)
+TEST_WITH(migrate__old_store_is_read_only, old_set_up, old_tear_down)
 {
     uint8_t *before;
     uint8_t *after;
@@ -32,7 +29,7 @@ static void test_migrate__old_store_is_read_only(void **state)
     free(after);
 }
 
-static void test_migrate__new_version_is_complete(void **state)
+TEST_WITH(migrate__new_version_is_complete, old_set_up, old_tear_down)
 {
     struct wal_migrate_result result;
     struct old_process machine;
@@ -98,7 +95,7 @@ static bool fail_call(struct sim_disk *base, const struct sim_fault *way,
     return struck;
 }
 
-static void test_migrate__every_call_fails(void **state)
+TEST_WITH(migrate__every_call_fails, old_set_up, old_tear_down)
 {
     static const struct sim_fault ways[] = {
         {.call = SIM_ANY, .sys_errno = EIO},
@@ -150,7 +147,7 @@ static bool fail_allocation(struct sim_disk *base, uint64_t nth, bool sticky)
     return struck;
 }
 
-static void test_migrate__every_allocation_fails(void **state)
+TEST_WITH(migrate__every_allocation_fails, old_set_up, old_tear_down)
 {
     uint64_t runs = 0;
 
@@ -194,7 +191,7 @@ static bool kill_at(struct sim_disk *base, const struct sim_fault *death,
     return died;
 }
 
-static void test_migrate__killed_at_every_call(void **state)
+TEST_WITH(migrate__killed_at_every_call, old_set_up, old_tear_down)
 {
     static const struct sim_fault deaths[] = {
         {.call = SIM_ANY, .effect = SIM_KILL_BEFORE},
@@ -237,7 +234,7 @@ static void cut(void *arg, const struct sim_event *event)
     cuts->calls++;
 }
 
-static void test_migrate__power_lost_at_every_call(void **state)
+TEST_WITH(migrate__power_lost_at_every_call, old_set_up, old_tear_down)
 {
     struct cuts cuts = {.disk = *state};
     struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
@@ -271,7 +268,7 @@ static uint64_t end_of(struct sim_disk *disk)
     return (end + 7) / 8 * 8;
 }
 
-static void test_migrate__torn_tail(void **state)
+TEST_WITH(migrate__torn_tail, old_set_up, old_tear_down)
 {
     struct sim_disk *disk = *state;
     uint64_t end = end_of(disk);
@@ -374,13 +371,13 @@ static void migrate_damaged(struct sim_disk *disk, const char *id)
     old_process_stop(&machine);
 }
 
-static void test_migrate__session_that_lost_an_entry(void **state)
+TEST_WITH(migrate__session_that_lost_an_entry, old_set_up, old_tear_down)
 {
     damage_frame(*state, WAL__FRAME_ENTRY, 0);
     migrate_damaged(*state, "alpha");
 }
 
-static void test_migrate__session_that_lost_its_record(void **state)
+TEST_WITH(migrate__session_that_lost_its_record, old_set_up, old_tear_down)
 {
     damage_frame(*state, WAL__FRAME_SESSION, 1);
     migrate_damaged(*state, "lost-2");
@@ -413,7 +410,7 @@ static void look(void *arg, const struct sim_event *event)
     onlooker->inside = false;
 }
 
-static void test_migrate__concurrently_with_a_reader(void **state)
+TEST_WITH(migrate__concurrently_with_a_reader, old_set_up, old_tear_down)
 {
     struct onlooker onlooker = {.reads = 0};
     struct wal_migrate_result result;
@@ -433,25 +430,4 @@ static void test_migrate__concurrently_with_a_reader(void **state)
     old_process_stop(&onlooker.machine);
     old_process_stop(&machine);
     old_expect_migratable(*state);
-}
-
-#define TEST(name) \
-    cmocka_unit_test_setup_teardown(name, old_set_up, old_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_migrate__old_store_is_read_only),
-        TEST(test_migrate__new_version_is_complete),
-        TEST(test_migrate__every_call_fails),
-        TEST(test_migrate__every_allocation_fails),
-        TEST(test_migrate__killed_at_every_call),
-        TEST(test_migrate__power_lost_at_every_call),
-        TEST(test_migrate__torn_tail),
-        TEST(test_migrate__session_that_lost_an_entry),
-        TEST(test_migrate__session_that_lost_its_record),
-        TEST(test_migrate__concurrently_with_a_reader),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -427,11 +427,10 @@ static void assert_refused(struct struct_world *world,
     assert_error(&error, WAL_EINVAL, text);
 }
 
-static void test_struct_input__of_every_version_is_read(void **state)
+KIT_TEST(struct_input__of_every_version_is_read)
 {
     struct struct_world world;
 
-    (void)state;
     struct_world_init(&world);
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
         const struct input *input = &inputs[i];
@@ -453,11 +452,10 @@ static void test_struct_input__of_every_version_is_read(void **state)
 
 /* With fewer fields than it needs, a call fails, or does less; it never reads
  * beyond them. */
-static void test_struct_input__too_small_is_not_read_beyond(void **state)
+KIT_TEST(struct_input__too_small_is_not_read_beyond)
 {
     struct struct_world world;
 
-    (void)state;
     struct_world_init(&world);
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
         for (size_t size = 8; size < inputs[i].least; size += 8) {
@@ -467,11 +465,10 @@ static void test_struct_input__too_small_is_not_read_beyond(void **state)
     struct_world_deinit(&world);
 }
 
-static void test_struct_input__invalid_size_is_refused(void **state)
+KIT_TEST(struct_input__invalid_size_is_refused)
 {
     struct struct_world world;
 
-    (void)state;
     struct_world_init(&world);
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
         struct wal_error error = KIT_ERROR;
@@ -485,11 +482,10 @@ static void test_struct_input__invalid_size_is_refused(void **state)
     struct_world_deinit(&world);
 }
 
-static void test_struct_input__unknown_bytes_are_refused(void **state)
+KIT_TEST(struct_input__unknown_bytes_are_refused)
 {
     struct struct_world world;
 
-    (void)state;
     struct_world_init(&world);
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
         assert_refused(&world, &inputs[i], inputs[i].size + 8, 1,
@@ -526,14 +522,13 @@ static enum wal_status append_two(struct struct_world *world, size_t size,
     return status;
 }
 
-static void test_struct_input__size_of_the_first_is_the_stride(void **state)
+KIT_TEST(struct_input__size_of_the_first_is_the_stride)
 {
     const size_t sizes[] = {offsetof(struct wal_entry, sequence),
                             sizeof(struct wal_entry),
                             sizeof(struct wal_entry) + STRUCT_MORE};
     struct struct_world world;
 
-    (void)state;
     struct_world_init(&world);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct wal_error error = KIT_ERROR;
@@ -546,17 +541,4 @@ static void test_struct_input__size_of_the_first_is_the_stride(void **state)
         assert_error(&error, WAL_EINVAL, "in one element of an array");
     }
     struct_world_deinit(&world);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_struct_input__of_every_version_is_read),
-        KIT_TEST(test_struct_input__too_small_is_not_read_beyond),
-        KIT_TEST(test_struct_input__invalid_size_is_refused),
-        KIT_TEST(test_struct_input__unknown_bytes_are_refused),
-        KIT_TEST(test_struct_input__size_of_the_first_is_the_stride),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  * beyond it.
  */
 #include "tests/lib/kit/struct_kit.h"
+#include "tests/lib/test.h"
 
 enum {
     FILL = 0xA5
@@ -379,11 +380,10 @@ static bool is_filled(const uint8_t *given, size_t size)
     return false;
 }
 
-static void test_struct_output__of_every_version_is_written(void **state)
+KIT_TEST(struct_output__of_every_version_is_written)
 {
     struct struct_world world;
 
-    (void)state;
     struct_world_init(&world);
     for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
         const struct output *output = &outputs[i];
@@ -403,11 +403,10 @@ static void test_struct_output__of_every_version_is_written(void **state)
     struct_world_deinit(&world);
 }
 
-static void test_struct_output__zero_size_is_refused(void **state)
+KIT_TEST(struct_output__zero_size_is_refused)
 {
     struct struct_world world;
 
-    (void)state;
     struct_world_init(&world);
     for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
         struct wal_error error = KIT_ERROR;
@@ -421,11 +420,10 @@ static void test_struct_output__zero_size_is_refused(void **state)
 }
 
 /* A smaller struct gets the fields of the whole one. */
-static void test_struct_output__fields_are_the_same_in_all(void **state)
+KIT_TEST(struct_output__fields_are_the_same_in_all)
 {
     struct struct_world world;
 
-    (void)state;
     struct_world_init(&world);
     for (size_t size = 8; size <= sizeof(struct wal_session_info) + STRUCT_MORE;
          size += 8) {
@@ -447,19 +445,17 @@ static void test_struct_output__fields_are_the_same_in_all(void **state)
 /* --- errors ----------------------------------------------------------------
  * */
 
-static void test_struct_output__error_of_zero_size_has_a_text(void **state)
+TEST(struct_output__error_of_zero_size_has_a_text)
 {
     struct wal_error error = {0};
 
-    (void)state;
     assert_int_equal(wal_open(NULL, NULL, NULL, &error), WAL_EINVAL);
     assert_int_equal(error.status, WAL_EINVAL);
     assert_true(strlen(error.text) > 10);
 }
 
-static void test_struct_output__error_is_bounded_by_its_size(void **state)
+TEST(struct_output__error_is_bounded_by_its_size)
 {
-    (void)state;
     for (size_t size = 8; size <= sizeof(struct wal_error) + STRUCT_MORE;
          size += 8) {
         struct wal_error *error = calloc(1, size);
@@ -470,17 +466,4 @@ static void test_struct_output__error_is_bounded_by_its_size(void **state)
         assert_int_equal(error->status, WAL_EINVAL);
         free(error);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_struct_output__of_every_version_is_written),
-        KIT_TEST(test_struct_output__zero_size_is_refused),
-        KIT_TEST(test_struct_output__fields_are_the_same_in_all),
-        cmocka_unit_test(test_struct_output__error_of_zero_size_has_a_text),
-        cmocka_unit_test(test_struct_output__error_is_bounded_by_its_size),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

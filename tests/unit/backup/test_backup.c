@@ -13,9 +13,8 @@ enum {
 
 /* --- what the copy has -------------------------------------------------- */
 
-static void test_backup__of_a_store_is_a_store(void **state)
+KIT_TEST(backup__of_a_store_is_a_store)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
     assert_int_equal(kit_backup_result.segments, 1);
@@ -26,9 +25,8 @@ static void test_backup__of_a_store_is_a_store(void **state)
     kit_append_to("copy", 5, 1, 10);
 }
 
-static void test_backup__without_news_writes_nothing(void **state)
+KIT_TEST(backup__without_news_writes_nothing)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
     kit_back_up("store", "copy/");
@@ -38,9 +36,8 @@ static void test_backup__without_news_writes_nothing(void **state)
     assert_int_equal(kit_backup_result.last_sequence, 6);
 }
 
-static void test_backup__of_few_entries_writes_them_alone(void **state)
+KIT_TEST(backup__of_few_entries_writes_them_alone)
 {
-    (void)state;
     kit_append_to("store", 0, 8, LARGE);
     kit_back_up("store", "copy");
     kit_append_to("store", 8, 1, 10);
@@ -50,9 +47,8 @@ static void test_backup__of_few_entries_writes_them_alone(void **state)
 }
 
 /* The names and bytes of all segments but the newest are equal. */
-static void test_backup__of_ended_segments_is_equal_byte_for_byte(void **state)
+KIT_TEST(backup__of_ended_segments_is_equal_byte_for_byte)
 {
-    (void)state;
     kit_append_to("store", 0, 5, LARGE);
     kit_back_up("store", "copy");
     kit_append_to("store", 5, 100, LARGE);
@@ -64,9 +60,8 @@ static void test_backup__of_ended_segments_is_equal_byte_for_byte(void **state)
     assert_same_store("store", "copy");
 }
 
-static void test_backup__after_compaction_has_the_new_segments(void **state)
+KIT_TEST(backup__after_compaction_has_the_new_segments)
 {
-    (void)state;
     kit_append_to("store", 0, 40, LARGE);
     kit_back_up("store", "copy");
     kit_append_to("store", 40, 5, LARGE);
@@ -85,9 +80,8 @@ static void test_backup__after_compaction_has_the_new_segments(void **state)
 }
 
 /* The newest segment of the copy is the one that compaction rewrote. */
-static void test_backup__of_a_rewritten_newest_segment(void **state)
+KIT_TEST(backup__of_a_rewritten_newest_segment)
 {
-    (void)state;
     kit_append_to("store", 0, 3, 10);
     kit_back_up("store", "copy");
     kit_compact("store");
@@ -97,9 +91,8 @@ static void test_backup__of_a_rewritten_newest_segment(void **state)
     assert_false(kit_exists("copy/log/0000000000010002.seg"));
 }
 
-static void test_backup__has_blobs(void **state)
+KIT_TEST(backup__has_blobs)
 {
-    (void)state;
     kit_append_to("store", 0, 2, 10);
     kit_back_up("store", "copy");
     kit_append_to("store", 2, 3, 400 * 1024);
@@ -109,9 +102,8 @@ static void test_backup__has_blobs(void **state)
         "cmp store/pack/0000000000000001.seg copy/pack/0000000000000001.seg");
 }
 
-static void test_backup__of_a_backup(void **state)
+KIT_TEST(backup__of_a_backup)
 {
-    (void)state;
     kit_append_to("store", 0, 20, LARGE);
     kit_back_up("store", "copy");
     kit_back_up("copy", "second");
@@ -122,9 +114,8 @@ static void test_backup__of_a_backup(void **state)
     assert_same_store("store", "second");
 }
 
-static void test_backup__of_a_writable_store_has_what_is_queued(void **state)
+KIT_TEST(backup__of_a_writable_store_has_what_is_queued)
 {
-    (void)state;
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_QUEUED};
     struct wal_store *store = kit_store();
@@ -140,10 +131,8 @@ static void test_backup__of_a_writable_store_has_what_is_queued(void **state)
 }
 
 /* The handle has not read what another one has written since. */
-static void
-test_backup__of_a_writable_store_has_what_another_has_written(void **state)
+KIT_TEST(backup__of_a_writable_store_has_what_another_has_written)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_store *other = kit_store();
@@ -183,9 +172,8 @@ static void append_durable(struct wal_session *session, const char *id)
 }
 
 /* The last group of a store in use does not say that it is durable. */
-static void test_backup__of_a_store_in_use_is_all_durable(void **state)
+KIT_TEST(backup__of_a_store_in_use_is_all_durable)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
 
@@ -204,9 +192,8 @@ static void test_backup__of_a_store_in_use_is_all_durable(void **state)
     kit_close(store);
 }
 
-static void test_backup__that_was_written_to_has_a_durable_end(void **state)
+KIT_TEST(backup__that_was_written_to_has_a_durable_end)
 {
-    (void)state;
     const struct wal_append_options written = {.struct_size = sizeof(written),
                                                .durability = WAL_WRITTEN};
     int status = 0;
@@ -228,9 +215,8 @@ static void test_backup__that_was_written_to_has_a_durable_end(void **state)
     assert_durable("copy", "e0 e1 d");
 }
 
-static void test_backup__of_a_store_without_lock_file(void **state)
+KIT_TEST(backup__of_a_store_without_lock_file)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     assert_int_equal(unlink("store/LOCK"), 0);
     kit_back_up("store", "copy");
@@ -238,9 +224,8 @@ static void test_backup__of_a_store_without_lock_file(void **state)
     assert_false(kit_exists("store/LOCK"));
 }
 
-static void test_backup__restored_by_copying_goes_on(void **state)
+KIT_TEST(backup__restored_by_copying_goes_on)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
     kit_run("rm -r store && cp -r copy store");
@@ -250,9 +235,8 @@ static void test_backup__restored_by_copying_goes_on(void **state)
 }
 
 /* Reading the copy changes nothing in it. */
-static void test_backup__of_a_copy_that_was_read_goes_on(void **state)
+KIT_TEST(backup__of_a_copy_that_was_read_goes_on)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
     kit_close(kit_open("copy", WAL_OPEN_READ_ONLY));
@@ -262,9 +246,8 @@ static void test_backup__of_a_copy_that_was_read_goes_on(void **state)
 }
 
 /* Without its state the copy is compared with the store. */
-static void test_backup__without_state_goes_on(void **state)
+KIT_TEST(backup__without_state_goes_on)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
     assert_int_equal(unlink("copy/index/backup"), 0);
@@ -273,9 +256,8 @@ static void test_backup__without_state_goes_on(void **state)
     assert_same_store("store", "copy");
 }
 
-static void test_backup__removes_what_a_killed_one_was_writing(void **state)
+KIT_TEST(backup__removes_what_a_killed_one_was_writing)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
     kit_run("touch copy/log/0000000000000009.seg.new");
@@ -286,9 +268,8 @@ static void test_backup__removes_what_a_killed_one_was_writing(void **state)
 }
 
 /* MANIFEST is written last. */
-static void test_backup__without_manifest_goes_on(void **state)
+KIT_TEST(backup__without_manifest_goes_on)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
     assert_int_equal(unlink("copy/MANIFEST"), 0);
@@ -298,9 +279,8 @@ static void test_backup__without_manifest_goes_on(void **state)
 }
 
 /* Bytes are copied as they are: the copy is as sound as the store. */
-static void test_backup__of_a_damaged_segment_has_the_damage(void **state)
+KIT_TEST(backup__of_a_damaged_segment_has_the_damage)
 {
-    (void)state;
     kit_append_to("store", 0, 60, LARGE);
     kit_run("dd if=/dev/zero of=store/log/0000000000000002.seg bs=1 seek=4100 "
             "count=100 conv=notrunc 2>/dev/null");
@@ -314,9 +294,8 @@ static void test_backup__of_a_damaged_segment_has_the_damage(void **state)
 
 /* Opening it for writing makes a segment, files in index/ and a preallocated
  * segment, and adds no record. */
-static void test_backup__of_a_copy_that_was_opened_goes_on(void **state)
+KIT_TEST(backup__of_a_copy_that_was_opened_goes_on)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
     for (uint32_t i = 0; i < 3; i++) {
@@ -333,9 +312,8 @@ static void test_backup__of_a_copy_that_was_opened_goes_on(void **state)
 
 /* The end of a store in use is not marked: opening the copy repeats its last
  * groups in a new segment. */
-static void test_backup__of_a_copy_that_was_recovered_goes_on(void **state)
+KIT_TEST(backup__of_a_copy_that_was_recovered_goes_on)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_session *session;
 
@@ -380,9 +358,8 @@ static int32_t stop(void *ctx, uint64_t done, uint64_t total)
     return 7;
 }
 
-static void test_backup__keeps_compaction_out(void **state)
+KIT_TEST(backup__keeps_compaction_out)
 {
-    (void)state;
     struct wal_store_backup_options options = {.struct_size = sizeof(options),
                                                .progress = compact_meanwhile};
     struct wal_store_compact_options compaction = {
@@ -406,9 +383,8 @@ static void test_backup__keeps_compaction_out(void **state)
     kit_close(store);
 }
 
-static void test_backup__stopped_by_the_caller_goes_on(void **state)
+KIT_TEST(backup__stopped_by_the_caller_goes_on)
 {
-    (void)state;
     struct wal_store_backup_options options = {.struct_size = sizeof(options),
                                                .progress = stop};
     struct wal_store *store;
@@ -464,9 +440,8 @@ static enum wal_status clone_by_copying(void *ctx, struct wal__file *from,
     return WAL_OK;
 }
 
-static void test_backup__shares_blocks_where_it_can(void **state)
+KIT_TEST(backup__shares_blocks_where_it_can)
 {
-    (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_READ_ONLY};
     struct wal_store *store = NULL;
@@ -483,36 +458,4 @@ static void test_backup__shares_blocks_where_it_can(void **state)
     assert_int_equal(clones, kit_backup_result.segments - 1);
     assert_true(kit_backup_result.shared_bytes >= 3 * 1024 * 1024);
     assert_same_store("store", "copy");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_backup__of_a_store_is_a_store),
-        KIT_TEST(test_backup__without_news_writes_nothing),
-        KIT_TEST(test_backup__of_few_entries_writes_them_alone),
-        KIT_TEST(test_backup__of_ended_segments_is_equal_byte_for_byte),
-        KIT_TEST(test_backup__after_compaction_has_the_new_segments),
-        KIT_TEST(test_backup__of_a_rewritten_newest_segment),
-        KIT_TEST(test_backup__has_blobs),
-        KIT_TEST(test_backup__of_a_backup),
-        KIT_TEST(test_backup__of_a_writable_store_has_what_is_queued),
-        KIT_TEST(test_backup__of_a_writable_store_has_what_another_has_written),
-        KIT_TEST(test_backup__of_a_store_in_use_is_all_durable),
-        KIT_TEST(test_backup__that_was_written_to_has_a_durable_end),
-        KIT_TEST(test_backup__of_a_store_without_lock_file),
-        KIT_TEST(test_backup__restored_by_copying_goes_on),
-        KIT_TEST(test_backup__of_a_copy_that_was_read_goes_on),
-        KIT_TEST(test_backup__without_state_goes_on),
-        KIT_TEST(test_backup__removes_what_a_killed_one_was_writing),
-        KIT_TEST(test_backup__without_manifest_goes_on),
-        KIT_TEST(test_backup__of_a_damaged_segment_has_the_damage),
-        KIT_TEST(test_backup__of_a_copy_that_was_opened_goes_on),
-        KIT_TEST(test_backup__of_a_copy_that_was_recovered_goes_on),
-        KIT_TEST(test_backup__keeps_compaction_out),
-        KIT_TEST(test_backup__stopped_by_the_caller_goes_on),
-        KIT_TEST(test_backup__shares_blocks_where_it_can),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

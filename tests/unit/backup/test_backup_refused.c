@@ -10,9 +10,8 @@ enum {
 
 /* --- what is refused ---------------------------------------------------- */
 
-static void test_backup__to_a_copy_with_new_records_is_refused(void **state)
+KIT_TEST(backup__to_a_copy_with_new_records_is_refused)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
     kit_append_to("copy", 5, 1, 10);
@@ -29,9 +28,8 @@ static void test_backup__to_a_copy_with_new_records_is_refused(void **state)
                        "has records that the store");
 }
 
-static void test_backup__of_an_older_store_is_refused(void **state)
+KIT_TEST(backup__of_an_older_store_is_refused)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "older");
     kit_append_to("store", 5, 5, 10);
@@ -43,10 +41,8 @@ static void test_backup__of_an_older_store_is_refused(void **state)
 }
 
 /* Both went on in the same segment. */
-static void
-test_backup__of_a_store_with_another_history_is_refused(void **state)
+KIT_TEST(backup__of_a_store_with_another_history_is_refused)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_run("cp -r store older");
     kit_append_to("store", 5, 5, 10);
@@ -57,9 +53,8 @@ test_backup__of_a_store_with_another_history_is_refused(void **state)
     kit_expect_refused("store", "copy", WAL_EEXISTS, "the store is older");
 }
 
-static void test_backup__to_another_store_is_refused(void **state)
+KIT_TEST(backup__to_another_store_is_refused)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_append_to("other", 0, 1, 10);
     kit_expect_refused("store", "other", WAL_EEXISTS, "another store");
@@ -67,9 +62,8 @@ static void test_backup__to_another_store_is_refused(void **state)
     kit_expect_refused("store", "other", WAL_EEXISTS, "without a manifest");
 }
 
-static void test_backup__to_other_files_is_refused(void **state)
+KIT_TEST(backup__to_other_files_is_refused)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_run("mkdir copy && touch copy/file && touch plain");
     kit_expect_refused("store", "copy", WAL_EEXISTS, "other files");
@@ -78,9 +72,8 @@ static void test_backup__to_other_files_is_refused(void **state)
     assert_false(kit_exists("copy/log"));
 }
 
-static void test_backup__inside_the_store_is_refused(void **state)
+KIT_TEST(backup__inside_the_store_is_refused)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_run("ln -s store/log link && ln -s store itself");
     kit_expect_refused("store", "store", WAL_EINVAL, "inside the store");
@@ -92,9 +85,8 @@ static void test_backup__inside_the_store_is_refused(void **state)
     assert_false(kit_exists("store/copy") || kit_exists("store/log/copy"));
 }
 
-static void test_backup__to_a_copy_that_is_open_is_refused(void **state)
+KIT_TEST(backup__to_a_copy_that_is_open_is_refused)
 {
-    (void)state;
     struct wal_store *copy;
 
     kit_append_to("store", 0, 5, 10);
@@ -104,9 +96,8 @@ static void test_backup__to_a_copy_that_is_open_is_refused(void **state)
     kit_close(copy);
 }
 
-static void test_backup__to_a_damaged_copy_is_refused(void **state)
+KIT_TEST(backup__to_a_damaged_copy_is_refused)
 {
-    (void)state;
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
     kit_run("dd if=/dev/zero of=copy/log/0000000000000001.seg bs=1 seek=8 "
@@ -114,9 +105,8 @@ static void test_backup__to_a_damaged_copy_is_refused(void **state)
     kit_expect_refused("store", "copy", WAL_ECORRUPT, "is damaged");
 }
 
-static void test_backup__of_a_store_without_files_is_refused(void **state)
+KIT_TEST(backup__of_a_store_without_files_is_refused)
 {
-    (void)state;
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
 
     assert_int_equal(wal_store_backup(NULL, "copy", NULL, NULL, NULL),
@@ -135,21 +125,4 @@ static void test_backup__of_a_store_without_files_is_refused(void **state)
     assert_int_equal(kit_try_backup(store, "copy"), WAL_EINVAL);
     kit_close(store);
     assert_false(kit_exists("copy"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_backup__to_a_copy_with_new_records_is_refused),
-        KIT_TEST(test_backup__of_an_older_store_is_refused),
-        KIT_TEST(test_backup__of_a_store_with_another_history_is_refused),
-        KIT_TEST(test_backup__to_another_store_is_refused),
-        KIT_TEST(test_backup__to_other_files_is_refused),
-        KIT_TEST(test_backup__inside_the_store_is_refused),
-        KIT_TEST(test_backup__to_a_copy_that_is_open_is_refused),
-        KIT_TEST(test_backup__to_a_damaged_copy_is_refused),
-        KIT_TEST(test_backup__of_a_store_without_files_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

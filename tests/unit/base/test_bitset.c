@@ -1,12 +1,8 @@
 /*
  * test_bitset.c - tests of engine/base/bits. AGENTWAL_SEED sets the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +10,7 @@
 
 #include "engine/base/bitset.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     RANGE = 200000,
@@ -21,6 +18,13 @@ enum {
 };
 
 static uint64_t seed = 20240611;
+
+static int set_seed(void **state)
+{
+    (void)state;
+    seed = rng_seed(seed);
+    return 0;
+}
 
 static uint64_t next_random(void)
 {
@@ -44,9 +48,8 @@ static void put(struct wal__bitset *bits, uint32_t number)
     wal__bitset_set(bits, number);
 }
 
-static void test_bits__agrees_with_a_naive_set(void **state)
+TEST(bits__agrees_with_a_naive_set)
 {
-    (void)state;
     static bool model[RANGE];
     struct wal__bitset bits;
 
@@ -65,9 +68,8 @@ static void test_bits__agrees_with_a_naive_set(void **state)
     wal__bitset_deinit(&bits);
 }
 
-static void test_bits__first_and_last_of_the_range(void **state)
+TEST(bits__first_and_last_of_the_range)
 {
-    (void)state;
     static const uint32_t numbers[] = {0, UINT32_MAX, 63, 64, 32767, 32768};
     struct wal__bitset bits;
 
@@ -83,9 +85,8 @@ static void test_bits__first_and_last_of_the_range(void **state)
     wal__bitset_deinit(&bits);
 }
 
-static void test_bits__no_memory_changes_nothing(void **state)
+TEST(bits__no_memory_changes_nothing)
 {
-    (void)state;
     struct wal__bitset bits;
 
     wal__bitset_init(&bits, &failing_heap);
@@ -101,13 +102,4 @@ static void test_bits__no_memory_changes_nothing(void **state)
     wal__bitset_deinit(&bits);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits__agrees_with_a_naive_set),
-        cmocka_unit_test(test_bits__first_and_last_of_the_range),
-        cmocka_unit_test(test_bits__no_memory_changes_nothing),
-    };
-    seed = rng_seed(seed);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(set_seed, NULL, NULL);

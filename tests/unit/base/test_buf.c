@@ -1,16 +1,13 @@
 /*
  * test_buf.c - tests of engine/base/buf.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "engine/base/buf.h"
+#include "tests/lib/test.h"
 
 /* A heap that fails its allocation number `fail_at`, from 1 on. */
 struct counted {
@@ -56,9 +53,8 @@ static enum wal_status append_pattern(struct wal__buf *buf, size_t size)
     return wal__buf_append(buf, part, size);
 }
 
-static void test_buf__appended_bytes_stay_in_order(void **state)
+TEST(buf__appended_bytes_stay_in_order)
 {
-    (void)state;
     struct counted counted = {0};
     const struct wal__heap heap = {counted_resize, &counted};
     struct wal__buf buf;
@@ -79,9 +75,8 @@ static void test_buf__appended_bytes_stay_in_order(void **state)
     assert_int_equal(counted.live, 0);
 }
 
-static void test_buf__reserve_adds_capacity_and_keeps_the_size(void **state)
+TEST(buf__reserve_adds_capacity_and_keeps_the_size)
 {
-    (void)state;
     struct wal__buf buf;
     uint8_t *at = NULL;
 
@@ -104,9 +99,8 @@ static void test_buf__reserve_adds_capacity_and_keeps_the_size(void **state)
     wal__buf_deinit(&buf);
 }
 
-static void test_buf__zero_sizes_are_valid(void **state)
+TEST(buf__zero_sizes_are_valid)
 {
-    (void)state;
     struct wal__buf buf = {.heap = &wal__heap_libc};
     struct wal__buf zeroed = {0};
     uint8_t *at = NULL;
@@ -144,9 +138,8 @@ static int append_with_failures(struct wal__buf *buf, int count)
     return failures;
 }
 
-static void test_buf__a_failed_allocation_changes_nothing(void **state)
+TEST(buf__a_failed_allocation_changes_nothing)
 {
-    (void)state;
     int failures = 0;
 
     for (int fail_at = 1; fail_at <= 8; fail_at++) {
@@ -165,9 +158,8 @@ static void test_buf__a_failed_allocation_changes_nothing(void **state)
     assert_int_equal(failures, 7);
 }
 
-static void test_buf__sizes_that_overflow_are_no_memory(void **state)
+TEST(buf__sizes_that_overflow_are_no_memory)
 {
-    (void)state;
     struct counted counted = {0};
     const struct wal__heap heap = {counted_resize, &counted};
     struct wal__buf buf;
@@ -181,17 +173,4 @@ static void test_buf__sizes_that_overflow_are_no_memory(void **state)
     assert_int_equal(counted.calls, 1);
     assert_int_equal(buf.size, 1);
     wal__buf_deinit(&buf);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_buf__appended_bytes_stay_in_order),
-        cmocka_unit_test(test_buf__reserve_adds_capacity_and_keeps_the_size),
-        cmocka_unit_test(test_buf__zero_sizes_are_valid),
-        cmocka_unit_test(test_buf__a_failed_allocation_changes_nothing),
-        cmocka_unit_test(test_buf__sizes_that_overflow_are_no_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,9 +46,8 @@ static void join(struct members *members)
     assert_int_equal(wal__control_finish_open(&members->second, NULL), WAL_OK);
 }
 
-static void test_control__first_process_recovers(void **state)
+KIT_TEST(control__first_process_recovers)
 {
-    (void)state;
     struct members *members = begin();
 
     assert_true(members->first.is_first_opener);
@@ -69,9 +68,8 @@ static void test_control__first_process_recovers(void **state)
 }
 
 /* A process id that is used again is not the owner. */
-static void test_control__owner_with_another_start_is_not_named(void **state)
+KIT_TEST(control__owner_with_another_start_is_not_named)
 {
-    (void)state;
     struct members *members = begin();
     struct wal__control_page *page = members->first.page;
 
@@ -86,9 +84,8 @@ static void test_control__owner_with_another_start_is_not_named(void **state)
     free(members);
 }
 
-static void test_control__processes_share_one_page(void **state)
+KIT_TEST(control__processes_share_one_page)
 {
-    (void)state;
     struct members *members = begin();
 
     join(members);
@@ -114,9 +111,8 @@ static void set_in_place(void *ctx, struct wal__file *file)
 
 /* btrfs would need space to write the page again: a store to it on a full disk
  * would raise SIGBUS. It takes the flag of an empty file only. */
-static void test_control__page_is_written_in_place(void **state)
+KIT_TEST(control__page_is_written_in_place)
 {
-    (void)state;
     struct wal__io io = wal__io_posix;
     struct members *members = calloc(1, sizeof(*members));
 
@@ -136,9 +132,8 @@ static void test_control__page_is_written_in_place(void **state)
     free(members);
 }
 
-static void test_control__lock_reports_its_holder(void **state)
+KIT_TEST(control__lock_reports_its_holder)
 {
-    (void)state;
     struct members *members = begin();
 
     join(members);
@@ -185,9 +180,8 @@ static void counted_wait(void *ctx, const uint32_t *word, uint32_t expected,
     wal__io_posix.futex_wait(ctx, word, expected, timeout_ns);
 }
 
-static void test_control__lock_freed_before_sleeping_is_taken(void **state)
+KIT_TEST(control__lock_freed_before_sleeping_is_taken)
 {
-    (void)state;
     struct members *members = begin();
     struct wal__env env;
 
@@ -228,9 +222,8 @@ static void take_over(struct members *members)
     assert_int_equal(atomic_load(&shared->sync_round), 1);
 }
 
-static void test_control__late_unlock_frees_its_own_round(void **state)
+KIT_TEST(control__late_unlock_frees_its_own_round)
 {
-    (void)state;
     struct members *members = begin();
     int err = 0;
 
@@ -267,9 +260,8 @@ static enum wal_status overtaken_lock(void *ctx, struct wal__file *file,
     return wal__io_posix.lock(ctx, file, byte, kind, sys_errno);
 }
 
-static void test_control__round_that_is_over_is_not_kept(void **state)
+KIT_TEST(control__round_that_is_over_is_not_kept)
 {
-    (void)state;
     struct members *members = begin();
     struct wal__env env;
     int err = 0;
@@ -296,9 +288,8 @@ static void test_control__round_that_is_over_is_not_kept(void **state)
 
 /* A waiter for a position does not need the lock once the position is
  * durable. */
-static void test_control__reached_position_needs_no_lock(void **state)
+KIT_TEST(control__reached_position_needs_no_lock)
 {
-    (void)state;
     struct members *members = begin();
     const uint64_t turn = WAL__LOCK_SYNC;
 
@@ -325,9 +316,8 @@ static void test_control__reached_position_needs_no_lock(void **state)
 }
 
 /* Closing releases every lock. */
-static void test_control__closing_frees_the_locks(void **state)
+KIT_TEST(control__closing_frees_the_locks)
 {
-    (void)state;
     struct members *members = begin();
 
     join(members);
@@ -341,9 +331,8 @@ static void test_control__closing_frees_the_locks(void **state)
     free(members);
 }
 
-static void test_control__last_process_detects_that_it_is_last(void **state)
+KIT_TEST(control__last_process_detects_that_it_is_last)
 {
-    (void)state;
     struct members *members = begin();
 
     join(members);
@@ -367,9 +356,8 @@ static void *unlock_later(void *arg)
     return NULL;
 }
 
-static void test_control__waiter_acquires_the_lock(void **state)
+KIT_TEST(control__waiter_acquires_the_lock)
 {
-    (void)state;
     struct members *members = begin();
     pthread_t thread;
 
@@ -387,9 +375,8 @@ static void test_control__waiter_acquires_the_lock(void **state)
     free(members);
 }
 
-static void test_control__reader_follows_writer_or_is_alone(void **state)
+KIT_TEST(control__reader_follows_writer_or_is_alone)
 {
-    (void)state;
     struct members *members = begin();
 
     assert_int_equal(wal__control_finish_open(&members->first, NULL), WAL_OK);
@@ -415,9 +402,8 @@ static void test_control__reader_follows_writer_or_is_alone(void **state)
 
 /* The only member closes or fails while others are about to join: no process
  * has recovered the state in the page. */
-static void test_control__unrecovered_page_is_rejected(void **state)
+KIT_TEST(control__unrecovered_page_is_rejected)
 {
-    (void)state;
     struct members *members = begin();
     const struct wal__io *io = members->env.io;
     int err = 0;
@@ -496,10 +482,8 @@ static void leave_page(struct members *members, enum found found)
 
 /* Nothing of it is trusted except the durable end, if it is of this boot and
  * file. */
-static void test_control__stale_page_is_rejected(void **state)
+KIT_TEST(control__stale_page_is_rejected)
 {
-    (void)state;
-
     for (enum found found = 0; found < FOUND_KINDS; found++) {
         struct members *members = begin();
         struct wal__control_log *stream;
@@ -531,10 +515,8 @@ static void test_control__stale_page_is_rejected(void **state)
 }
 
 /* A holder of the participant lock alone does not make the page valid. */
-static void test_control__page_of_another_store_is_rejected(void **state)
+KIT_TEST(control__page_of_another_store_is_rejected)
 {
-    (void)state;
-
     for (enum found found = 1; found < FOUND_KINDS; found++) {
         struct members *members = begin();
 
@@ -550,28 +532,4 @@ static void test_control__page_of_another_store_is_rejected(void **state)
         assert_int_equal(unlink("LOCK"), 0);
         free(members);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_control__first_process_recovers),
-        KIT_TEST(test_control__processes_share_one_page),
-        KIT_TEST(test_control__page_is_written_in_place),
-        KIT_TEST(test_control__owner_with_another_start_is_not_named),
-        KIT_TEST(test_control__late_unlock_frees_its_own_round),
-        KIT_TEST(test_control__round_that_is_over_is_not_kept),
-        KIT_TEST(test_control__lock_reports_its_holder),
-        KIT_TEST(test_control__lock_freed_before_sleeping_is_taken),
-        KIT_TEST(test_control__reached_position_needs_no_lock),
-        KIT_TEST(test_control__closing_frees_the_locks),
-        KIT_TEST(test_control__last_process_detects_that_it_is_last),
-        KIT_TEST(test_control__waiter_acquires_the_lock),
-        KIT_TEST(test_control__reader_follows_writer_or_is_alone),
-        KIT_TEST(test_control__unrecovered_page_is_rejected),
-        KIT_TEST(test_control__stale_page_is_rejected),
-        KIT_TEST(test_control__page_of_another_store_is_rejected),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

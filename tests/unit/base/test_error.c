@@ -1,12 +1,8 @@
 /*
  * test_error.c - tests of engine/base/error, status and assert.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <signal.h>
 #include <string.h>
@@ -16,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
+#include "tests/lib/test.h"
 
 enum {
     untouched = 0xA5
@@ -39,9 +36,8 @@ static void assert_untouched(const struct wal_error *error, size_t from)
     }
 }
 
-static void test_error__every_field_is_filled(void **state)
+TEST(error__every_field_is_filled)
 {
-    (void)state;
     struct wal_error error = marked(sizeof(error));
 
     assert_int_equal(
@@ -57,9 +53,8 @@ static void test_error__every_field_is_filled(void **state)
     assert_string_equal(error.actual, "");
 }
 
-static void test_error__null_error_and_null_file(void **state)
+TEST(error__null_error_and_null_file)
 {
-    (void)state;
     struct wal_error error = marked(sizeof(error));
 
     assert_int_equal(wal__fail(NULL, WAL_EBUSY, "full"), WAL_EBUSY);
@@ -68,9 +63,8 @@ static void test_error__null_error_and_null_file(void **state)
     wal__error_copy(NULL, &error);
 }
 
-static void test_error__long_texts_are_truncated_and_terminated(void **state)
+TEST(error__long_texts_are_truncated_and_terminated)
 {
-    (void)state;
     struct wal_error error = marked(sizeof(error));
     char text[2000];
 
@@ -81,9 +75,8 @@ static void test_error__long_texts_are_truncated_and_terminated(void **state)
     assert_int_equal(strlen(error.text), sizeof(error.text) - 1);
 }
 
-static void test_error__only_whole_fields_within_struct_size(void **state)
+TEST(error__only_whole_fields_within_struct_size)
 {
-    (void)state;
     static const size_t ends[] = {
         offsetof(struct wal_error, status),
         offsetof(struct wal_error, sys_errno),
@@ -119,9 +112,8 @@ static void test_error__only_whole_fields_within_struct_size(void **state)
     }
 }
 
-static void test_error__conflict_has_expectation_and_present_value(void **state)
+TEST(error__conflict_has_expectation_and_present_value)
 {
-    (void)state;
     struct wal_error error = marked(sizeof(error));
 
     assert_int_equal(wal__conflict(&error, WAL_EXPECTATION_HEAD, "e-17",
@@ -137,9 +129,8 @@ static void test_error__conflict_has_expectation_and_present_value(void **state)
                      WAL_ECONFLICT);
 }
 
-static void test_error__arguments_may_point_into_the_error(void **state)
+TEST(error__arguments_may_point_into_the_error)
 {
-    (void)state;
     struct wal_error error = marked(sizeof(error));
 
     (void)wal__fail_at(&error, WAL_EIO, 5, "file", 77, "inner");
@@ -149,9 +140,8 @@ static void test_error__arguments_may_point_into_the_error(void **state)
     assert_string_equal(error.text, "outer: inner");
 }
 
-static void test_error__copy_keeps_the_size_of_its_target(void **state)
+TEST(error__copy_keeps_the_size_of_its_target)
 {
-    (void)state;
     struct wal_error from = marked(sizeof(from));
     struct wal_error to = marked(offsetof(struct wal_error, file));
 
@@ -165,9 +155,8 @@ static void test_error__copy_keeps_the_size_of_its_target(void **state)
     assert_untouched(&to, offsetof(struct wal_error, file));
 }
 
-static void test_error__actual_is_set_and_terminated(void **state)
+TEST(error__actual_is_set_and_terminated)
 {
-    (void)state;
     struct wal_error error = marked(sizeof(error));
 
     (void)wal__fail_at(&error, WAL_ECONFLICT, 0, "file", 0,
@@ -183,9 +172,8 @@ static void test_error__actual_is_set_and_terminated(void **state)
     wal__error_set_actual(NULL, "e-17", 4);
 }
 
-static void test_error__actual_is_truncated(void **state)
+TEST(error__actual_is_truncated)
 {
-    (void)state;
     struct wal_error error = marked(sizeof(error));
     char text[2 * sizeof(error.actual)];
 
@@ -196,9 +184,8 @@ static void test_error__actual_is_truncated(void **state)
     assert_int_equal(strlen(error.actual), sizeof(error.actual) - 1);
 }
 
-static void test_error__without_struct_size_is_filled(void **state)
+TEST(error__without_struct_size_is_filled)
 {
-    (void)state;
     struct wal_error error = marked(0);
 
     (void)wal__fail_at(&error, WAL_EIO, 5, "file", 77, "text");
@@ -208,9 +195,8 @@ static void test_error__without_struct_size_is_filled(void **state)
     assert_string_equal(error.actual, "e-17");
 }
 
-static void test_error__actual_outside_struct_size_is_left_alone(void **state)
+TEST(error__actual_outside_struct_size_is_left_alone)
 {
-    (void)state;
     const uint32_t end = (uint32_t)(offsetof(struct wal_error, actual) +
                                     sizeof(((struct wal_error *)NULL)->actual));
 
@@ -228,9 +214,8 @@ static void test_error__actual_outside_struct_size_is_left_alone(void **state)
     assert_string_equal(error.actual, "e-17");
 }
 
-static void test_error__a_later_failure_clears_actual(void **state)
+TEST(error__a_later_failure_clears_actual)
 {
-    (void)state;
     struct wal_error error = marked(sizeof(error));
     struct wal_error copy = marked(sizeof(copy));
 
@@ -241,9 +226,8 @@ static void test_error__a_later_failure_clears_actual(void **state)
     assert_string_equal(error.actual, "");
 }
 
-static void test_status__every_status_has_its_own_text(void **state)
+TEST(status__every_status_has_its_own_text)
 {
-    (void)state;
     const char *unknown = wal_status_text(WAL_EFENCED - 1);
 
     assert_string_equal(unknown, wal_status_text(WAL_END + 1));
@@ -257,9 +241,8 @@ static void test_status__every_status_has_its_own_text(void **state)
     }
 }
 
-static void test_library_version__is_three_numbers(void **state)
+TEST(library_version__is_three_numbers)
 {
-    (void)state;
     const char *at = wal_version();
     int dots = 0;
 
@@ -301,9 +284,8 @@ static int run_assertion(int condition, char *said, size_t size)
     return how;
 }
 
-static void test_assert__broken_invariant_aborts_with_its_text(void **state)
+TEST(assert__broken_invariant_aborts_with_its_text)
 {
-    (void)state;
     char said[512];
     int how = run_assertion(1, said, sizeof(said));
 
@@ -314,28 +296,4 @@ static void test_assert__broken_invariant_aborts_with_its_text(void **state)
     assert_int_equal(WTERMSIG(how), SIGABRT);
     assert_non_null(strstr(said, "condition == 1"));
     assert_non_null(strstr(said, "test_error.c:"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error__every_field_is_filled),
-        cmocka_unit_test(test_error__null_error_and_null_file),
-        cmocka_unit_test(test_error__long_texts_are_truncated_and_terminated),
-        cmocka_unit_test(test_error__only_whole_fields_within_struct_size),
-        cmocka_unit_test(
-            test_error__conflict_has_expectation_and_present_value),
-        cmocka_unit_test(test_error__arguments_may_point_into_the_error),
-        cmocka_unit_test(test_error__copy_keeps_the_size_of_its_target),
-        cmocka_unit_test(test_error__actual_is_set_and_terminated),
-        cmocka_unit_test(test_error__actual_is_truncated),
-        cmocka_unit_test(test_error__without_struct_size_is_filled),
-        cmocka_unit_test(test_error__actual_outside_struct_size_is_left_alone),
-        cmocka_unit_test(test_error__a_later_failure_clears_actual),
-        cmocka_unit_test(test_status__every_status_has_its_own_text),
-        cmocka_unit_test(test_library_version__is_three_numbers),
-        cmocka_unit_test(test_assert__broken_invariant_aborts_with_its_text),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

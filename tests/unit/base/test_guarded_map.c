@@ -83,9 +83,8 @@ static void cut_file(void)
     unmap_file(at);
 }
 
-static void test_guarded_map__page_of_a_cut_file_is_zeros(void **state)
+KIT_TEST(guarded_map__page_of_a_cut_file_is_zeros)
 {
-    (void)state;
     assert_int_equal(in_child(cut_file), 0);
 }
 
@@ -107,9 +106,8 @@ static void map_many(void)
     }
 }
 
-static void test_guarded_map__many_maps_and_their_slots_again(void **state)
+KIT_TEST(guarded_map__many_maps_and_their_slots_again)
 {
-    (void)state;
     assert_int_equal(in_child(map_many), 0);
 }
 
@@ -140,9 +138,8 @@ static void touch_by_threads(void)
     }
 }
 
-static void test_guarded_map__threads_fault_while_others_map(void **state)
+KIT_TEST(guarded_map__threads_fault_while_others_map)
 {
-    (void)state;
     assert_int_equal(in_child(touch_by_threads), 0);
 }
 
@@ -161,9 +158,8 @@ static void touch_in_a_child(void)
     WAL__ASSERT(waitpid(child, &status, 0) == child && status == 0);
 }
 
-static void test_guarded_map__child_of_fork_is_guarded(void **state)
+KIT_TEST(guarded_map__child_of_fork_is_guarded)
 {
-    (void)state;
     assert_int_equal(in_child(touch_in_a_child), 0);
 }
 
@@ -186,9 +182,8 @@ static void read_foreign(void)
     _exit(foreign_map()[0]);
 }
 
-static void test_guarded_map__other_map_ends_the_process_as_before(void **state)
+KIT_TEST(guarded_map__other_map_ends_the_process_as_before)
 {
-    (void)state;
     int status = in_child(read_foreign);
 
     assert_true(WIFSIGNALED(status));
@@ -234,9 +229,8 @@ static void with_info_handler(void)
     read_foreign_with(&action);
 }
 
-static void test_guarded_map__other_map_goes_to_the_handler_before(void **state)
+KIT_TEST(guarded_map__other_map_goes_to_the_handler_before)
 {
-    (void)state;
     int status = in_child(with_handler);
 
     assert_true(WIFEXITED(status));
@@ -244,18 +238,4 @@ static void test_guarded_map__other_map_goes_to_the_handler_before(void **state)
     status = in_child(with_info_handler);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 7);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_guarded_map__page_of_a_cut_file_is_zeros),
-        KIT_TEST(test_guarded_map__many_maps_and_their_slots_again),
-        KIT_TEST(test_guarded_map__threads_fault_while_others_map),
-        KIT_TEST(test_guarded_map__child_of_fork_is_guarded),
-        KIT_TEST(test_guarded_map__other_map_ends_the_process_as_before),
-        KIT_TEST(test_guarded_map__other_map_goes_to_the_handler_before),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /*
  * test_hashmap.c - tests of engine/base/map. AGENTWAL_SEED sets the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +10,16 @@
 
 #include "engine/base/hashmap.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 static uint64_t seed = 20240611;
+
+static int set_seed(void **state)
+{
+    (void)state;
+    seed = rng_seed(seed);
+    return 0;
+}
 
 static uint64_t next_random(void)
 {
@@ -122,9 +126,8 @@ static void add_to_both(struct wal__hashmap *map, struct model *model,
     }
 }
 
-static void test_map__equals_a_naive_model(void **state)
+TEST(map__equals_a_naive_model)
 {
-    (void)state;
     static struct model model;
 
     for (int round = 0; round < 16; round++) {
@@ -144,9 +147,8 @@ static void test_map__equals_a_naive_model(void **state)
     }
 }
 
-static void test_map__empty_map_finds_nothing(void **state)
+TEST(map__empty_map_finds_nothing)
 {
-    (void)state;
     struct wal__hashmap map = {0};
     uint32_t cursor = 0;
     uint32_t value = 7;
@@ -162,9 +164,8 @@ static void test_map__empty_map_finds_nothing(void **state)
     wal__hashmap_deinit(&map);
 }
 
-static void test_map__extreme_values_and_equal_pairs(void **state)
+TEST(map__extreme_values_and_equal_pairs)
 {
-    (void)state;
     struct wal__hashmap map;
     uint32_t cursor = 0;
     uint32_t value = 1;
@@ -186,10 +187,8 @@ static void test_map__extreme_values_and_equal_pairs(void **state)
     wal__hashmap_deinit(&map);
 }
 
-static void test_map__adds_within_a_reserve_cannot_fail(void **state)
+TEST(map__adds_within_a_reserve_cannot_fail)
 {
-    (void)state;
-
     for (uint32_t more = 1; more < 200; more++) {
         struct counted counted = {0};
         const struct wal__heap heap = {counted_resize, &counted};
@@ -233,9 +232,8 @@ static int add_with_failures(struct wal__hashmap *map, struct model *model,
     return failures;
 }
 
-static void test_map__a_failed_allocation_changes_nothing(void **state)
+TEST(map__a_failed_allocation_changes_nothing)
 {
-    (void)state;
     static struct model model;
     int failures = 0;
 
@@ -257,9 +255,8 @@ static void test_map__a_failed_allocation_changes_nothing(void **state)
     assert_int_equal(failures, 10);
 }
 
-static void test_map__above_its_capacity_is_no_memory(void **state)
+TEST(map__above_its_capacity_is_no_memory)
 {
-    (void)state;
     struct counted counted = {0};
     const struct wal__heap heap = {counted_resize, &counted};
     struct wal__hashmap map;
@@ -273,16 +270,4 @@ static void test_map__above_its_capacity_is_no_memory(void **state)
     wal__hashmap_deinit(&map);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map__equals_a_naive_model),
-        cmocka_unit_test(test_map__empty_map_finds_nothing),
-        cmocka_unit_test(test_map__extreme_values_and_equal_pairs),
-        cmocka_unit_test(test_map__adds_within_a_reserve_cannot_fail),
-        cmocka_unit_test(test_map__a_failed_allocation_changes_nothing),
-        cmocka_unit_test(test_map__above_its_capacity_is_no_memory),
-    };
-    seed = rng_seed(seed);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(set_seed, NULL, NULL);

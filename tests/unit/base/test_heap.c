@@ -1,16 +1,13 @@
 /*
  * test_heap.c - tests of engine/base/heap.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdlib.h>
 
 #include "engine/base/heap.h"
+#include "tests/lib/test.h"
 
 /* A heap that records the last request and always fails. */
 struct ask {
@@ -27,9 +24,8 @@ static void *note(void *ctx, void *at, size_t size)
     return NULL;
 }
 
-static void test_heap__bytes_survive_a_resize(void **state)
+TEST(heap__bytes_survive_a_resize)
 {
-    (void)state;
     const struct wal__heap *heap = &wal__heap_libc;
     uint8_t *at = wal__heap_alloc(heap, 100);
 
@@ -45,9 +41,8 @@ static void test_heap__bytes_survive_a_resize(void **state)
     wal__heap_free(heap, at);
 }
 
-static void test_heap__zalloc_gives_zeros(void **state)
+TEST(heap__zalloc_gives_zeros)
 {
-    (void)state;
     const struct wal__heap *heap = &wal__heap_libc;
 
     for (int round = 0; round < 20; round++) {
@@ -62,9 +57,8 @@ static void test_heap__zalloc_gives_zeros(void **state)
     }
 }
 
-static void test_heap__zero_size_is_not_null(void **state)
+TEST(heap__zero_size_is_not_null)
 {
-    (void)state;
     const struct wal__heap *heap = &wal__heap_libc;
     void *a = wal__heap_alloc(heap, 0);
     void *b = wal__heap_zalloc(heap, 0);
@@ -79,9 +73,8 @@ static void test_heap__zero_size_is_not_null(void **state)
     wal__heap_free(heap, b);
 }
 
-static void test_heap__overflow_fails_without_allocating(void **state)
+TEST(heap__overflow_fails_without_allocating)
 {
-    (void)state;
     struct ask ask = {0};
     const struct wal__heap heap = {.resize = note, .ctx = &ask};
 
@@ -93,9 +86,8 @@ static void test_heap__overflow_fails_without_allocating(void **state)
     assert_true(ask.size == SIZE_MAX / 3 * 3);
 }
 
-static void test_heap__no_memory_is_null(void **state)
+TEST(heap__no_memory_is_null)
 {
-    (void)state;
     struct ask ask = {0};
     const struct wal__heap heap = {.resize = note, .ctx = &ask};
 
@@ -105,9 +97,8 @@ static void test_heap__no_memory_is_null(void **state)
     assert_int_equal(ask.size, 8);
 }
 
-static void test_heap__resize_to_zero_frees_and_null_is_ignored(void **state)
+TEST(heap__resize_to_zero_frees_and_null_is_ignored)
 {
-    (void)state;
     struct ask ask = {.size = 1};
     const struct wal__heap heap = {.resize = note, .ctx = &ask};
     int byte;
@@ -119,18 +110,4 @@ static void test_heap__resize_to_zero_frees_and_null_is_ignored(void **state)
     assert_int_equal(ask.calls, 1);
     assert_ptr_equal(ask.at, &byte);
     assert_int_equal(ask.size, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_heap__bytes_survive_a_resize),
-        cmocka_unit_test(test_heap__zalloc_gives_zeros),
-        cmocka_unit_test(test_heap__zero_size_is_not_null),
-        cmocka_unit_test(test_heap__overflow_fails_without_allocating),
-        cmocka_unit_test(test_heap__no_memory_is_null),
-        cmocka_unit_test(test_heap__resize_to_zero_frees_and_null_is_ignored),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /*
  * test_heapsort.c - tests of engine/index/order. AGENTWAL_SEED sets the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +10,7 @@
 
 #include "engine/base/heapsort.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     COUNT_MAX = 300
@@ -59,12 +56,11 @@ static void make_items(struct wal__heapsort_item *items, uint32_t count)
     }
 }
 
-static void test_order__sort_agrees_with_qsort(void **state)
+TEST(order__sort_agrees_with_qsort)
 {
     struct wal__heapsort_item items[COUNT_MAX];
     struct wal__heapsort_item wanted[COUNT_MAX];
 
-    (void)state;
     for (uint32_t count = 0; count < COUNT_MAX; count++) {
         make_items(items, count);
         memcpy(wanted, items, sizeof(items));
@@ -76,12 +72,11 @@ static void test_order__sort_agrees_with_qsort(void **state)
     }
 }
 
-static void test_order__heap_gives_the_greatest_first(void **state)
+TEST(order__heap_gives_the_greatest_first)
 {
     struct wal__heapsort_item items[COUNT_MAX];
     struct wal__heapsort_item wanted[COUNT_MAX];
 
-    (void)state;
     for (uint32_t count = 0; count < COUNT_MAX; count++) {
         uint32_t left = count;
 
@@ -97,12 +92,4 @@ static void test_order__heap_gives_the_greatest_first(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order__sort_agrees_with_qsort),
-        cmocka_unit_test(test_order__heap_gives_the_greatest_first),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_FILE(set_up, NULL, NULL);

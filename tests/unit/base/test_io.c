@@ -2,17 +2,14 @@
  * test_io.c - tests of engine/io/io: whole reads and writes over a table that
  * moves a few bytes, nothing, or fails.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>
 
 #include "engine/base/io.h"
+#include "tests/lib/test.h"
 
 enum {
     disk_size = 512
@@ -115,10 +112,8 @@ static void fill(uint8_t *bytes, size_t size)
     }
 }
 
-static void test_io__short_reads_are_continued(void **state)
+TEST(io__short_reads_are_continued)
 {
-    (void)state;
-
     for (size_t piece = 1; piece < 120; piece++) {
         for (int again_every = 0; again_every < 4; again_every += 2) {
             struct disk disk = {
@@ -138,9 +133,8 @@ static void test_io__short_reads_are_continued(void **state)
     }
 }
 
-static void test_io__a_read_stops_at_the_end_of_the_file(void **state)
+TEST(io__a_read_stops_at_the_end_of_the_file)
 {
-    (void)state;
     struct disk disk = {.size = 50, .piece = 20};
     struct wal__io io = table(&disk);
     uint8_t data[100];
@@ -163,9 +157,8 @@ static void test_io__a_read_stops_at_the_end_of_the_file(void **state)
     assert_int_equal(disk.calls, 0);
 }
 
-static void test_io__failed_read_returns_no_bytes(void **state)
+TEST(io__failed_read_returns_no_bytes)
 {
-    (void)state;
     struct disk disk = {.size = 100,
                         .piece = 10,
                         .fail_at = 3,
@@ -184,9 +177,8 @@ static void test_io__failed_read_returns_no_bytes(void **state)
     assert_int_equal(disk.calls, 3);
 }
 
-static void test_io__endless_eagain_ends(void **state)
+TEST(io__endless_eagain_ends)
 {
-    (void)state;
     struct disk disk = {.size = 100,
                         .piece = 10,
                         .fail_at = 2,
@@ -227,9 +219,8 @@ static int cut(uint8_t *data, size_t size, struct iovec *iov)
     return count;
 }
 
-static void test_io__short_writes_are_continued_without_a_gap(void **state)
+TEST(io__short_writes_are_continued_without_a_gap)
 {
-    (void)state;
     uint8_t data[200];
     struct iovec iov[64];
     int count = cut(data, sizeof(data), iov);
@@ -254,9 +245,8 @@ static void test_io__short_writes_are_continued_without_a_gap(void **state)
     }
 }
 
-static void test_io__a_whole_write_is_one_call(void **state)
+TEST(io__a_whole_write_is_one_call)
 {
-    (void)state;
     uint8_t data[200];
     struct iovec iov[64];
     int count = cut(data, sizeof(data), iov);
@@ -270,9 +260,8 @@ static void test_io__a_whole_write_is_one_call(void **state)
     assert_int_equal(disk.calls, 1);
 }
 
-static void test_io__writing_nothing_makes_no_call(void **state)
+TEST(io__writing_nothing_makes_no_call)
 {
-    (void)state;
     struct iovec iov[3] = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
     struct disk disk = {.piece = disk_size};
     struct wal__io io = table(&disk);
@@ -285,9 +274,8 @@ static void test_io__writing_nothing_makes_no_call(void **state)
     assert_int_equal(disk.calls, 0);
 }
 
-static void test_io__repeated_empty_write_is_eio(void **state)
+TEST(io__repeated_empty_write_is_eio)
 {
-    (void)state;
     uint8_t data[200];
     struct iovec iov = {data, sizeof(data)};
     struct disk disk = {.piece = 30, .fail_at = 3, .fail_count = 1000000};
@@ -307,9 +295,8 @@ static void test_io__repeated_empty_write_is_eio(void **state)
     assert_memory_equal(disk.bytes, data, sizeof(data));
 }
 
-static void test_io__a_failed_write_is_not_repeated(void **state)
+TEST(io__a_failed_write_is_not_repeated)
 {
-    (void)state;
     uint8_t data[200];
     struct iovec iov = {data, sizeof(data)};
     struct disk disk = {
@@ -322,21 +309,4 @@ static void test_io__a_failed_write_is_not_repeated(void **state)
                      WAL_ENOSPACE);
     assert_int_equal(sys_errno, ENOSPC);
     assert_int_equal(disk.calls, 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_io__short_reads_are_continued),
-        cmocka_unit_test(test_io__a_read_stops_at_the_end_of_the_file),
-        cmocka_unit_test(test_io__failed_read_returns_no_bytes),
-        cmocka_unit_test(test_io__endless_eagain_ends),
-        cmocka_unit_test(test_io__short_writes_are_continued_without_a_gap),
-        cmocka_unit_test(test_io__a_whole_write_is_one_call),
-        cmocka_unit_test(test_io__writing_nothing_makes_no_call),
-        cmocka_unit_test(test_io__repeated_empty_write_is_eio),
-        cmocka_unit_test(test_io__a_failed_write_is_not_repeated),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

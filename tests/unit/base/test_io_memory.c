@@ -20,6 +20,7 @@
 #include "format/bytes/assert.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/io_cases.h"
+#include "tests/lib/test.h"
 
 enum {
     page = 4096
@@ -131,10 +132,8 @@ static rlim_t set_limit(__rlimit_resource_t resource, rlim_t value)
 
 /* ------------------------------------------------------------- files --- */
 
-static void
-test_io_memory__an_unlinked_file_stays_until_its_last_use(void **state)
+TEST_WITH(io_memory__an_unlinked_file_stays_until_its_last_use, enter, leave)
 {
-    (void)state;
     struct wal__file *file = make_file("a");
     int64_t live = heap.live;
     int sys_errno = 0;
@@ -157,10 +156,8 @@ test_io_memory__an_unlinked_file_stays_until_its_last_use(void **state)
     assert_int_equal(count_memfds(&any), 0);
 }
 
-static void
-test_io_memory__a_replaced_file_stays_until_its_last_use(void **state)
+TEST_WITH(io_memory__a_replaced_file_stays_until_its_last_use, enter, leave)
 {
-    (void)state;
     struct wal__file *old = make_file("a");
     struct wal__file *new = make_file("a.new");
     struct wal__file *file;
@@ -178,9 +175,8 @@ test_io_memory__a_replaced_file_stays_until_its_last_use(void **state)
     io->close(io->ctx, new);
 }
 
-static void test_io_memory__allocated_space_takes_no_memory(void **state)
+TEST_WITH(io_memory__allocated_space_takes_no_memory, enter, leave)
 {
-    (void)state;
     enum {
         size = 64 << 20
     };
@@ -195,9 +191,8 @@ static void test_io_memory__allocated_space_takes_no_memory(void **state)
     io->close(io->ctx, file);
 }
 
-static void test_io_memory__a_mapped_file_grows(void **state)
+TEST_WITH(io_memory__a_mapped_file_grows, enter, leave)
 {
-    (void)state;
     struct wal__file *file = make_file("a");
     int sys_errno = 0;
     uint8_t *at;
@@ -217,9 +212,8 @@ static void test_io_memory__a_mapped_file_grows(void **state)
     io->close(io->ctx, file);
 }
 
-static void test_io_memory__a_truncated_file_is_zeros_again(void **state)
+TEST_WITH(io_memory__a_truncated_file_is_zeros_again, enter, leave)
 {
-    (void)state;
     struct wal__file *file = make_file("a");
     int sys_errno = 0;
     uint8_t *at;
@@ -236,9 +230,8 @@ static void test_io_memory__a_truncated_file_is_zeros_again(void **state)
     io->close(io->ctx, file);
 }
 
-static void test_io_memory__a_read_only_handle_changes_nothing(void **state)
+TEST_WITH(io_memory__a_read_only_handle_changes_nothing, enter, leave)
 {
-    (void)state;
     struct wal__file *file = make_file("a");
     struct wal__file *reader = io_case_open("a", 0);
     int sys_errno = 0;
@@ -255,9 +248,8 @@ static void test_io_memory__a_read_only_handle_changes_nothing(void **state)
 }
 
 /* A process that closed its standard input must not read a store there. */
-static void test_io_memory__no_descriptor_is_a_standard_stream(void **state)
+TEST_WITH(io_memory__no_descriptor_is_a_standard_stream, enter, leave)
 {
-    (void)state;
     int saved = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 10);
     struct wal__file *file;
 
@@ -271,9 +263,8 @@ static void test_io_memory__no_descriptor_is_a_standard_stream(void **state)
 
 /* ------------------------------------------------------------- names --- */
 
-static void test_io_memory__paths(void **state)
+TEST_WITH(io_memory__paths, enter, leave)
 {
-    (void)state;
     char path[300];
     struct wal__io_stat st;
     int sys_errno = 0;
@@ -310,9 +301,8 @@ static void assert_rename_fails(const char *from, const char *to, int error)
     assert_int_equal(sys_errno, error);
 }
 
-static void test_io_memory__renaming(void **state)
+TEST_WITH(io_memory__renaming, enter, leave)
 {
-    (void)state;
     struct wal__io_stat st;
     int sys_errno = 0;
 
@@ -340,9 +330,8 @@ static enum wal_status unlink_name(void *arg, const char *name)
     return io->unlink(io->ctx, name, &sys_errno);
 }
 
-static void test_io_memory__a_callback_may_change_the_directory(void **state)
+TEST_WITH(io_memory__a_callback_may_change_the_directory, enter, leave)
 {
-    (void)state;
     char name[8];
     int count = 0;
     int sys_errno = 0;
@@ -360,9 +349,8 @@ static void test_io_memory__a_callback_may_change_the_directory(void **state)
     assert_int_equal(count, 0);
 }
 
-static void test_io_memory__storage_is_local(void **state)
+TEST_WITH(io_memory__storage_is_local, enter, leave)
 {
-    (void)state;
     enum wal__storage storage = WAL__STORAGE_SHARED;
     char name[32] = "";
     int sys_errno = 0;
@@ -375,9 +363,8 @@ static void test_io_memory__storage_is_local(void **state)
 
 /* ------------------------------------------------------- whole tables --- */
 
-static void test_io_memory__tables_are_independent(void **state)
+TEST_WITH(io_memory__tables_are_independent, enter, leave)
 {
-    (void)state;
     struct wal__io *other = NULL;
     struct wal__io_stat st;
     int sys_errno = 0;
@@ -391,9 +378,8 @@ static void test_io_memory__tables_are_independent(void **state)
     assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno), WAL_OK);
 }
 
-static void test_io_memory__destroying_closes_every_descriptor(void **state)
+TEST_WITH(io_memory__destroying_closes_every_descriptor, enter, leave)
 {
-    (void)state;
     struct wal__io *other = NULL;
     struct wal__file *file = NULL;
     int any = -1;
@@ -420,9 +406,8 @@ static void test_io_memory__destroying_closes_every_descriptor(void **state)
 
 /* ---------------------------------------------------------- failures --- */
 
-static void test_io_memory__without_memory_nothing_changes(void **state)
+TEST_WITH(io_memory__without_memory_nothing_changes, enter, leave)
 {
-    (void)state;
     struct wal__io *other = NULL;
     struct wal__io_stat st;
     int sys_errno = 0;
@@ -440,9 +425,8 @@ static void test_io_memory__without_memory_nothing_changes(void **state)
 }
 
 /* The name's descriptor fails, then the handle's. */
-static void test_io_memory__without_descriptors_nothing_changes(void **state)
+TEST_WITH(io_memory__without_descriptors_nothing_changes, enter, leave)
 {
-    (void)state;
     int64_t live = heap.live;
     int lowest = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     struct wal__io_stat st;
@@ -461,9 +445,8 @@ static void test_io_memory__without_descriptors_nothing_changes(void **state)
     io->close(io->ctx, make_file("a"));
 }
 
-static void test_io_memory__file_size_limit_applies(void **state)
+TEST_WITH(io_memory__file_size_limit_applies, enter, leave)
 {
-    (void)state;
     struct wal__file *file = make_file("a");
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     rlim_t before = set_limit(RLIMIT_FSIZE, 100 * page);
@@ -479,9 +462,8 @@ static void test_io_memory__file_size_limit_applies(void **state)
     io->close(io->ctx, file);
 }
 
-static void test_io_memory__without_proc_there_is_no_table(void **state)
+TEST_WITH(io_memory__without_proc_there_is_no_table, enter, leave)
 {
-    (void)state;
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal__io *other = NULL;
     enum wal_status status;
@@ -495,9 +477,8 @@ static void test_io_memory__without_proc_there_is_no_table(void **state)
 }
 
 /* A file that exists is never reported as missing. */
-static void test_io_memory__without_its_link_a_file_cannot_be_used(void **state)
+TEST_WITH(io_memory__without_its_link_a_file_cannot_be_used, enter, leave)
 {
-    (void)state;
     struct wal__io_stat st;
     int sys_errno = 0;
     int fd = -1;
@@ -542,9 +523,8 @@ static void *read_and_rename(void *arg)
     return NULL;
 }
 
-static void test_io_memory__threads_copy_while_a_file_grows(void **state)
+TEST_WITH(io_memory__threads_copy_while_a_file_grows, enter, leave)
 {
-    (void)state;
     struct others others = {.file = make_file("a")};
     pthread_t threads[3];
 
@@ -564,9 +544,8 @@ static void test_io_memory__threads_copy_while_a_file_grows(void **state)
 }
 
 /* While a thread of the parent uses the parent's. */
-static void test_io_memory__a_forked_child_creates_its_own_table(void **state)
+TEST_WITH(io_memory__a_forked_child_creates_its_own_table, enter, leave)
 {
-    (void)state;
     struct others others = {.file = make_file("a")};
     pthread_t thread;
 
@@ -598,33 +577,9 @@ static void test_io_memory__a_forked_child_creates_its_own_table(void **state)
     io->close(io->ctx, others.file);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
-
-int main(void)
+static int run_cases(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(test_io_memory__an_unlinked_file_stays_until_its_last_use),
-        TEST(test_io_memory__a_replaced_file_stays_until_its_last_use),
-        TEST(test_io_memory__allocated_space_takes_no_memory),
-        TEST(test_io_memory__a_mapped_file_grows),
-        TEST(test_io_memory__a_truncated_file_is_zeros_again),
-        TEST(test_io_memory__a_read_only_handle_changes_nothing),
-        TEST(test_io_memory__no_descriptor_is_a_standard_stream),
-        TEST(test_io_memory__paths),
-        TEST(test_io_memory__renaming),
-        TEST(test_io_memory__a_callback_may_change_the_directory),
-        TEST(test_io_memory__storage_is_local),
-        TEST(test_io_memory__tables_are_independent),
-        TEST(test_io_memory__destroying_closes_every_descriptor),
-        TEST(test_io_memory__without_memory_nothing_changes),
-        TEST(test_io_memory__without_descriptors_nothing_changes),
-        TEST(test_io_memory__file_size_limit_applies),
-        TEST(test_io_memory__without_proc_there_is_no_table),
-        TEST(test_io_memory__without_its_link_a_file_cannot_be_used),
-        TEST(test_io_memory__threads_copy_while_a_file_grows),
-        TEST(test_io_memory__a_forked_child_creates_its_own_table),
-    };
-
-    return io_cases_run("io_memory, as every table", enter, leave) +
-           cmocka_run_group_tests(tests, NULL, NULL);
+    return io_cases_run("io_memory, as every table", enter, leave);
 }
+
+TEST_FILE(NULL, NULL, run_cases);

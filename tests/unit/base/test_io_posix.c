@@ -3,12 +3,8 @@
  * the cases of every table (io_cases.h), and those of this one alone.
  * Every test runs in a separate empty directory, the current one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +23,7 @@
 
 #include "engine/base/file_system.h"
 #include "tests/lib/io_cases.h"
+#include "tests/lib/test.h"
 
 static const struct wal__io *const io = &wal__io_posix;
 
@@ -90,9 +87,8 @@ static int leave(void **state)
 
 /* ------------------------------------------------------------- files --- */
 
-static void test_io_posix__created_files_are_private(void **state)
+TEST_WITH(io_posix__created_files_are_private, enter, leave)
 {
-    (void)state;
     mode_t old = umask(0);
     int sys_errno = 0;
     struct stat st;
@@ -106,9 +102,8 @@ static void test_io_posix__created_files_are_private(void **state)
     assert_int_equal(st.st_mode & 07777, 0700);
 }
 
-static void test_io_posix__descriptors_are_closed_on_exec(void **state)
+TEST_WITH(io_posix__descriptors_are_closed_on_exec, enter, leave)
 {
-    (void)state;
     int before = open(".", O_RDONLY | O_CLOEXEC);
     struct wal__file *file;
 
@@ -120,9 +115,8 @@ static void test_io_posix__descriptors_are_closed_on_exec(void **state)
     assert_int_equal(fcntl(before, F_GETFD), -1);
 }
 
-static void test_io_posix__only_regular_files_open(void **state)
+TEST_WITH(io_posix__only_regular_files_open, enter, leave)
 {
-    (void)state;
     struct wal__file *file = NULL;
     int sys_errno = 0;
     int before = open(".", O_RDONLY | O_CLOEXEC);
@@ -152,9 +146,8 @@ static void test_io_posix__only_regular_files_open(void **state)
     assert_int_equal(close(after), 0);
 }
 
-static void test_io_posix__allocate_falls_back_to_writing(void **state)
+TEST_WITH(io_posix__allocate_falls_back_to_writing, enter, leave)
 {
-    (void)state;
     struct wal__file *file;
     int sys_errno = 0;
 
@@ -174,9 +167,8 @@ static void test_io_posix__allocate_falls_back_to_writing(void **state)
 
 /* ------------------------------------------------------------- locks --- */
 
-static void test_io_posix__killed_process_releases_its_locks(void **state)
+TEST_WITH(io_posix__killed_process_releases_its_locks, enter, leave)
 {
-    (void)state;
     struct wal__file *file = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
     int ready[2];
     int how;
@@ -211,9 +203,8 @@ static void test_io_posix__killed_process_releases_its_locks(void **state)
 
 /* ------------------------------------------------------------- names --- */
 
-static void test_io_posix__file_systems_are_distinguished(void **state)
+TEST_WITH(io_posix__file_systems_are_distinguished, enter, leave)
 {
-    (void)state;
     enum wal__storage storage = WAL__STORAGE_SHARED;
     char name[32] = "untouched";
     int sys_errno = 0;
@@ -251,9 +242,8 @@ static const char mounts[] =
     "44 35 0:48 / /m rw - overlay overlay rw,uuid=on,fsync=auto\n"
     "42 35 0:45 / /cut rw -";
 
-static void test_io_posix__mounts_decide_where_numbers_do_not(void **state)
+TEST_WITH(io_posix__mounts_decide_where_numbers_do_not, enter, leave)
 {
-    (void)state;
     static const struct {
         uint32_t magic;
         unsigned major;
@@ -296,9 +286,8 @@ static void test_io_posix__mounts_decide_where_numbers_do_not(void **state)
 
 /* -------------------------------------------- clocks, identity, chance --- */
 
-static void test_io_posix__boot_id_is_the_systems(void **state)
+TEST_WITH(io_posix__boot_id_is_the_systems, enter, leave)
 {
-    (void)state;
     uint8_t id[16];
     char text[64] = "";
     char wanted[64] = "";
@@ -318,9 +307,8 @@ static void test_io_posix__boot_id_is_the_systems(void **state)
     assert_string_equal(text, wanted);
 }
 
-static void test_io_posix__start_time_of_a_process_is_constant(void **state)
+TEST_WITH(io_posix__start_time_of_a_process_is_constant, enter, leave)
 {
-    (void)state;
     uint32_t self = io->process_id(NULL);
     uint64_t start = io->process_start_time(NULL, self);
 
@@ -339,9 +327,8 @@ static pid_t make_child(void)
     return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
-static void test_io_posix__child_has_another_process_id(void **state)
+TEST_WITH(io_posix__child_has_another_process_id, enter, leave)
 {
-    (void)state;
     uint32_t self = io->process_id(NULL);
     pid_t child;
     int how;
@@ -362,9 +349,8 @@ static void test_io_posix__child_has_another_process_id(void **state)
     assert_int_equal(io->process_id(NULL), self);
 }
 
-static void test_io_posix__zombie_and_dead_process_are_not_running(void **state)
+TEST_WITH(io_posix__zombie_and_dead_process_are_not_running, enter, leave)
 {
-    (void)state;
     siginfo_t info;
     int ready[2];
     int how;
@@ -389,9 +375,8 @@ static void test_io_posix__zombie_and_dead_process_are_not_running(void **state)
     assert_true(io->process_start_time(NULL, (uint32_t)child) == 0);
 }
 
-static void test_io_posix__stopped_process_is_reported(void **state)
+TEST_WITH(io_posix__stopped_process_is_reported, enter, leave)
 {
-    (void)state;
     uint32_t self = io->process_id(NULL);
     pid_t child = fork();
     int how;
@@ -425,9 +410,8 @@ static void *run_thread(void *arg)
     _exit(0);
 }
 
-static void test_io_posix__process_runs_while_one_thread_runs(void **state)
+TEST_WITH(io_posix__process_runs_while_one_thread_runs, enter, leave)
 {
-    (void)state;
     int ready[2];
     int how;
     pid_t child;
@@ -467,10 +451,8 @@ static void test_io_posix__process_runs_while_one_thread_runs(void **state)
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
 
-static void
-test_io_posix__no_free_descriptor_is_not_a_dead_process(void **state)
+TEST_WITH(io_posix__no_free_descriptor_is_not_a_dead_process, enter, leave)
 {
-    (void)state;
     struct rlimit old;
     struct rlimit none;
     uint64_t self;
@@ -488,9 +470,8 @@ test_io_posix__no_free_descriptor_is_not_a_dead_process(void **state)
 
 /* ------------------------------------------------------------ waiting --- */
 
-static void test_io_posix__a_wake_crosses_processes_and_maps(void **state)
+TEST_WITH(io_posix__a_wake_crosses_processes_and_maps, enter, leave)
 {
-    (void)state;
     struct wal__file *file = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
     void *ours = NULL;
     void *theirs = NULL;
@@ -529,16 +510,13 @@ static void test_io_posix__a_wake_crosses_processes_and_maps(void **state)
     io->close(NULL, file);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
-
 /* In a child, whose standard streams are closed: what it prints then goes
  * nowhere, and not into a file. */
-static void test_io_posix__files_leave_the_standard_streams_alone(void **state)
+TEST_WITH(io_posix__files_leave_the_standard_streams_alone, enter, leave)
 {
     int status = 0;
     pid_t child = fork();
 
-    (void)state;
     assert_true(child >= 0);
     if (child == 0) {
         struct wal__file *file = NULL;
@@ -563,27 +541,9 @@ static void test_io_posix__files_leave_the_standard_streams_alone(void **state)
     assert_int_equal(status, 0);
 }
 
-int main(void)
+static int run_cases(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(test_io_posix__created_files_are_private),
-        TEST(test_io_posix__descriptors_are_closed_on_exec),
-        TEST(test_io_posix__only_regular_files_open),
-        TEST(test_io_posix__allocate_falls_back_to_writing),
-        TEST(test_io_posix__killed_process_releases_its_locks),
-        TEST(test_io_posix__file_systems_are_distinguished),
-        TEST(test_io_posix__mounts_decide_where_numbers_do_not),
-        TEST(test_io_posix__boot_id_is_the_systems),
-        TEST(test_io_posix__files_leave_the_standard_streams_alone),
-        TEST(test_io_posix__start_time_of_a_process_is_constant),
-        TEST(test_io_posix__child_has_another_process_id),
-        TEST(test_io_posix__stopped_process_is_reported),
-        TEST(test_io_posix__zombie_and_dead_process_are_not_running),
-        TEST(test_io_posix__process_runs_while_one_thread_runs),
-        TEST(test_io_posix__no_free_descriptor_is_not_a_dead_process),
-        TEST(test_io_posix__a_wake_crosses_processes_and_maps),
-    };
-
-    return io_cases_run("io_posix, as every table", enter, leave) +
-           cmocka_run_group_tests(tests, NULL, NULL);
+    return io_cases_run("io_posix, as every table", enter, leave);
 }
+
+TEST_FILE(NULL, NULL, run_cases);

@@ -3,18 +3,15 @@
  * (engine/base/parallel.h).
  */
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/base/io.h"
 #include "engine/base/parallel.h"
+#include "tests/lib/test.h"
 
 enum {
     ITEMS = 1000
@@ -84,11 +81,24 @@ static void check_done(uint32_t count)
     }
 }
 
-static void test_parallel_for__each_item_once(void **state)
+static int set_guided(void **state)
+{
+    (void)state;
+    guided = true;
+    return 0;
+}
+
+static int set_unguided(void **state)
+{
+    (void)state;
+    guided = false;
+    return 0;
+}
+
+TEST(parallel_for__each_item_once)
 {
     struct wal__io io = wal__io_posix;
 
-    (void)state;
     for (uint32_t count = 0; count < 20; count++) {
         assert_int_equal(run_parallel(&io, count, 8, ITEMS, NULL), WAL_OK);
         check_done(count);
@@ -99,11 +109,10 @@ static void test_parallel_for__each_item_once(void **state)
     check_done(ITEMS);
 }
 
-static void test_parallel_for__without_threads_in_order(void **state)
+TEST(parallel_for__without_threads_in_order)
 {
     struct wal__io io = wal__io_posix;
 
-    (void)state;
     io.threads = false;
     assert_int_equal(run_parallel(&io, ITEMS, 8, ITEMS, NULL), WAL_OK);
     check_done(ITEMS);
@@ -111,11 +120,10 @@ static void test_parallel_for__without_threads_in_order(void **state)
     assert_int_equal(atomic_load(&notes.disorder), 0);
 }
 
-static void test_parallel_for__first_failure_is_returned(void **state)
+TEST(parallel_for__first_failure_is_returned)
 {
     struct wal__io io = wal__io_posix;
 
-    (void)state;
     for (uint32_t bad = 0; bad < 100; bad++) {
         struct wal_error error = {.struct_size = sizeof(error)};
 
@@ -147,7 +155,7 @@ static enum wal_status wait_for_second(void *ctx, void *state, uint32_t item,
     return WAL_OK;
 }
 
-static void test_parallel_for__guided_claim_is_a_share_of_the_rest(void **state)
+TEST(parallel_for__guided_claim_is_a_share_of_the_rest)
 {
     struct wal__io io = wal__io_posix;
     const struct wal__env env = {.io = &io};
@@ -160,7 +168,6 @@ static void test_parallel_for__guided_claim_is_a_share_of_the_rest(void **state)
                                     .threads = 2,
                                     .body = wait_for_second};
 
-    (void)state;
     assert_int_equal(wal__parallel_for(&two, NULL), WAL_OK);
     assert_int_equal(atomic_load(&second), ITEMS / 8);
     two.guided = false;
@@ -169,34 +176,13 @@ static void test_parallel_for__guided_claim_is_a_share_of_the_rest(void **state)
     assert_int_equal(atomic_load(&second), 3);
 }
 
-static int set_guided(void **state)
+TEST_WITH(parallel_for__guided_each_item_once, set_guided, set_unguided)
 {
-    (void)state;
-    guided = true;
-    return 0;
+    test_parallel_for__each_item_once(state);
 }
 
-static int set_unguided(void **state)
+TEST_WITH(parallel_for__guided_first_failure_is_returned, set_guided,
+          set_unguided)
 {
-    (void)state;
-    guided = false;
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parallel_for__each_item_once),
-        cmocka_unit_test(test_parallel_for__without_threads_in_order),
-        cmocka_unit_test(test_parallel_for__first_failure_is_returned),
-        cmocka_unit_test_setup_teardown(test_parallel_for__each_item_once,
-                                        set_guided, set_unguided),
-        cmocka_unit_test_setup_teardown(
-            test_parallel_for__first_failure_is_returned, set_guided,
-            set_unguided),
-        cmocka_unit_test(
-            test_parallel_for__guided_claim_is_a_share_of_the_rest),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    test_parallel_for__first_failure_is_returned(state);
 }

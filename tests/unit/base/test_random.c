@@ -1,16 +1,13 @@
 /*
  * test_random.c - tests of random bytes kept in store (engine/base/random.h).
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/base/random.h"
 #include "format/bytes/assert.h"
+#include "tests/lib/test.h"
 
 enum {
     THREADS = 4,
@@ -41,9 +38,8 @@ static int enter(void **state)
     return 0;
 }
 
-static void test_random_pool__is_refilled_when_empty(void **state)
+TEST_WITH(random_pool__is_refilled_when_empty, enter, NULL)
 {
-    (void)state;
     struct wal__random random;
     uint64_t number;
 
@@ -56,9 +52,8 @@ static void test_random_pool__is_refilled_when_empty(void **state)
 }
 
 /* A remainder that is too small is not used in part. */
-static void test_random_pool__odd_size_is_filled(void **state)
+TEST_WITH(random_pool__odd_size_is_filled, enter, NULL)
 {
-    (void)state;
     struct wal__random random;
     uint8_t bytes[WAL__RANDOM_POOL_SIZE];
 
@@ -76,9 +71,8 @@ static void test_random_pool__odd_size_is_filled(void **state)
     wal__random_deinit(&random);
 }
 
-static void test_random_pool__without_a_store_reads_the_io(void **state)
+TEST_WITH(random_pool__without_a_store_reads_the_io, enter, NULL)
 {
-    (void)state;
     uint64_t number = UINT64_MAX;
 
     for (uint64_t i = 0; i < 3; i++) {
@@ -100,9 +94,8 @@ static void *take_many(void *arg)
     return NULL;
 }
 
-static void test_random_pool__threads_get_distinct_bytes(void **state)
+TEST_WITH(random_pool__threads_get_distinct_bytes, enter, NULL)
 {
-    (void)state;
     static uint64_t numbers[THREADS][TAKEN_EACH];
     static bool given[THREADS * TAKEN_EACH + WAL__RANDOM_POOL_SIZE];
     pthread_t threads[THREADS];
@@ -123,18 +116,4 @@ static void test_random_pool__threads_get_distinct_bytes(void **state)
         given[number] = true;
     }
     wal__random_deinit(&shared);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_random_pool__is_refilled_when_empty, enter),
-        cmocka_unit_test_setup(test_random_pool__odd_size_is_filled, enter),
-        cmocka_unit_test_setup(test_random_pool__without_a_store_reads_the_io,
-                               enter),
-        cmocka_unit_test_setup(test_random_pool__threads_get_distinct_bytes,
-                               enter),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,13 @@
  * bytes survive moving.
  */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/base/spill.h"
+#include "tests/lib/test.h"
 
 enum {
     MIB = 1 << 20
@@ -81,14 +78,13 @@ static uint8_t *grow(const struct wal__heap *heap, size_t size)
     return at;
 }
 
-static void test_spill__large_blocks_are_not_anonymous_memory(void **state)
+TEST(spill__large_blocks_are_not_anonymous_memory)
 {
     unsigned files = open_files();
     size_t before = anonymous_bytes();
     struct wal__spill spill;
     uint8_t *at;
 
-    (void)state;
     wal__spill_init(&spill, &wal__heap_libc, ".");
     at = grow(&spill.heap, 64 * MIB);
     assert_int_equal(spill.count, 1);
@@ -101,12 +97,11 @@ static void test_spill__large_blocks_are_not_anonymous_memory(void **state)
     assert_int_equal(open_files(), files);
 }
 
-static void test_spill__small_blocks_come_from_the_heap(void **state)
+TEST(spill__small_blocks_come_from_the_heap)
 {
     struct wal__spill spill;
     uint8_t *at;
 
-    (void)state;
     wal__spill_init(&spill, &wal__heap_libc, ".");
     at = grow(&spill.heap, 2 * MIB);
     assert_int_equal(spill.count, 0);
@@ -114,13 +109,12 @@ static void test_spill__small_blocks_come_from_the_heap(void **state)
     wal__spill_deinit(&spill);
 }
 
-static void test_spill__new_block_is_zeroed_on_request(void **state)
+TEST(spill__new_block_is_zeroed_on_request)
 {
     static const uint8_t zeros[4096];
     struct wal__spill spill;
     uint8_t *at;
 
-    (void)state;
     wal__spill_init(&spill, &wal__heap_libc, ".");
     at = wal__heap_zalloc(&spill.heap, 8 * MIB);
     assert_non_null(at);
@@ -132,12 +126,11 @@ static void test_spill__new_block_is_zeroed_on_request(void **state)
     wal__spill_deinit(&spill);
 }
 
-static void test_spill__several_blocks_are_separate(void **state)
+TEST(spill__several_blocks_are_separate)
 {
     struct wal__spill spill;
     uint8_t *at[3];
 
-    (void)state;
     wal__spill_init(&spill, &wal__heap_libc, ".");
     for (size_t i = 0; i < 3; i++) {
         at[i] = grow(&spill.heap, 8 * MIB);
@@ -156,12 +149,11 @@ static void test_spill__several_blocks_are_separate(void **state)
     wal__spill_deinit(&spill);
 }
 
-static void test_spill__without_a_file_uses_the_heap(void **state)
+TEST(spill__without_a_file_uses_the_heap)
 {
     struct wal__spill spill;
     uint8_t *at;
 
-    (void)state;
     wal__spill_init(&spill, &wal__heap_libc, "no-such-directory");
     at = grow(&spill.heap, 16 * MIB);
     assert_int_equal(spill.count, 0);
@@ -178,28 +170,13 @@ static void *fail_resize(void *ctx, void *at, size_t size)
     return NULL;
 }
 
-static void test_spill__without_memory_returns_an_error(void **state)
+TEST(spill__without_memory_returns_an_error)
 {
     const struct wal__heap nothing = {.resize = fail_resize};
     struct wal__spill spill;
 
-    (void)state;
     wal__spill_init(&spill, &nothing, ".");
     assert_null(wal__heap_alloc(&spill.heap, 100));
     assert_null(wal__heap_alloc(&spill.heap, 8 * MIB));
     wal__spill_deinit(&spill);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spill__large_blocks_are_not_anonymous_memory),
-        cmocka_unit_test(test_spill__small_blocks_come_from_the_heap),
-        cmocka_unit_test(test_spill__new_block_is_zeroed_on_request),
-        cmocka_unit_test(test_spill__several_blocks_are_separate),
-        cmocka_unit_test(test_spill__without_a_file_uses_the_heap),
-        cmocka_unit_test(test_spill__without_memory_returns_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,12 @@
  * test_throttle.c - tests of the rate of a compaction (engine/compact/
  * throttle.h), with a clock that only sleeping moves.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/compact/throttle.h"
+#include "tests/lib/test.h"
 
 enum {
     KIB = 1024,
@@ -55,9 +52,8 @@ static struct wal__throttle begin(struct clock *clock, uint64_t rate)
     return throttle;
 }
 
-static void test_throttle__bytes_take_their_time(void **state)
+TEST(throttle__bytes_take_their_time)
 {
-    (void)state;
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, MIB);
 
@@ -68,9 +64,8 @@ static void test_throttle__bytes_take_their_time(void **state)
                     3 * SECOND + SECOND / 10);
 }
 
-static void test_throttle__unused_time_is_not_made_up_for(void **state)
+TEST(throttle__unused_time_is_not_made_up_for)
 {
-    (void)state;
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, MIB);
 
@@ -81,9 +76,8 @@ static void test_throttle__unused_time_is_not_made_up_for(void **state)
     assert_int_equal(clock.slept, SECOND);
 }
 
-static void test_throttle__time_of_the_work_counts(void **state)
+TEST(throttle__time_of_the_work_counts)
 {
-    (void)state;
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, MIB);
 
@@ -99,9 +93,8 @@ static void test_throttle__time_of_the_work_counts(void **state)
 }
 
 /* As many pieces of work as fill half of the time; the other half is slept. */
-static void test_throttle__yielding_sleeps_as_long_as_it_works(void **state)
+TEST(throttle__yielding_sleeps_as_long_as_it_works)
 {
-    (void)state;
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, UINT64_MAX - 1);
     uint64_t longest = 0;
@@ -120,9 +113,8 @@ static void test_throttle__yielding_sleeps_as_long_as_it_works(void **state)
     assert_in_range(longest, 1, SECOND / 2000);
 }
 
-static void test_throttle__no_limit(void **state)
+TEST(throttle__no_limit)
 {
-    (void)state;
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, UINT64_MAX);
 
@@ -138,9 +130,8 @@ static void test_throttle__no_limit(void **state)
     assert_false(wal__throttle_is_limited(&throttle));
 }
 
-static void test_throttle__extreme_rates(void **state)
+TEST(throttle__extreme_rates)
 {
-    (void)state;
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, 1);
 
@@ -151,9 +142,8 @@ static void test_throttle__extreme_rates(void **state)
     assert_int_equal(clock.slept, 0);
 }
 
-static void test_throttle__pauses_after_a_slow_sync(void **state)
+TEST(throttle__pauses_after_a_slow_sync)
 {
-    (void)state;
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, 64 * MIB);
 
@@ -190,10 +180,8 @@ static bool on_progress(void *ctx, uint64_t done, uint64_t total)
     return ++caller->calls != caller->stops_at;
 }
 
-static void
-test_throttle__reports_while_it_sleeps_and_can_be_stopped(void **state)
+TEST(throttle__reports_while_it_sleeps_and_can_be_stopped)
 {
-    (void)state;
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, MIB);
     struct caller caller = {.stops_at = 4};
@@ -216,9 +204,8 @@ test_throttle__reports_while_it_sleeps_and_can_be_stopped(void **state)
     assert_int_equal(clock.slept, SECOND / 2);
 }
 
-static void test_throttle__reports_without_a_limit(void **state)
+TEST(throttle__reports_without_a_limit)
 {
-    (void)state;
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, UINT64_MAX);
     struct caller caller = {.stops_at = 3};
@@ -233,22 +220,4 @@ static void test_throttle__reports_without_a_limit(void **state)
     assert_int_equal(status, WAL_ECALLBACK);
     assert_int_equal(pieces, 76);
     assert_int_equal(clock.slept, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_throttle__bytes_take_their_time),
-        cmocka_unit_test(test_throttle__unused_time_is_not_made_up_for),
-        cmocka_unit_test(test_throttle__time_of_the_work_counts),
-        cmocka_unit_test(test_throttle__yielding_sleeps_as_long_as_it_works),
-        cmocka_unit_test(test_throttle__no_limit),
-        cmocka_unit_test(test_throttle__extreme_rates),
-        cmocka_unit_test(test_throttle__pauses_after_a_slow_sync),
-        cmocka_unit_test(
-            test_throttle__reports_while_it_sleeps_and_can_be_stopped),
-        cmocka_unit_test(test_throttle__reports_without_a_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

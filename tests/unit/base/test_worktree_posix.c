@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/lib/test.h"
 #include "tests/lib/tree_cases.h"
 
 static const struct wal__worktree_io *const io = &wal__worktree_posix;
@@ -217,9 +218,8 @@ static int child_without_openat2(int error)
                : 1;
 }
 
-static void test_tree_posix__system_without_openat2_is_supported(void **state)
+TEST_WITH(tree_posix__system_without_openat2_is_supported, enter, leave)
 {
-    (void)state;
     static const int errors[] = {ENOSYS, EPERM};
 
     tree_case_directory("d");
@@ -250,9 +250,8 @@ static void is_denied(const char *path, int error)
     assert_int_equal(sys_errno, error);
 }
 
-static void test_tree_posix__immutable_file_is_not_replaced(void **state)
+TEST_WITH(tree_posix__immutable_file_is_not_replaced, enter, leave)
 {
-    (void)state;
     int sys_errno = 0;
 
     tree_case_put("x", "x");
@@ -278,9 +277,8 @@ static void test_tree_posix__immutable_file_is_not_replaced(void **state)
     is_denied("new", EROFS);
 }
 
-static void test_tree_posix__sticky_directory_permissions_apply(void **state)
+TEST_WITH(tree_posix__sticky_directory_permissions_apply, enter, leave)
 {
-    (void)state;
     int sys_errno = 0;
 
     tree_case_directory("d");
@@ -299,9 +297,8 @@ static void test_tree_posix__sticky_directory_permissions_apply(void **state)
 
 /* ------------------------------------------------------------- limits --- */
 
-static void test_tree_posix__full_disk_is_reported(void **state)
+TEST_WITH(tree_posix__full_disk_is_reported, enter, leave)
 {
-    (void)state;
     struct rlimit old;
     struct rlimit small;
     struct wal__worktree_file *file = NULL;
@@ -352,9 +349,8 @@ static int opened_since(const bool before[descriptors])
     return fd;
 }
 
-static void test_tree_posix__descriptors_are_closed(void **state)
+TEST_WITH(tree_posix__descriptors_are_closed, enter, leave)
 {
-    (void)state;
     bool open[descriptors];
     int before;
     int sys_errno;
@@ -377,9 +373,8 @@ static void test_tree_posix__descriptors_are_closed(void **state)
     assert_int_equal(note_open(open), before);
 }
 
-static void test_tree_posix__descriptors_are_closed_on_exec(void **state)
+TEST_WITH(tree_posix__descriptors_are_closed_on_exec, enter, leave)
 {
-    (void)state;
     bool before[descriptors];
     struct wal__worktree_file *file = NULL;
     struct wal__worktree *tree = NULL;
@@ -402,12 +397,11 @@ static void test_tree_posix__descriptors_are_closed_on_exec(void **state)
 }
 
 /* In a child, whose standard streams are closed. */
-static void test_tree_posix__standard_streams_are_left_alone(void **state)
+TEST_WITH(tree_posix__standard_streams_are_left_alone, enter, leave)
 {
     int how = 0;
     pid_t child = fork();
 
-    (void)state;
     assert_true(child >= 0);
     if (child == 0) {
         struct wal__worktree *tree = NULL;
@@ -434,9 +428,8 @@ static void test_tree_posix__standard_streams_are_left_alone(void **state)
 
 /* ------------------------------------------------------ file systems --- */
 
-static void test_tree_posix__another_file_system_is_synced_at_once(void **state)
+TEST_WITH(tree_posix__another_file_system_is_synced_at_once, enter, leave)
 {
-    (void)state;
     struct wal__worktree *tree = NULL;
     struct wal__worktree_file *file = NULL;
     struct wal__worktree_stat st = {0};
@@ -492,9 +485,8 @@ static void expect_syncs(struct wal__worktree *tree, const char *paths,
 
 #define PATHS(text) (text), sizeof(text)
 
-static void test_tree_posix__one_sync_covers_several_directories(void **state)
+TEST_WITH(tree_posix__one_sync_covers_several_directories, enter, leave)
 {
-    (void)state;
     struct wal__worktree *tree = tree_case_root();
 
     tree_case_directory("a");
@@ -512,10 +504,9 @@ static void test_tree_posix__one_sync_covers_several_directories(void **state)
     expect_syncs(tree, PATHS("a\0../b"), WAL_EOUTSIDE, 0, 0);
 }
 
-static void
-test_tree_posix__directories_of_other_mounts_are_synced_separately(void **state)
+TEST_WITH(tree_posix__directories_of_other_mounts_are_synced_separately, enter,
+          leave)
 {
-    (void)state;
     struct wal__worktree *tree = NULL;
     struct stat dev;
     struct stat shm;
@@ -543,9 +534,8 @@ static void move(const char *from, const char *to)
     assert_int_equal(rename(old, new), 0);
 }
 
-static void test_tree_posix__moved_directory_is_not_written(void **state)
+TEST_WITH(tree_posix__moved_directory_is_not_written, enter, leave)
 {
-    (void)state;
     int sys_errno = 0;
 
     tree_case_directory("d");
@@ -570,9 +560,8 @@ static void test_tree_posix__moved_directory_is_not_written(void **state)
     tree_case_assert_content("d/y", "new");
 }
 
-static void test_tree_posix__new_root_sees_existing_files(void **state)
+TEST_WITH(tree_posix__new_root_sees_existing_files, enter, leave)
 {
-    (void)state;
     struct wal__worktree *tree = NULL;
     int sys_errno = 0;
 
@@ -623,9 +612,8 @@ static void *access_tree(void *arg)
     return faults == 0 ? NULL : arg;
 }
 
-static void test_tree_posix__threads_share_a_root(void **state)
+TEST_WITH(tree_posix__threads_share_a_root, enter, leave)
 {
-    (void)state;
     static char marks[4][8] = {"one", "two", "three", "four"};
     bool open[descriptors];
     int before = note_open(open);
@@ -651,29 +639,11 @@ static void test_tree_posix__threads_share_a_root(void **state)
     assert_true(note_open(open) <= before + remembered);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
-
-int main(void)
+static int run_cases(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(test_tree_posix__system_without_openat2_is_supported),
-        TEST(test_tree_posix__immutable_file_is_not_replaced),
-        TEST(test_tree_posix__sticky_directory_permissions_apply),
-        TEST(test_tree_posix__full_disk_is_reported),
-        TEST(test_tree_posix__descriptors_are_closed),
-        TEST(test_tree_posix__descriptors_are_closed_on_exec),
-        TEST(test_tree_posix__standard_streams_are_left_alone),
-        TEST(test_tree_posix__another_file_system_is_synced_at_once),
-        TEST(test_tree_posix__one_sync_covers_several_directories),
-        TEST(
-            test_tree_posix__directories_of_other_mounts_are_synced_separately),
-        TEST(test_tree_posix__moved_directory_is_not_written),
-        TEST(test_tree_posix__new_root_sees_existing_files),
-        TEST(test_tree_posix__threads_share_a_root),
-    };
-
     return tree_cases_run("tree_posix, as every table", enter, leave) +
            tree_cases_run("tree_posix by parts, as every table", enter_by_parts,
-                          leave) +
-           cmocka_run_group_tests(tests, NULL, NULL);
+                          leave);
 }
+
+TEST_FILE(NULL, NULL, run_cases);

@@ -6,12 +6,8 @@
 #include "engine/base/write_map.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -23,6 +19,7 @@
 
 #include "engine/base/file_system.h"
 #include "engine/base/io.h"
+#include "tests/lib/test.h"
 
 enum {
     CAPACITY = 2 * 1024 * 1024,
@@ -100,56 +97,17 @@ static void assert_in_file(uint64_t offset, size_t size)
     assert_memory_equal(found, bytes, size);
 }
 
-static void test_map__what_is_written_is_in_the_file(void **state)
-{
-    (void)state;
-    for (uint64_t i = 0; i < ROUNDS; i++) {
-        assert_true(write_at(4096 + i * PIECE, PIECE));
-        assert_in_file(4096 + i * PIECE, PIECE);
-    }
-    wal__write_map_evict(&map, io);
-    for (uint64_t i = 0; i < ROUNDS; i++) {
-        assert_in_file(4096 + i * PIECE, PIECE);
-    }
-}
-
-static void test_map__the_last_page_can_be_written(void **state)
-{
-    (void)state;
-    assert_true(write_at(CAPACITY - PIECE, PIECE));
-    assert_in_file(CAPACITY - PIECE, PIECE);
-}
-
-/* The page that an evicted range ends in is written on both sides. */
-static void test_map__eviction_keeps_the_page_that_is_written(void **state)
-{
-    (void)state;
-    assert_true(write_at(4096, PIECE));
-    wal__write_map_evict(&map, io);
-    assert_true(write_at(4096 + PIECE, PIECE));
-    wal__write_map_evict(&map, io);
-    assert_in_file(4096, PIECE);
-    assert_in_file(4096 + PIECE, PIECE);
-}
-
-static void test_map__large_write_is_left_to_the_file(void **state)
-{
-    (void)state;
-    assert_false(write_at(4096, sizeof(bytes)));
-}
-
 /*
  * The page goes between populating it and the store: the caller writes by the
  * file, and neither that page nor another is stored to as if it were there. In
  * a child, whose first map installs the handler of SIGBUS; first of all tests,
  * since each sets the handler of the test program.
  */
-static void test_map__vanished_page_is_refused(void **state)
+TEST_WITH(map__vanished_page_is_refused, open_segment, close_segment)
 {
     int status = 0;
     pid_t child = fork();
 
-    (void)state;
     assert_true(child >= 0);
     if (child == 0) {
         bool ok = write_at(4096, PIECE);
@@ -169,33 +127,65 @@ static void test_map__vanished_page_is_refused(void **state)
     assert_int_equal(status, 0);
 }
 
-/* A store to such a page would raise SIGBUS. */
-static void test_map__truncated_file_is_refused(void **state)
+TEST_WITH(map__what_is_written_is_in_the_file, open_segment, close_segment)
 {
-    (void)state;
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        assert_true(write_at(4096 + i * PIECE, PIECE));
+        assert_in_file(4096 + i * PIECE, PIECE);
+    }
+    wal__write_map_evict(&map, io);
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        assert_in_file(4096 + i * PIECE, PIECE);
+    }
+}
+
+TEST_WITH(map__the_last_page_can_be_written, open_segment, close_segment)
+{
+    assert_true(write_at(CAPACITY - PIECE, PIECE));
+    assert_in_file(CAPACITY - PIECE, PIECE);
+}
+
+/* The page that an evicted range ends in is written on both sides. */
+TEST_WITH(map__eviction_keeps_the_page_that_is_written, open_segment,
+          close_segment)
+{
+    assert_true(write_at(4096, PIECE));
+    wal__write_map_evict(&map, io);
+    assert_true(write_at(4096 + PIECE, PIECE));
+    wal__write_map_evict(&map, io);
+    assert_in_file(4096, PIECE);
+    assert_in_file(4096 + PIECE, PIECE);
+}
+
+TEST_WITH(map__large_write_is_left_to_the_file, open_segment, close_segment)
+{
+    assert_false(write_at(4096, sizeof(bytes)));
+}
+
+/* A store to such a page would raise SIGBUS. */
+TEST_WITH(map__truncated_file_is_refused, open_segment, close_segment)
+{
     assert_int_equal(truncate("segment", 65536), 0);
     assert_false(write_at(4096 + 65536, PIECE));
     assert_false(write_at(65536 - PIECE / 2, PIECE));
 }
 
 /* Also where pages were populated before the file was truncated. */
-static void test_map__populated_pages_are_trusted_briefly(void **state)
+TEST_WITH(map__populated_pages_are_trusted_briefly, open_segment, close_segment)
 {
     const struct timespec while_trusted = {0, 50000000};
 
-    (void)state;
     assert_true(write_at(4096, PIECE));
     assert_int_equal(truncate("segment", 4096), 0);
     assert_int_equal(nanosleep(&while_trusted, NULL), 0);
     assert_false(write_at(4096 + PIECE, PIECE));
 }
 
-static void test_map__read_only_file_is_refused(void **state)
+TEST_WITH(map__read_only_file_is_refused, open_segment, close_segment)
 {
     struct wal__file *writable = segment.file;
     int err = 0;
 
-    (void)state;
     assert_int_equal(io->open(io->ctx, "segment", 0, &segment.file, &err),
                      WAL_OK);
     assert_false(write_at(4096, PIECE));
@@ -203,20 +193,18 @@ static void test_map__read_only_file_is_refused(void **state)
     segment.file = writable;
 }
 
-static void test_map__without_the_call_is_refused(void **state)
+TEST_WITH(map__without_the_call_is_refused, open_segment, close_segment)
 {
     const struct iovec iov = {bytes, PIECE};
     struct wal__io without = *io;
 
-    (void)state;
     without.populate_writable = NULL;
     assert_false(wal__write_map_write(&map, &without, &segment, &iov, 1, 4096));
 }
 
 /* A store to a page that was written back may need space there. */
-static void test_map__copy_on_write_is_left_to_the_file(void **state)
+TEST_WITH(map__copy_on_write_is_left_to_the_file, open_segment, close_segment)
 {
-    (void)state;
     in_place = false;
     for (int i = 0; i < 3; i++) {
         assert_false(write_at(4096, PIECE));
@@ -228,9 +216,8 @@ static void test_map__copy_on_write_is_left_to_the_file(void **state)
     assert_true(write_at(4096, PIECE));
 }
 
-static void test_map__file_systems_that_write_in_place(void **state)
+TEST_WITH(map__file_systems_that_write_in_place, open_segment, close_segment)
 {
-    (void)state;
     assert_true(wal__file_system_writes_in_place(0x0000EF53));  /* ext4 */
     assert_true(wal__file_system_writes_in_place(0x01021994));  /* tmpfs */
     assert_false(wal__file_system_writes_in_place(0x9123683E)); /* btrfs */
@@ -238,12 +225,11 @@ static void test_map__file_systems_that_write_in_place(void **state)
     assert_false(wal__file_system_writes_in_place(0x12345678)); /* unknown */
 }
 
-static void test_map__next_segment_replaces_the_map(void **state)
+TEST_WITH(map__next_segment_replaces_the_map, open_segment, close_segment)
 {
     struct wal__file *first = segment.file;
     int err = 0;
 
-    (void)state;
     assert_true(write_at(4096, PIECE));
     segment.id = 8;
     assert_int_equal(io->open(io->ctx, "next", WAL__IO_WRITE | WAL__IO_CREATE,
@@ -289,13 +275,13 @@ static void copy_until(uint8_t *source, size_t readable, uint64_t offset)
 /* What follows the published end is looked at only where it does not begin with
  * zeros, so the first bytes are there before any others, whatever order memcpy
  * has. */
-static void test_map__interrupted_copy_leaves_its_first_bytes(void **state)
+TEST_WITH(map__interrupted_copy_leaves_its_first_bytes, open_segment,
+          close_segment)
 {
     uint8_t *source = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t offset = 4096;
 
-    (void)state;
     assert_true(source != MAP_FAILED);
     memcpy(source, bytes, 4 * PAGE);
     for (uint64_t i = 0; i < 64; i++) {
@@ -319,11 +305,10 @@ static void *prepare(void *arg)
     return arg;
 }
 
-static void test_map__is_prepared_while_it_is_written(void **state)
+TEST_WITH(map__is_prepared_while_it_is_written, open_segment, close_segment)
 {
     pthread_t threads[2];
 
-    (void)state;
     atomic_store(&stop, false);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, prepare, NULL), 0);
@@ -338,29 +323,4 @@ static void test_map__is_prepared_while_it_is_written(void **state)
     for (uint64_t i = 0; i < ROUNDS; i++) {
         assert_in_file(4096 + i * PIECE, PIECE);
     }
-}
-
-#define MAP_TEST(name) \
-    cmocka_unit_test_setup_teardown(name, open_segment, close_segment)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        MAP_TEST(test_map__vanished_page_is_refused),
-        MAP_TEST(test_map__what_is_written_is_in_the_file),
-        MAP_TEST(test_map__the_last_page_can_be_written),
-        MAP_TEST(test_map__eviction_keeps_the_page_that_is_written),
-        MAP_TEST(test_map__large_write_is_left_to_the_file),
-        MAP_TEST(test_map__truncated_file_is_refused),
-        MAP_TEST(test_map__populated_pages_are_trusted_briefly),
-        MAP_TEST(test_map__read_only_file_is_refused),
-        MAP_TEST(test_map__without_the_call_is_refused),
-        MAP_TEST(test_map__copy_on_write_is_left_to_the_file),
-        MAP_TEST(test_map__file_systems_that_write_in_place),
-        MAP_TEST(test_map__next_segment_replaces_the_map),
-        MAP_TEST(test_map__interrupted_copy_leaves_its_first_bytes),
-        MAP_TEST(test_map__is_prepared_while_it_is_written),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

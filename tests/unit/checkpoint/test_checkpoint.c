@@ -7,14 +7,13 @@
 
 #include <sys/stat.h>
 
-static void test_checkpoint__records_every_kind_of_state(void **state)
+KIT_TEST(checkpoint__records_every_kind_of_state)
 {
     static const char expected[] =
         "a/b/deep=in a\n empty= link->run.sh none- odd\n\xff=x "
         "run.sh(755)=#!/bin/sh\n";
     struct wal_checkpoint_info info;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a/b/deep", "in a\n");
@@ -35,9 +34,8 @@ static void test_checkpoint__records_every_kind_of_state(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__without_paths_is_empty(void **state)
+KIT_TEST(checkpoint__without_paths_is_empty)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_checkpoint_info info = kit_checkpoint(&work, NULL, "");
 
@@ -46,7 +44,7 @@ static void test_checkpoint__without_paths_is_empty(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__large_and_binary_content(void **state)
+KIT_TEST(checkpoint__large_and_binary_content)
 {
     enum {
         SIZE = 3 * 1024 * 1024 + 77
@@ -59,7 +57,6 @@ static void test_checkpoint__large_and_binary_content(void **state)
     uint64_t random = 7;
     uint64_t got = 0;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     for (int i = 0; i < SIZE; i++) {
@@ -85,11 +82,10 @@ static void test_checkpoint__large_and_binary_content(void **state)
     free(back);
 }
 
-static void test_checkpoint__counts_each_path_once(void **state)
+KIT_TEST(checkpoint__counts_each_path_once)
 {
     char paths[20000];
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "d/f", "1");
@@ -101,14 +97,12 @@ static void test_checkpoint__counts_each_path_once(void **state)
     kit_work_end(&work);
 }
 
-static void
-test_checkpoint__explicit_root_overrides_the_working_directory(void **state)
+KIT_TEST(checkpoint__explicit_root_overrides_the_working_directory)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     const struct wal_slice path = kit_text("f");
     char root[4200];
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "odd \xfe/f", "below");
@@ -138,12 +132,11 @@ test_checkpoint__explicit_root_overrides_the_working_directory(void **state)
 
 /* --- adding -------------------------------------------------------------- */
 
-static void test_checkpoint__first_state_of_a_path_is_kept(void **state)
+KIT_TEST(checkpoint__first_state_of_a_path_is_kept)
 {
     struct wal_checkpoint_info first;
     struct wal_checkpoint_info second;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "old");
@@ -162,11 +155,10 @@ static void test_checkpoint__first_state_of_a_path_is_kept(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__duplicate_files_change_nothing(void **state)
+KIT_TEST(checkpoint__duplicate_files_change_nothing)
 {
     struct wal_checkpoint_info first;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "old");
@@ -180,9 +172,8 @@ static void test_checkpoint__duplicate_files_change_nothing(void **state)
 
 /* --- many ---------------------------------------------------------------- */
 
-static void test_checkpoints__are_listed_oldest_first(void **state)
+KIT_TEST(checkpoints__are_listed_oldest_first)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "1");
@@ -202,9 +193,8 @@ static void test_checkpoints__are_listed_oldest_first(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__same_content_is_kept_once(void **state)
+KIT_TEST(checkpoint__same_content_is_kept_once)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "same");
@@ -215,11 +205,10 @@ static void test_checkpoint__same_content_is_kept_once(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__of_a_fork_is_separate(void **state)
+KIT_TEST(checkpoint__of_a_fork_is_separate)
 {
     struct wal_session *fork;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_session *source = work.session;
 
@@ -247,12 +236,11 @@ static void test_checkpoint__of_a_fork_is_separate(void **state)
 
 /* --- on and off ---------------------------------------------------------- */
 
-static void test_checkpoint__disabled_records_nothing(void **state)
+KIT_TEST(checkpoint__disabled_records_nothing)
 {
     struct wal_checkpoint_info info;
     struct wal_session *fork;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_session *source = work.session;
 
@@ -280,7 +268,7 @@ static void test_checkpoint__disabled_records_nothing(void **state)
 
 /* --- documents ----------------------------------------------------------- */
 
-static void test_checkpoint__is_not_listed_as_a_document(void **state)
+KIT_TEST(checkpoint__is_not_listed_as_a_document)
 {
     static const char key[] = "\0checkpoint/c";
     const struct wal_slice slice = {key, sizeof(key) - 1};
@@ -292,7 +280,6 @@ static void test_checkpoint__is_not_listed_as_a_document(void **state)
     struct wal_error error = KIT_ERROR;
     struct wal_doc_cursor *docs;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_checkpoint(&work, "c", "a");
@@ -323,9 +310,8 @@ static void test_checkpoint__is_not_listed_as_a_document(void **state)
 
 /* --- other stores -------------------------------------------------------- */
 
-static void test_checkpoint__in_a_store_in_memory(void **state)
+KIT_TEST(checkpoint__in_a_store_in_memory)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(WAL_OPEN_MEMORY);
 
     kit_write(&work, "a", "1");
@@ -336,14 +322,13 @@ static void test_checkpoint__in_a_store_in_memory(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__persistence_off_records_nothing(void **state)
+KIT_TEST(checkpoint__persistence_off_records_nothing)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_file_change_cursor *changes;
     struct wal_file_cursor *checkpoint;
     struct wal_checkpoint_info info;
 
-    (void)state;
     struct kit_work work = kit_work_begin(WAL_OPEN_NOOP);
 
     kit_write(&work, "a", "1");
@@ -366,27 +351,4 @@ static void test_checkpoint__persistence_off_records_nothing(void **state)
     assert_int_equal(kit_try_checkpoint(&work, "c", "../x", &error),
                      WAL_EOUTSIDE);
     kit_work_end(&work);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_checkpoint__records_every_kind_of_state),
-        KIT_TEST(test_checkpoint__without_paths_is_empty),
-        KIT_TEST(test_checkpoint__large_and_binary_content),
-        KIT_TEST(test_checkpoint__counts_each_path_once),
-        KIT_TEST(
-            test_checkpoint__explicit_root_overrides_the_working_directory),
-        KIT_TEST(test_checkpoint__first_state_of_a_path_is_kept),
-        KIT_TEST(test_checkpoint__duplicate_files_change_nothing),
-        KIT_TEST(test_checkpoints__are_listed_oldest_first),
-        KIT_TEST(test_checkpoint__same_content_is_kept_once),
-        KIT_TEST(test_checkpoint__of_a_fork_is_separate),
-        KIT_TEST(test_checkpoint__disabled_records_nothing),
-        KIT_TEST(test_checkpoint__is_not_listed_as_a_document),
-        KIT_TEST(test_checkpoint__in_a_store_in_memory),
-        KIT_TEST(test_checkpoint__persistence_off_records_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

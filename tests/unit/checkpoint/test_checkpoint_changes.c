@@ -6,9 +6,8 @@
 
 #include <sys/stat.h>
 
-static void test_diff__reports_lines_modes_and_binary_files(void **state)
+KIT_TEST(diff__reports_lines_modes_and_binary_files)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "changed", "1\n2\n3\n");
@@ -44,9 +43,8 @@ static void test_diff__reports_lines_modes_and_binary_files(void **state)
     kit_work_end(&work);
 }
 
-static void test_diff__of_a_binary_file_s_mode_is_binary(void **state)
+KIT_TEST(diff__of_a_binary_file_s_mode_is_binary)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write_bytes(&work, "b", "\0a", 2);
@@ -57,9 +55,8 @@ static void test_diff__of_a_binary_file_s_mode_is_binary(void **state)
     kit_work_end(&work);
 }
 
-static void test_diff__with_the_disk_reads_current_files(void **state)
+KIT_TEST(diff__with_the_disk_reads_current_files)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_store_info info = {.struct_size = sizeof(info)};
     uint64_t pack;
@@ -82,11 +79,10 @@ static void test_diff__with_the_disk_reads_current_files(void **state)
     kit_work_end(&work);
 }
 
-static void test_changes__compare_first_and_last_state(void **state)
+KIT_TEST(changes__compare_first_and_last_state)
 {
     struct wal_file_change_cursor *changes;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "1\n");
@@ -107,7 +103,7 @@ static void test_changes__compare_first_and_last_state(void **state)
 }
 
 /* Two roots yield one path for the same file. */
-static void test_changes__several_roots_are_separate(void **state)
+KIT_TEST(changes__several_roots_are_separate)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     const struct wal_slice path = kit_text("f");
@@ -115,7 +111,6 @@ static void test_changes__several_roots_are_separate(void **state)
     char expected[8192];
     char root[4200];
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "d/f", "1\n");
@@ -135,12 +130,11 @@ static void test_changes__several_roots_are_separate(void **state)
     kit_work_end(&work);
 }
 
-static void test_changes__fork_includes_shared_changes(void **state)
+KIT_TEST(changes__fork_includes_shared_changes)
 {
     struct wal_file_change_cursor *changes;
     struct wal_session *source;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     source = work.session;
@@ -157,18 +151,4 @@ static void test_changes__fork_includes_shared_changes(void **state)
     wal_session_close(work.session);
     work.session = source;
     kit_work_end(&work);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_diff__reports_lines_modes_and_binary_files),
-        KIT_TEST(test_diff__of_a_binary_file_s_mode_is_binary),
-        KIT_TEST(test_diff__with_the_disk_reads_current_files),
-        KIT_TEST(test_changes__compare_first_and_last_state),
-        KIT_TEST(test_changes__several_roots_are_separate),
-        KIT_TEST(test_changes__fork_includes_shared_changes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

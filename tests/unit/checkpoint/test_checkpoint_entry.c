@@ -48,9 +48,8 @@ static enum wal_status create(struct kit_work *work, const char *id,
                                  &error);
 }
 
-static void test_checkpoint_entry__is_the_head_or_the_given_entry(void **state)
+KIT_TEST(checkpoint_entry__is_the_head_or_the_given_entry)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     const struct wal_entry quoted = kit_entry("\"e\\2\"", NULL, "1");
 
@@ -73,9 +72,8 @@ static void test_checkpoint_entry__is_the_head_or_the_given_entry(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint_entry__of_imported_files(void **state)
+KIT_TEST(checkpoint_entry__of_imported_files)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_checkpoint_options options = {.struct_size = sizeof(options),
                                              .id = kit_text("i")};
@@ -95,10 +93,8 @@ static void test_checkpoint_entry__of_imported_files(void **state)
 }
 
 /* The link is that of the first call, as are the states of files. */
-static void
-test_checkpoint_entry__is_unchanged_when_files_are_added(void **state)
+KIT_TEST(checkpoint_entry__is_unchanged_when_files_are_added)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_append_all(work.session, "e1");
@@ -114,9 +110,8 @@ test_checkpoint_entry__is_unchanged_when_files_are_added(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint_entry__unknown_is_refused(void **state)
+KIT_TEST(checkpoint_entry__unknown_is_refused)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_entry aside = kit_entry("aside", NULL, "1");
 
@@ -149,9 +144,8 @@ static void put_document(struct wal_session *session, const char *id,
 
 /* The document of an older version has no such member; another one has a member
  * that this version does not know. */
-static void test_checkpoint_entry__in_documents(void **state)
+KIT_TEST(checkpoint_entry__in_documents)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
     struct wal_checkpoint_cursor *list = NULL;
@@ -185,17 +179,4 @@ static void test_checkpoint_entry__in_documents(void **state)
         wal_checkpoint_cursor_close(list);
     }
     kit_work_end(&work);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_checkpoint_entry__is_the_head_or_the_given_entry),
-        KIT_TEST(test_checkpoint_entry__of_imported_files),
-        KIT_TEST(test_checkpoint_entry__is_unchanged_when_files_are_added),
-        KIT_TEST(test_checkpoint_entry__unknown_is_refused),
-        KIT_TEST(test_checkpoint_entry__in_documents),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,13 +34,12 @@ static enum wal_status import(struct kit_work *work, const char *id,
                                  error);
 }
 
-static void test_import__records_the_given_files(void **state)
+KIT_TEST(import__records_the_given_files)
 {
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
     struct wal_file_cursor *checkpoint;
     struct wal_error error;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     char absolute[5000];
     struct wal_file files[5];
@@ -66,13 +65,12 @@ static void test_import__records_the_given_files(void **state)
     kit_work_end(&work);
 }
 
-static void test_import__can_be_rewound_to(void **state)
+KIT_TEST(import__can_be_rewound_to)
 {
     struct wal_rewind_result info = {.struct_size = sizeof(info)};
     struct wal_error error;
     struct stat stat_now;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     const struct wal_file files[] = {
         file_of(&work, "a", WAL_FILE_REGULAR, "1\n2\n"),
@@ -97,11 +95,10 @@ static void test_import__can_be_rewound_to(void **state)
 }
 
 /* Imported files have no times, so the file on disk is always read. */
-static void test_import__is_never_reused_for_files_on_disk(void **state)
+KIT_TEST(import__is_never_reused_for_files_on_disk)
 {
     struct wal_error error;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     const struct wal_file file = file_of(&work, "a", WAL_FILE_REGULAR, "given");
 
@@ -113,11 +110,10 @@ static void test_import__is_never_reused_for_files_on_disk(void **state)
     kit_work_end(&work);
 }
 
-static void test_import__first_state_of_a_path_is_kept(void **state)
+KIT_TEST(import__first_state_of_a_path_is_kept)
 {
     struct wal_error error;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     const struct wal_file first =
         file_of(&work, "a", WAL_FILE_REGULAR, "first");
@@ -134,11 +130,10 @@ static void test_import__first_state_of_a_path_is_kept(void **state)
     kit_work_end(&work);
 }
 
-static void test_import__missing_content_is_refused(void **state)
+KIT_TEST(import__missing_content_is_refused)
 {
     struct wal_error error;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_file files[] = {
         file_of(&work, "a", WAL_FILE_REGULAR, "there"),
@@ -155,7 +150,7 @@ static void test_import__missing_content_is_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_import__hostile_paths_are_refused(void **state)
+KIT_TEST(import__hostile_paths_are_refused)
 {
     static const struct {
         const char *path;
@@ -167,7 +162,6 @@ static void test_import__hostile_paths_are_refused(void **state)
     };
     struct wal_error error;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_file files[2] = {file_of(&work, "a", WAL_FILE_REGULAR, "a")};
 
@@ -183,11 +177,10 @@ static void test_import__hostile_paths_are_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_import__contradictions_are_refused(void **state)
+KIT_TEST(import__contradictions_are_refused)
 {
     struct wal_error error;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_file files[] = {
         file_of(&work, "a", WAL_FILE_REGULAR, "one"),
@@ -216,11 +209,10 @@ static void test_import__contradictions_are_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_import__disabled_records_nothing(void **state)
+KIT_TEST(import__disabled_records_nothing)
 {
     struct wal_error error;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     const struct wal_file file = file_of(&work, "a", WAL_FILE_REGULAR, "a");
 
@@ -229,20 +221,4 @@ static void test_import__disabled_records_nothing(void **state)
     assert_int_equal(import(&work, "c", &file, 1, &error), WAL_OK);
     assert_string_equal(kit_checkpoints(work.session), "");
     kit_work_end(&work);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_import__records_the_given_files),
-        KIT_TEST(test_import__can_be_rewound_to),
-        KIT_TEST(test_import__is_never_reused_for_files_on_disk),
-        KIT_TEST(test_import__first_state_of_a_path_is_kept),
-        KIT_TEST(test_import__missing_content_is_refused),
-        KIT_TEST(test_import__hostile_paths_are_refused),
-        KIT_TEST(test_import__contradictions_are_refused),
-        KIT_TEST(test_import__disabled_records_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

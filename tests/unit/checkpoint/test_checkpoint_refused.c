@@ -23,11 +23,10 @@ static void refuse(struct kit_work *work, const char *paths,
     assert_string_equal(kit_checkpoints(work->session), "");
 }
 
-static void test_checkpoint__path_out_of_the_root_is_refused(void **state)
+KIT_TEST(checkpoint__path_out_of_the_root_is_refused)
 {
     char inside[8192];
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "1");
@@ -41,9 +40,8 @@ static void test_checkpoint__path_out_of_the_root_is_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__path_through_a_link_is_refused(void **state)
+KIT_TEST(checkpoint__path_through_a_link_is_refused)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "d/a", "1");
@@ -66,9 +64,8 @@ static void make_socket(const char *path)
     assert_int_equal(close(fd), 0);
 }
 
-static void test_checkpoint__special_files_are_refused(void **state)
+KIT_TEST(checkpoint__special_files_are_refused)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "d/a", "1");
@@ -81,9 +78,8 @@ static void test_checkpoint__special_files_are_refused(void **state)
 }
 
 /* Run by a superuser, who may read anything, it says so instead. */
-static void test_checkpoint__unreadable_file_is_refused(void **state)
+KIT_TEST(checkpoint__unreadable_file_is_refused)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "1");
@@ -102,14 +98,13 @@ static void test_checkpoint__unreadable_file_is_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__invalid_arguments_are_refused(void **state)
+KIT_TEST(checkpoint__invalid_arguments_are_refused)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     struct wal_slice path = kit_text("a");
     struct wal_error error = KIT_ERROR;
     char id[257];
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     memset(id, 'x', 256);
@@ -158,11 +153,10 @@ static void test_checkpoint__invalid_arguments_are_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__too_long_path_is_refused(void **state)
+KIT_TEST(checkpoint__too_long_path_is_refused)
 {
     char path[9000];
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     for (size_t i = 0; i < sizeof(path); i++) {
@@ -175,12 +169,10 @@ static void test_checkpoint__too_long_path_is_refused(void **state)
     kit_work_end(&work);
 }
 
-static void
-test_checkpoint__of_a_session_without_a_root_is_refused(void **state)
+KIT_TEST(checkpoint__of_a_session_without_a_root_is_refused)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
     struct wal_session *with = work.session;
 
@@ -192,13 +184,12 @@ test_checkpoint__of_a_session_without_a_root_is_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__adding_with_another_root_is_refused(void **state)
+KIT_TEST(checkpoint__adding_with_another_root_is_refused)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     const struct wal_slice path = kit_text("a");
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "1");
@@ -213,13 +204,12 @@ static void test_checkpoint__adding_with_another_root_is_refused(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__unknown_id_is_not_found(void **state)
+KIT_TEST(checkpoint__unknown_id_is_not_found)
 {
     struct wal_file_cursor *checkpoint;
     struct wal_file_change_cursor *changes;
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_checkpoint(&work, "c", "a");
@@ -273,13 +263,11 @@ static void damage(const char *text)
     assert_true(changed > 0);
 }
 
-static void
-test_checkpoint__damaged_content_is_reported_with_its_file(void **state)
+KIT_TEST(checkpoint__damaged_content_is_reported_with_its_file)
 {
     struct wal_file_change_cursor *changes = NULL;
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "the text of file a\n");
@@ -301,12 +289,11 @@ test_checkpoint__damaged_content_is_reported_with_its_file(void **state)
 }
 
 /* It does not prevent the next checkpoint either. */
-static void test_checkpoint__damaged_list_is_reported(void **state)
+KIT_TEST(checkpoint__damaged_list_is_reported)
 {
     struct wal_file_cursor *checkpoint = NULL;
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "1");
@@ -326,11 +313,10 @@ static void test_checkpoint__damaged_list_is_reported(void **state)
     kit_work_end(&work);
 }
 
-static void test_checkpoint__read_only_store_is_refused(void **state)
+KIT_TEST(checkpoint__read_only_store_is_refused)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "1");
@@ -345,24 +331,4 @@ static void test_checkpoint__read_only_store_is_refused(void **state)
     assert_string_equal(kit_files(&work, work.session, "c"), "a=1");
     assert_string_equal(kit_diff(work.session, "c", ""), "");
     kit_work_end(&work);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_checkpoint__path_out_of_the_root_is_refused),
-        KIT_TEST(test_checkpoint__path_through_a_link_is_refused),
-        KIT_TEST(test_checkpoint__special_files_are_refused),
-        KIT_TEST(test_checkpoint__unreadable_file_is_refused),
-        KIT_TEST(test_checkpoint__invalid_arguments_are_refused),
-        KIT_TEST(test_checkpoint__too_long_path_is_refused),
-        KIT_TEST(test_checkpoint__of_a_session_without_a_root_is_refused),
-        KIT_TEST(test_checkpoint__adding_with_another_root_is_refused),
-        KIT_TEST(test_checkpoint__unknown_id_is_not_found),
-        KIT_TEST(test_checkpoint__damaged_content_is_reported_with_its_file),
-        KIT_TEST(test_checkpoint__damaged_list_is_reported),
-        KIT_TEST(test_checkpoint__read_only_store_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,9 +94,8 @@ static int opened(void)
 
 /* --- which are read ------------------------------------------------------ */
 
-static void test_collect__unchanged_files_are_not_read_again(void **state)
+KIT_TEST(collect__unchanged_files_are_not_read_again)
 {
-    (void)state;
     struct kit_work work = begin();
 
     kit_write(&work, "a", "1");
@@ -158,9 +157,8 @@ static void capture_one(const struct kit_work *work,
 
 /* The digest of an earlier list is reused only if the store has the content,
  * which must then be as durable as new content. */
-static void test_collect__reused_content_must_be_in_the_store(void **state)
+KIT_TEST(collect__reused_content_must_be_in_the_store)
 {
-    (void)state;
     struct kit_work work = begin();
     struct wal__blob_put_result first;
     struct wal__blob_put_result result;
@@ -191,9 +189,8 @@ static void test_collect__reused_content_must_be_in_the_store(void **state)
 }
 
 /* The times of a file that was new may be all that a loss of power left. */
-static void test_collect__fresh_file_of_another_boot_is_read_again(void **state)
+KIT_TEST(collect__fresh_file_of_another_boot_is_read_again)
 {
-    (void)state;
     struct kit_work work = begin();
 
     kit_write(&work, "a", "1");
@@ -211,9 +208,8 @@ static void test_collect__fresh_file_of_another_boot_is_read_again(void **state)
 }
 
 /* What the checkpoint has already is still of the boot before. */
-static void test_collect__adding_keeps_the_boot_of_earlier_files(void **state)
+KIT_TEST(collect__adding_keeps_the_boot_of_earlier_files)
 {
-    (void)state;
     struct kit_work work = begin();
 
     kit_write(&work, "a", "1");
@@ -228,10 +224,8 @@ static void test_collect__adding_keeps_the_boot_of_earlier_files(void **state)
     kit_work_end(&work);
 }
 
-static void
-test_collect__fresh_file_of_no_known_boot_is_read_again(void **state)
+KIT_TEST(collect__fresh_file_of_no_known_boot_is_read_again)
 {
-    (void)state;
     struct kit_work work = begin();
 
     boot = 0;
@@ -244,9 +238,8 @@ test_collect__fresh_file_of_no_known_boot_is_read_again(void **state)
 }
 
 /* Four checkpoints of other files lie between. */
-static void test_collect__only_the_newest_lists_are_searched(void **state)
+KIT_TEST(collect__only_the_newest_lists_are_searched)
 {
-    (void)state;
     struct kit_work work = begin();
 
     kit_write(&work, "a", "1");
@@ -269,9 +262,8 @@ static void test_collect__only_the_newest_lists_are_searched(void **state)
 
 /* The same size within one tick of the clock: the times do not show the
  * change. */
-static void test_collect__recently_written_file_is_read_again(void **state)
+KIT_TEST(collect__recently_written_file_is_read_again)
 {
-    (void)state;
     struct kit_work work = begin();
 
     for (int i = 0; i < 50; i++) {
@@ -292,12 +284,10 @@ static void test_collect__recently_written_file_is_read_again(void **state)
 
 /* Some file systems have times of whole seconds only: then a file must be two
  * seconds old. The inode's change time cannot be set by a program. */
-static void
-test_collect__content_is_identified_by_size_times_and_inode(void **state)
+KIT_TEST(collect__content_is_identified_by_size_times_and_inode)
 {
     struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
 
-    (void)state;
     struct kit_work work = begin();
 
     kit_write(&work, "a", "1");
@@ -321,9 +311,8 @@ test_collect__content_is_identified_by_size_times_and_inode(void **state)
 
 /* --- what changes -------------------------------------------------------- */
 
-static void test_collect__changed_file_is_read_again(void **state)
+KIT_TEST(collect__changed_file_is_read_again)
 {
-    (void)state;
     struct kit_work work = begin();
 
     moving_in = &work;
@@ -335,7 +324,7 @@ static void test_collect__changed_file_is_read_again(void **state)
     kit_work_end(&work);
 }
 
-static void test_collect__constantly_changing_file_is_refused(void **state)
+KIT_TEST(collect__constantly_changing_file_is_refused)
 {
     enum {
         LARGE = 1100000
@@ -343,7 +332,6 @@ static void test_collect__constantly_changing_file_is_refused(void **state)
     struct wal_error error = KIT_ERROR;
     char *content = calloc(1, LARGE);
 
-    (void)state;
     struct kit_work work = begin();
 
     moving_in = &work;
@@ -368,12 +356,11 @@ static void test_collect__constantly_changing_file_is_refused(void **state)
 
 /* --- what fails ---------------------------------------------------------- */
 
-static void test_collect__error_contains_the_path(void **state)
+KIT_TEST(collect__error_contains_the_path)
 {
     static const enum wal_status statuses[] = {WAL_EACCESS, WAL_EIO, WAL_ENOMEM,
                                                WAL_EOUTSIDE};
 
-    (void)state;
     struct kit_work work = begin();
 
     kit_write(&work, "a", "1");
@@ -431,7 +418,7 @@ static void check_many(struct kit_work *work, const char *id)
     assert_string_equal(kit_diff(work->session, id, ""), "");
 }
 
-static void test_collect__threads_agree_with_one_thread(void **state)
+KIT_TEST(collect__threads_agree_with_one_thread)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
@@ -440,7 +427,6 @@ static void test_collect__threads_agree_with_one_thread(void **state)
     struct wal_error error = KIT_ERROR;
     struct wal_file_cursor *checkpoint;
 
-    (void)state;
     struct kit_work work = begin();
 
     write_many(&work, paths, names);
@@ -496,14 +482,13 @@ static void *add_some(void *arg)
     return NULL;
 }
 
-static void test_checkpoint__concurrent_additions_to_one(void **state)
+KIT_TEST(checkpoint__concurrent_additions_to_one)
 {
     static struct wal_slice paths[MANY];
     static char names[MANY][24];
     struct adder adders[4];
     pthread_t threads[4];
 
-    (void)state;
     struct kit_work work = begin();
 
     write_many(&work, paths, names);
@@ -519,25 +504,4 @@ static void test_checkpoint__concurrent_additions_to_one(void **state)
     }
     check_many(&work, "shared");
     kit_work_end(&work);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_collect__unchanged_files_are_not_read_again),
-        KIT_TEST(test_collect__reused_content_must_be_in_the_store),
-        KIT_TEST(test_collect__fresh_file_of_another_boot_is_read_again),
-        KIT_TEST(test_collect__adding_keeps_the_boot_of_earlier_files),
-        KIT_TEST(test_collect__fresh_file_of_no_known_boot_is_read_again),
-        KIT_TEST(test_collect__only_the_newest_lists_are_searched),
-        KIT_TEST(test_collect__recently_written_file_is_read_again),
-        KIT_TEST(test_collect__content_is_identified_by_size_times_and_inode),
-        KIT_TEST(test_collect__changed_file_is_read_again),
-        KIT_TEST(test_collect__constantly_changing_file_is_refused),
-        KIT_TEST(test_collect__error_contains_the_path),
-        KIT_TEST(test_collect__threads_agree_with_one_thread),
-        KIT_TEST(test_checkpoint__concurrent_additions_to_one),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,13 +91,12 @@ static void write_contents(struct kit_work *work, struct wal_slice *paths,
 }
 
 /* Contents that are prepared, and cannot be put, are freed. */
-static void test_collect__failed_write_frees_the_contents(void **state)
+KIT_TEST(collect__failed_write_frees_the_contents)
 {
     static struct wal_slice paths[CONTENTS];
     static char names[CONTENTS][24];
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
 
-    (void)state;
     struct kit_work work = begin();
 
     write_contents(&work, paths, names);
@@ -118,8 +117,7 @@ static void test_collect__failed_write_frees_the_contents(void **state)
 }
 
 /* A content comes to a batch that is full, and that cannot be written. */
-static void
-test_collect__content_after_a_batch_that_fails_is_freed(void **state)
+KIT_TEST(collect__content_after_a_batch_that_fails_is_freed)
 {
     struct wal__blob_prepared filling;
     struct wal__blob_prepared writing;
@@ -132,7 +130,6 @@ test_collect__content_after_a_batch_that_fails_is_freed(void **state)
     struct wal__content_guard guard = {NULL, 0};
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     struct kit_work work = begin();
 
     assert_int_equal(
@@ -166,13 +163,12 @@ test_collect__content_after_a_batch_that_fails_is_freed(void **state)
 }
 
 /* Each allocation of a checkpoint fails in turn. */
-static void test_collect__missing_memory_frees_the_contents(void **state)
+KIT_TEST(collect__missing_memory_frees_the_contents)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     const struct wal_slice paths[] = {kit_text("a"), kit_text("b")};
     bool has_failed = true;
 
-    (void)state;
     struct kit_work work = begin();
 
     kit_write(&work, "a", "1");
@@ -195,15 +191,4 @@ static void test_collect__missing_memory_frees_the_contents(void **state)
     }
     assert_string_equal(kit_files(&work, work.session, "c"), "a=1 b=2");
     close_counted(&work);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_collect__failed_write_frees_the_contents),
-        KIT_TEST(test_collect__content_after_a_batch_that_fails_is_freed),
-        KIT_TEST(test_collect__missing_memory_frees_the_contents),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,8 @@
  * AGENTWAL_SEED sets the seed. What git says is compared in
  * tests/cli/convert/line_diff_git.py.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,8 +15,16 @@
 #include "engine/checkpoint/numstat.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 static uint64_t seed = 20240611;
+
+static int set_seed(void **state)
+{
+    (void)state;
+    seed = rng_seed(seed);
+    return 0;
+}
 
 static uint64_t next_random(void)
 {
@@ -90,12 +94,11 @@ static void random_numbers(uint32_t *numbers, uint32_t count, uint32_t end)
     }
 }
 
-static void test_line_diff__common_lines_of_random_texts(void **state)
+TEST(line_diff__common_lines_of_random_texts)
 {
     uint32_t a[COUNT_MAX];
     uint32_t b[COUNT_MAX];
 
-    (void)state;
     for (int i = 0; i < 3000; i++) {
         uint32_t most = i % 20 == 0 ? COUNT_MAX : 40;
         uint32_t end = 1 + below(i % 3 == 0 ? 4 : 2 * most);
@@ -108,12 +111,11 @@ static void test_line_diff__common_lines_of_random_texts(void **state)
     }
 }
 
-static void test_line_diff__common_lines_after_edits(void **state)
+TEST(line_diff__common_lines_after_edits)
 {
     uint32_t a[COUNT_MAX];
     uint32_t b[COUNT_MAX];
 
-    (void)state;
     for (int i = 0; i < 200; i++) {
         uint32_t end = 1 + below(COUNT_MAX);
         uint32_t cut = below(COUNT_MAX);
@@ -128,7 +130,7 @@ static void test_line_diff__common_lines_after_edits(void **state)
     }
 }
 
-static void test_line_diff__reversed_text_has_one_common_line(void **state)
+TEST(line_diff__reversed_text_has_one_common_line)
 {
     enum {
         COUNT = 20000
@@ -136,7 +138,6 @@ static void test_line_diff__reversed_text_has_one_common_line(void **state)
     uint32_t *a = test_malloc(COUNT * sizeof(*a));
     uint32_t *b = test_malloc(COUNT * sizeof(*b));
 
-    (void)state;
     for (uint32_t i = 0; i < COUNT; i++) {
         a[i] = i;
         b[COUNT - 1 - i] = i;
@@ -173,8 +174,7 @@ static uint32_t model_rise(const uint32_t *numbers, uint32_t count)
     return longest;
 }
 
-static void
-test_line_diff__shuffled_text_longest_increasing_subsequence(void **state)
+TEST(line_diff__shuffled_text_longest_increasing_subsequence)
 {
     enum {
         COUNT = 20000
@@ -182,7 +182,6 @@ test_line_diff__shuffled_text_longest_increasing_subsequence(void **state)
     uint32_t *a = test_malloc(COUNT * sizeof(*a));
     uint32_t *b = test_malloc(COUNT * sizeof(*b));
 
-    (void)state;
     for (uint32_t i = 0; i < COUNT; i++) {
         uint32_t at = below(i + 1);
 
@@ -201,9 +200,8 @@ test_line_diff__shuffled_text_longest_increasing_subsequence(void **state)
 
 /* git's rule ----------------------------------------------------------------*/
 
-static void test_line_diff__frequent_from_the_root_of_the_lines(void **state)
+TEST(line_diff__frequent_from_the_root_of_the_lines)
 {
-    (void)state;
     assert_int_equal(wal__line_kind(0, 5), WAL__LINE_UNMATCHED);
     assert_int_equal(wal__line_kind(1, 1), WAL__LINE_MATCHED);
     assert_int_equal(wal__line_kind(2, 3), WAL__LINE_FREQUENT);
@@ -238,10 +236,8 @@ static void assert_sifted(const char *letters, const char *expected)
     assert_string_equal(left, expected);
 }
 
-static void
-test_line_diff__frequent_line_among_unmatched_is_discarded(void **state)
+TEST(line_diff__frequent_line_among_unmatched_is_discarded)
 {
-    (void)state;
     assert_sifted("", "");
     assert_sifted("umu", "m");
     assert_sifted("ufu", "f");
@@ -270,9 +266,8 @@ static uint32_t sifted(uint32_t before, uint32_t frequent, uint32_t after)
     return wal__lines_filter(lines, kinds);
 }
 
-static void test_line_diff__only_near_lines_discard_a_frequent_one(void **state)
+TEST(line_diff__only_near_lines_discard_a_frequent_one)
 {
-    (void)state;
     /* A line sees 100 on either side: here 48 frequent, 152 unmatched, and
      * itself twice. 4 x 50 is less than 202. */
     assert_int_equal(sifted(200, 49, 200), 0);
@@ -307,9 +302,8 @@ static void assert_diff(const char *before, const char *after,
     assert_int_equal(counts.deletions, insertions);
 }
 
-static void test_line_diff__small_contents(void **state)
+TEST(line_diff__small_contents)
 {
-    (void)state;
     assert_diff("", "", 0, 0);
     assert_diff("", "a\n", 1, 0);
     assert_diff("", "\n\n\n", 3, 0);
@@ -329,12 +323,11 @@ static void test_line_diff__small_contents(void **state)
     assert_diff("end", "other\nend", 1, 0);
 }
 
-static void test_line_diff__absent_content_is_null(void **state)
+TEST(line_diff__absent_content_is_null)
 {
     struct wal__span absent = {NULL, 0};
     struct wal__numstat counts;
 
-    (void)state;
     assert_int_equal(
         wal__numstat_diff(&wal__heap_libc, absent, span("a\nb\n"), &counts),
         WAL_OK);
@@ -359,12 +352,11 @@ static void assert_binary(struct wal__span before, struct wal__span after,
     }
 }
 
-static void test_line_diff__zero_byte_among_the_first_is_binary(void **state)
+TEST(line_diff__zero_byte_among_the_first_is_binary)
 {
     uint8_t bytes[WAL__BINARY_PROBE_SIZE + 10];
     struct wal__span content = {bytes, sizeof(bytes)};
 
-    (void)state;
     memset(bytes, 'a', sizeof(bytes));
     bytes[WAL__BINARY_PROBE_SIZE] = 0;
     assert_binary(content, span("a\n"), false);
@@ -377,16 +369,15 @@ static void test_line_diff__zero_byte_among_the_first_is_binary(void **state)
     assert_binary(content, span("a\n"), false);
 }
 
-static void test_line_diff__huge_content_is_binary_unread(void **state)
+TEST(line_diff__huge_content_is_binary_unread)
 {
     struct wal__span huge = {(const uint8_t *)"a", WAL__DIFF_SIZE_MAX + 1};
 
-    (void)state;
     assert_binary(huge, span("a\n"), true);
     assert_binary(span("a\n"), huge, true);
 }
 
-static void test_line_diff__long_lines_are_compared_to_their_end(void **state)
+TEST(line_diff__long_lines_are_compared_to_their_end)
 {
     enum {
         SIZE = 300000
@@ -394,7 +385,6 @@ static void test_line_diff__long_lines_are_compared_to_their_end(void **state)
     char *before = test_malloc(2 * SIZE + 1);
     char *after = test_malloc(2 * SIZE + 1);
 
-    (void)state;
     memset(before, 'x', 2 * SIZE);
     before[SIZE - 1] = '\n';
     before[2 * SIZE - 1] = '\n';
@@ -425,16 +415,14 @@ static void assert_least(const char *before, const char *after,
 #define FEW  "x\ny\n}\nz\nend\n"
 
 /* A frequent line that git takes for changed, though it could stay. */
-static void test_line_diff__minimum_may_be_below_gits_count(void **state)
+TEST(line_diff__minimum_may_be_below_gits_count)
 {
-    (void)state;
     assert_least("}\n}\n}\n" MANY "}\n}\n", "}\n}\n}\n" FEW "}\n}\n", 3, 8);
     assert_diff("}\n}\n}\n" MANY "}\n}\n", "}\n}\n}\n" FEW "}\n}\n", 4, 9);
 }
 
-static void test_line_diff__common_ends_count_towards_frequency(void **state)
+TEST(line_diff__common_ends_count_towards_frequency)
 {
-    (void)state;
     assert_diff(MANY "}\n}\n}\n", FEW "}\n}\n}\n", 4, 9);
     assert_diff("}\n}\n}\n" MANY, "}\n}\n}\n" FEW, 4, 9);
     assert_diff(MANY "}\n}\n", FEW "}\n}\n", 3, 8);
@@ -443,7 +431,7 @@ static void test_line_diff__common_ends_count_towards_frequency(void **state)
                 FEW "1\n2\n3\n4\n5\n6\n}\n}\n}\n", 3, 8);
 }
 
-static void test_line_diff__no_memory_changes_nothing(void **state)
+TEST(line_diff__no_memory_changes_nothing)
 {
     char before[3000];
     char after[3000];
@@ -452,7 +440,6 @@ static void test_line_diff__no_memory_changes_nothing(void **state)
     enum wal_status status = WAL_ENOMEM;
     uint64_t nth = 0;
 
-    (void)state;
     for (size_t i = 0, at = 0; i < 200; i++, at += 9) {
         snprintf(before + at, sizeof(before) - at, "line %03zu\n", i);
         snprintf(after + at, sizeof(after) - at, "line %03zu\n", i * 7 % 300);
@@ -472,29 +459,4 @@ static void test_line_diff__no_memory_changes_nothing(void **state)
     assert_true(nth > 8);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_line_diff__common_lines_of_random_texts),
-        cmocka_unit_test(test_line_diff__common_lines_after_edits),
-        cmocka_unit_test(test_line_diff__reversed_text_has_one_common_line),
-        cmocka_unit_test(
-            test_line_diff__shuffled_text_longest_increasing_subsequence),
-        cmocka_unit_test(test_line_diff__frequent_from_the_root_of_the_lines),
-        cmocka_unit_test(
-            test_line_diff__frequent_line_among_unmatched_is_discarded),
-        cmocka_unit_test(
-            test_line_diff__only_near_lines_discard_a_frequent_one),
-        cmocka_unit_test(test_line_diff__small_contents),
-        cmocka_unit_test(test_line_diff__absent_content_is_null),
-        cmocka_unit_test(test_line_diff__zero_byte_among_the_first_is_binary),
-        cmocka_unit_test(test_line_diff__huge_content_is_binary_unread),
-        cmocka_unit_test(test_line_diff__long_lines_are_compared_to_their_end),
-        cmocka_unit_test(test_line_diff__minimum_may_be_below_gits_count),
-        cmocka_unit_test(test_line_diff__common_ends_count_towards_frequency),
-        cmocka_unit_test(test_line_diff__no_memory_changes_nothing),
-    };
-
-    seed = rng_seed(seed);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(set_seed, NULL, NULL);

@@ -72,14 +72,13 @@ static void check_all_changed(void)
     assert_string_equal(tree_names(), "a binary d/ d/b d/new link new script");
 }
 
-static void test_rewind__every_kind_of_file_is_restored(void **state)
+KIT_TEST(rewind__every_kind_of_file_is_restored)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_all(store);
     struct kit_rewind_result answer;
     uint64_t inode = tree_inode("d/b");
 
-    (void)state;
     change_all();
     answer = kit_rewind(session, "c");
     assert_rewound(&answer, all_changes);
@@ -98,7 +97,7 @@ static void test_rewind__every_kind_of_file_is_restored(void **state)
     kit_close(store);
 }
 
-static void test_rewind__undone_and_undone_again(void **state)
+KIT_TEST(rewind__undone_and_undone_again)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_all(store);
@@ -106,7 +105,6 @@ static void test_rewind__undone_and_undone_again(void **state)
     struct kit_rewind_result second;
     struct kit_rewind_result third;
 
-    (void)state;
     change_all();
     first = kit_rewind(session, "c");
     check_all_restored();
@@ -122,8 +120,7 @@ static void test_rewind__undone_and_undone_again(void **state)
     kit_close(store);
 }
 
-static void
-test_rewind__dry_run_reports_the_same_and_changes_nothing(void **state)
+KIT_TEST(rewind__dry_run_reports_the_same_and_changes_nothing)
 {
     const struct wal_rewind_options dry = options_of(WAL_REWIND_DRY_RUN);
     struct wal_store *store = kit_store();
@@ -132,7 +129,6 @@ test_rewind__dry_run_reports_the_same_and_changes_nothing(void **state)
     struct wal_store_info after = {.struct_size = sizeof(after)};
     struct kit_rewind_result answer;
 
-    (void)state;
     change_all();
     assert_int_equal(wal_store_get_info(store, &before, NULL), WAL_OK);
     answer = kit_rewind_with(session, "c", &dry);
@@ -148,13 +144,12 @@ test_rewind__dry_run_reports_the_same_and_changes_nothing(void **state)
     kit_close(store);
 }
 
-static void test_rewind__missing_directories_are_created(void **state)
+KIT_TEST(rewind__missing_directories_are_created)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = tree_session(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     tree_directory("d");
     tree_directory("d/e");
     tree_directory("d/e/f");
@@ -178,13 +173,12 @@ static void test_rewind__missing_directories_are_created(void **state)
     kit_close(store);
 }
 
-static void test_rewind__names_and_modes_of_every_kind(void **state)
+KIT_TEST(rewind__names_and_modes_of_every_kind)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = tree_session(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     tree_put("-n\xff\n\"x", "odd\n");
     tree_put("setuid", "s\n");
     tree_chmod("setuid", 04711);
@@ -208,7 +202,7 @@ static void test_rewind__names_and_modes_of_every_kind(void **state)
     kit_close(store);
 }
 
-static void test_rewind__into_another_root(void **state)
+KIT_TEST(rewind__into_another_root)
 {
     struct wal_rewind_options options = options_of(0);
     struct wal_store *store = kit_store();
@@ -216,7 +210,6 @@ static void test_rewind__into_another_root(void **state)
     struct kit_rewind_result answer;
     char root[4096];
 
-    (void)state;
     assert_int_equal(rename("tree", "moved"), 0);
     assert_int_equal(mkdir("tree", 0777), 0);
     answer = kit_rewind(session, "c");
@@ -242,14 +235,13 @@ static void test_rewind__into_another_root(void **state)
     kit_close(store);
 }
 
-static void test_rewind__forks_keep_their_checkpoints(void **state)
+KIT_TEST(rewind__forks_keep_their_checkpoints)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = tree_session(store);
     struct wal_session *fork;
     struct kit_rewind_result answer;
 
-    (void)state;
     tree_put("a", "1\n");
     tree_checkpoint(session, "c1", "a");
     kit_append_all(session, "e1 e2");
@@ -274,13 +266,12 @@ static void test_rewind__forks_keep_their_checkpoints(void **state)
     kit_close(store);
 }
 
-static void test_rewind__with_a_store_in_memory(void **state)
+KIT_TEST(rewind__with_a_store_in_memory)
 {
     struct wal_store *store = kit_open("memory", WAL_OPEN_MEMORY);
     struct wal_session *session = make_all(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     change_all();
     answer = kit_rewind(session, "c");
     assert_rewound(&answer, all_changes);
@@ -293,15 +284,13 @@ static void test_rewind__with_a_store_in_memory(void **state)
 
 /* --- what was expected --------------------------------------------------- */
 
-static void
-test_rewind__file_changed_by_others_is_refused_unless_forced(void **state)
+KIT_TEST(rewind__file_changed_by_others_is_refused_unless_forced)
 {
     struct wal_rewind_options options = options_of(0);
     struct wal_store *store = kit_store();
     struct wal_session *session = tree_session(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     tree_put("a", "1\n");
     tree_put("b", "1\n");
     tree_put("same", "1\n");
@@ -333,14 +322,13 @@ test_rewind__file_changed_by_others_is_refused_unless_forced(void **state)
     kit_close(store);
 }
 
-static void test_rewind__files_in_the_expected_state_are_replaced(void **state)
+KIT_TEST(rewind__files_in_the_expected_state_are_replaced)
 {
     struct wal_rewind_options options = options_of(0);
     struct wal_store *store = kit_store();
     struct wal_session *session = tree_session(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     tree_put("a", "1\n");
     tree_put("b", "1\n");
     tree_checkpoint(session, "old", "a b");
@@ -371,7 +359,7 @@ static enum wal_status damage_and_create(void *ctx, struct wal__worktree *tree,
     return wal__worktree_posix.create(ctx, tree, path, mode, file, sys_errno);
 }
 
-static void test_rewind__verified_content_is_not_read_again(void **state)
+KIT_TEST(rewind__verified_content_is_not_read_again)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options)};
     struct wal__worktree_io tree = wal__worktree_posix;
@@ -381,7 +369,6 @@ static void test_rewind__verified_content_is_not_read_again(void **state)
     struct kit_rewind_result answer;
     uint64_t seed = 1;
 
-    (void)state;
     for (size_t i = 0; i + 1 < sizeof(restored); i++) {
         restored[i] = (char)(kit_random(&seed) >> 57 | 1);
     }
@@ -401,23 +388,4 @@ static void test_rewind__verified_content_is_not_read_again(void **state)
     tree_assert_content("a", restored);
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_rewind__every_kind_of_file_is_restored),
-        KIT_TEST(test_rewind__undone_and_undone_again),
-        KIT_TEST(test_rewind__dry_run_reports_the_same_and_changes_nothing),
-        KIT_TEST(test_rewind__missing_directories_are_created),
-        KIT_TEST(test_rewind__names_and_modes_of_every_kind),
-        KIT_TEST(test_rewind__into_another_root),
-        KIT_TEST(test_rewind__forks_keep_their_checkpoints),
-        KIT_TEST(test_rewind__with_a_store_in_memory),
-        KIT_TEST(test_rewind__file_changed_by_others_is_refused_unless_forced),
-        KIT_TEST(test_rewind__files_in_the_expected_state_are_replaced),
-        KIT_TEST(test_rewind__verified_content_is_not_read_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

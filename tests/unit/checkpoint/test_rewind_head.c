@@ -61,9 +61,8 @@ static void assert_after(struct wal_session *session)
     assert_main(session, "e1");
 }
 
-static void test_rewind_head__moves_with_the_files_and_back(void **state)
+KIT_TEST(rewind_head__moves_with_the_files_and_back)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer =
@@ -94,9 +93,8 @@ static void test_rewind_head__moves_with_the_files_and_back(void **state)
     kit_close(store);
 }
 
-static void test_rewind_head__stays_without_the_flag(void **state)
+KIT_TEST(rewind_head__stays_without_the_flag)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer = kit_rewind(session, "c");
@@ -109,9 +107,8 @@ static void test_rewind_head__stays_without_the_flag(void **state)
 }
 
 /* Only one of the two changes; nothing changes. */
-static void test_rewind_head__only_head_only_files_or_neither(void **state)
+KIT_TEST(rewind_head__only_head_only_files_or_neither)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer = kit_rewind(session, "c");
@@ -140,9 +137,8 @@ static void test_rewind_head__only_head_only_files_or_neither(void **state)
     kit_close(store);
 }
 
-static void test_rewind_head__without_a_link_is_refused(void **state)
+KIT_TEST(rewind_head__without_a_link_is_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = tree_session(store);
     struct kit_rewind_result answer;
@@ -163,9 +159,8 @@ static void test_rewind_head__without_a_link_is_refused(void **state)
 }
 
 /* A fork has the link where it has the entry. */
-static void test_rewind_head__in_forks(void **state)
+KIT_TEST(rewind_head__in_forks)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct wal_session *fork = NULL;
@@ -219,9 +214,8 @@ static struct wal_session *crash_and_recover(struct wal_store **store,
     return session;
 }
 
-static void test_rewind_head__undone_when_no_file_was_moved(void **state)
+KIT_TEST(rewind_head__undone_when_no_file_was_moved)
 {
-    (void)state;
     static const enum tree_crash_point calls[] = {TREE_WRITE, TREE_SYNC_ALL,
                                                   TREE_RENAME};
     struct wal_store *store;
@@ -237,9 +231,8 @@ static void test_rewind_head__undone_when_no_file_was_moved(void **state)
 }
 
 /* Dies between two files, and between the files and the head. */
-static void test_rewind_head__finished_when_a_file_was_moved(void **state)
+KIT_TEST(rewind_head__finished_when_a_file_was_moved)
 {
-    (void)state;
     struct wal_store *store;
 
     for (int i = 0; i < 2; i++) {
@@ -254,9 +247,8 @@ static void test_rewind_head__finished_when_a_file_was_moved(void **state)
 }
 
 /* The head is left where the program that went on has moved it. */
-static void test_rewind_head__of_a_continued_session_stays(void **state)
+KIT_TEST(rewind_head__of_a_continued_session_stays)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_session *session =
         crash_and_recover(&store, TREE_SYNC_DIRECTORY, 0, "e4");
@@ -288,9 +280,8 @@ static enum wal_status append_and_sync(void *ctx, struct wal__worktree *tree,
                                                 sys_errno);
 }
 
-static void test_rewind_head__concurrent_move_undoes_the_files(void **state)
+KIT_TEST(rewind_head__concurrent_move_undoes_the_files)
 {
-    (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options)};
     struct wal__worktree_io tree = wal__worktree_posix;
     struct wal__io io = wal__io_posix;
@@ -320,21 +311,4 @@ static void test_rewind_head__concurrent_move_undoes_the_files(void **state)
     wal_session_close(other);
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_rewind_head__moves_with_the_files_and_back),
-        KIT_TEST(test_rewind_head__stays_without_the_flag),
-        KIT_TEST(test_rewind_head__only_head_only_files_or_neither),
-        KIT_TEST(test_rewind_head__without_a_link_is_refused),
-        KIT_TEST(test_rewind_head__in_forks),
-        KIT_TEST(test_rewind_head__undone_when_no_file_was_moved),
-        KIT_TEST(test_rewind_head__finished_when_a_file_was_moved),
-        KIT_TEST(test_rewind_head__of_a_continued_session_stays),
-        KIT_TEST(test_rewind_head__concurrent_move_undoes_the_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 
 /* --- the tree's files ---------------------------------------------------- */
 
-static void test_rewind_hostile__names_of_255_bytes(void **state)
+KIT_TEST(rewind_hostile__names_of_255_bytes)
 {
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
     struct wal_session *session = tree_session(store);
@@ -26,7 +26,6 @@ static void test_rewind_hostile__names_of_255_bytes(void **state)
     char name[256];
     char list[300];
 
-    (void)state;
     memset(name, 'n', 255);
     name[255] = '\0';
     tree_put(name, "1\n");
@@ -99,12 +98,11 @@ static enum wal_status checkpoint_one(struct wal_session *session,
 
 /* The longest path that the system accepts, and one that leaves no room for
  * the name of a temporary file in its directory: then nothing is touched. */
-static void test_rewind_hostile__paths_of_4095_bytes(void **state)
+KIT_TEST(rewind_hostile__paths_of_4095_bytes)
 {
     static const size_t lasts[] = {200, 1};
     char path[4096];
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
         struct wal_session *session = tree_session(store);
@@ -132,7 +130,7 @@ static void test_rewind_hostile__paths_of_4095_bytes(void **state)
     }
 }
 
-static void test_rewind_hostile__holes_are_zeros(void **state)
+KIT_TEST(rewind_hostile__holes_are_zeros)
 {
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
     struct wal_session *session = tree_session(store);
@@ -140,7 +138,6 @@ static void test_rewind_hostile__holes_are_zeros(void **state)
     struct kit_rewind_result answer;
     int fd;
 
-    (void)state;
     fd = open(tree_path("sparse"), O_RDWR | O_CREAT, 0644);
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, sizeof(bytes)), 0);
@@ -168,13 +165,12 @@ static void test_rewind_hostile__holes_are_zeros(void **state)
 
 /* Two names of one file are two files of one content; the name that is not of
  * the checkpoint keeps what it had. */
-static void test_rewind_hostile__other_hard_links_are_unchanged(void **state)
+KIT_TEST(rewind_hostile__other_hard_links_are_unchanged)
 {
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
     struct wal_session *session = tree_session(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     tree_put("a", "1\n");
     assert_int_equal(link(tree_path("a"), tree_path("b")), 0);
     assert_int_equal(link(tree_path("a"), tree_path("other")), 0);
@@ -285,10 +281,8 @@ static void swap_parent(void)
     assert_int_equal(symlink("../outside", tree_path("d")), 0);
 }
 
-static void
-test_rewind_hostile__parent_becomes_a_link_during_the_rewind(void **state)
+KIT_TEST(rewind_hostile__parent_becomes_a_link_during_the_rewind)
 {
-    (void)state;
     for (uint32_t nth = 0; nth < 3; nth++) {
         struct wal_store *store;
         struct wal_session *session = open_watched(&store);
@@ -322,10 +316,8 @@ static void expect_untouched(void)
     assert_string_equal(tree_names(), "a d/ d/b d/c");
 }
 
-static void
-test_rewind_hostile__permission_is_denied_in_the_middle(void **state)
+KIT_TEST(rewind_hostile__permission_is_denied_in_the_middle)
 {
-    (void)state;
     for (uint32_t nth = 0; nth < 3; nth++) {
         struct wal_store *store;
         struct wal_session *session = open_watched(&store);
@@ -342,9 +334,8 @@ test_rewind_hostile__permission_is_denied_in_the_middle(void **state)
     }
 }
 
-static void test_rewind_hostile__no_space_for_restored_files(void **state)
+KIT_TEST(rewind_hostile__no_space_for_restored_files)
 {
-    (void)state;
     for (uint32_t nth = 0; nth < 3; nth++) {
         struct wal_store *store;
         struct wal_session *session = open_watched(&store);
@@ -367,13 +358,12 @@ static void change_a(void)
     tree_put("a", "somebody's\n");
 }
 
-static void test_rewind_hostile__file_changes_during_the_rewind(void **state)
+KIT_TEST(rewind_hostile__file_changes_during_the_rewind)
 {
     struct wal_store *store;
     struct wal_session *session = open_watched(&store);
     struct kit_rewind_result answer;
 
-    (void)state;
     make_changed(session);
     before.act = change_a;
     before.writes = 2;
@@ -404,13 +394,12 @@ static void change_a_and_set_its_time_back(void)
     close(fd);
 }
 
-static void test_rewind_hostile__changed_file_has_its_old_time(void **state)
+KIT_TEST(rewind_hostile__changed_file_has_its_old_time)
 {
     struct wal_store *store;
     struct wal_session *session = open_watched(&store);
     struct kit_rewind_result answer;
 
-    (void)state;
     make_changed(session);
     before.act = change_a_and_set_its_time_back;
     before.writes = 2;
@@ -419,21 +408,4 @@ static void test_rewind_hostile__changed_file_has_its_old_time(void **state)
     tree_assert_content("a", "x2\n");
     tree_assert_content("d/b", "b2\n");
     close_watched(store, session);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_rewind_hostile__names_of_255_bytes),
-        KIT_TEST(test_rewind_hostile__paths_of_4095_bytes),
-        KIT_TEST(test_rewind_hostile__holes_are_zeros),
-        KIT_TEST(test_rewind_hostile__other_hard_links_are_unchanged),
-        KIT_TEST(test_rewind_hostile__parent_becomes_a_link_during_the_rewind),
-        KIT_TEST(test_rewind_hostile__permission_is_denied_in_the_middle),
-        KIT_TEST(test_rewind_hostile__no_space_for_restored_files),
-        KIT_TEST(test_rewind_hostile__file_changes_during_the_rewind),
-        KIT_TEST(test_rewind_hostile__changed_file_has_its_old_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

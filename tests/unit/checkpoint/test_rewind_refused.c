@@ -43,13 +43,12 @@ static void check_untouched(struct wal_session *session)
     assert_int_equal(count_checkpoints(session), 1);
 }
 
-static void test_rewind_refused__unknown_checkpoint(void **state)
+KIT_TEST(rewind_refused__unknown_checkpoint)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer = kit_rewind(session, "none such");
 
-    (void)state;
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "none such");
     check_untouched(session);
     tree_assert_content("d/b", "new b\n");
@@ -57,13 +56,12 @@ static void test_rewind_refused__unknown_checkpoint(void **state)
     kit_close(store);
 }
 
-static void test_rewind_refused__checkpoints_off(void **state)
+KIT_TEST(rewind_refused__checkpoints_off)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     assert_int_equal(wal_session_set_checkpointing(session, 0, NULL), WAL_OK);
     answer = kit_rewind(session, "c");
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "off");
@@ -75,7 +73,7 @@ static void test_rewind_refused__checkpoints_off(void **state)
     kit_close(store);
 }
 
-static void test_rewind_refused__persistence_off(void **state)
+KIT_TEST(rewind_refused__persistence_off)
 {
     struct wal_store *store = kit_open("store", WAL_OPEN_NOOP);
     struct wal_session *session = kit_create(store, "s");
@@ -85,7 +83,6 @@ static void test_rewind_refused__persistence_off(void **state)
     struct wal_error error = KIT_ERROR;
     struct kit_rewind_result answer = kit_rewind(session, "c");
 
-    (void)state;
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "persistence is off");
     assert_int_equal(
         wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
@@ -94,7 +91,7 @@ static void test_rewind_refused__persistence_off(void **state)
     kit_close(store);
 }
 
-static void test_rewind_refused__invalid_arguments(void **state)
+KIT_TEST(rewind_refused__invalid_arguments)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
@@ -104,7 +101,6 @@ static void test_rewind_refused__invalid_arguments(void **state)
     struct wal_rewind_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     assert_int_equal(
         wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
         WAL_EINVAL);
@@ -146,7 +142,7 @@ static void fill(uint8_t *data, size_t size, uint64_t seed)
     }
 }
 
-static void test_rewind_refused__damaged_content_changes_nothing(void **state)
+KIT_TEST(rewind_refused__damaged_content_changes_nothing)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = tree_session(store);
@@ -154,7 +150,6 @@ static void test_rewind_refused__damaged_content_changes_nothing(void **state)
     uint8_t first[4096];
     uint8_t second[4096];
 
-    (void)state;
     fill(first, sizeof(first), 1);
     fill(second, sizeof(second), 2);
     tree_put_bytes("a", first, sizeof(first));
@@ -188,13 +183,12 @@ static void test_rewind_refused__damaged_content_changes_nothing(void **state)
 
 /* --- places -------------------------------------------------------------- */
 
-static void test_rewind_refused__directory_in_place_of_a_file(void **state)
+KIT_TEST(rewind_refused__directory_in_place_of_a_file)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     tree_remove("d/b");
     tree_directory("d/b");
     answer = kit_rewind(session, "c");
@@ -205,13 +199,12 @@ static void test_rewind_refused__directory_in_place_of_a_file(void **state)
     kit_close(store);
 }
 
-static void test_rewind_refused__parent_is_a_file(void **state)
+KIT_TEST(rewind_refused__parent_is_a_file)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     tree_remove("d/b");
     tree_remove("d");
     tree_put("d", "in the way\n");
@@ -223,13 +216,12 @@ static void test_rewind_refused__parent_is_a_file(void **state)
     kit_close(store);
 }
 
-static void test_rewind_refused__parent_is_a_link(void **state)
+KIT_TEST(rewind_refused__parent_is_a_link)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     assert_int_equal(mkdir("outside", 0777), 0);
     tree_remove("d/b");
     tree_remove("d");
@@ -242,13 +234,12 @@ static void test_rewind_refused__parent_is_a_link(void **state)
     kit_close(store);
 }
 
-static void test_rewind_refused__pipe_in_place_of_a_file(void **state)
+KIT_TEST(rewind_refused__pipe_in_place_of_a_file)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     tree_remove("d/b");
     assert_int_equal(mkfifo(tree_path("d/b"), 0666), 0);
     answer = kit_rewind(session, "c");
@@ -258,13 +249,12 @@ static void test_rewind_refused__pipe_in_place_of_a_file(void **state)
     kit_close(store);
 }
 
-static void test_rewind_refused__missing_root(void **state)
+KIT_TEST(rewind_refused__missing_root)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     assert_int_equal(rename("tree", "moved"), 0);
     answer = kit_rewind(session, "c");
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "tree");
@@ -290,14 +280,12 @@ static void be_bound(bool bound)
     assert_int_equal(syscall(SYS_capset, &head, data), 0);
 }
 
-static void
-test_rewind_refused__directory_without_write_permission(void **state)
+KIT_TEST(rewind_refused__directory_without_write_permission)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer;
 
-    (void)state;
     be_bound(true);
     tree_chmod("d", 0555);
     answer = kit_rewind(session, "c");
@@ -315,23 +303,4 @@ test_rewind_refused__directory_without_write_permission(void **state)
     wal_session_close(session);
     kit_close(store);
     be_bound(false);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_rewind_refused__unknown_checkpoint),
-        KIT_TEST(test_rewind_refused__checkpoints_off),
-        KIT_TEST(test_rewind_refused__persistence_off),
-        KIT_TEST(test_rewind_refused__invalid_arguments),
-        KIT_TEST(test_rewind_refused__damaged_content_changes_nothing),
-        KIT_TEST(test_rewind_refused__directory_in_place_of_a_file),
-        KIT_TEST(test_rewind_refused__parent_is_a_file),
-        KIT_TEST(test_rewind_refused__parent_is_a_link),
-        KIT_TEST(test_rewind_refused__pipe_in_place_of_a_file),
-        KIT_TEST(test_rewind_refused__missing_root),
-        KIT_TEST(test_rewind_refused__directory_without_write_permission),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,9 +85,8 @@ static int count_checkpoints(void)
 
 /* --- all as before, or all as after -------------------------------------- */
 
-static void test_rewind_resume__undone_while_no_file_was_moved(void **state)
+KIT_TEST(rewind_resume__undone_while_no_file_was_moved)
 {
-    (void)state;
     make_changed();
     for (uint32_t i = 0; i < 3; i++) {
         assert_true(tree_crash_rewind("c", TREE_WRITE, i));
@@ -105,9 +104,8 @@ static void test_rewind_resume__undone_while_no_file_was_moved(void **state)
     assert_int_equal(count_checkpoints(), 1);
 }
 
-static void test_rewind_resume__finished_when_a_file_was_moved(void **state)
+KIT_TEST(rewind_resume__finished_when_a_file_was_moved)
 {
-    (void)state;
     for (uint32_t i = 1; i < 3; i++) {
         make_changed();
         assert_true(tree_crash_rewind("c", TREE_RENAME, i));
@@ -119,9 +117,8 @@ static void test_rewind_resume__finished_when_a_file_was_moved(void **state)
     }
 }
 
-static void test_rewind_resume__finished_before_the_last_removal(void **state)
+KIT_TEST(rewind_resume__finished_before_the_last_removal)
 {
-    (void)state;
     make_changed();
     assert_true(tree_crash_rewind("c", TREE_UNLINK, 0));
     tree_assert_content("z", "z before the rewind\n");
@@ -129,9 +126,8 @@ static void test_rewind_resume__finished_before_the_last_removal(void **state)
     check_after();
 }
 
-static void test_rewind_resume__nothing_left_to_do(void **state)
+KIT_TEST(rewind_resume__nothing_left_to_do)
 {
-    (void)state;
     make_changed();
     assert_true(tree_crash_rewind("c", TREE_SYNC_DIRECTORY, 0));
     check_after();
@@ -143,9 +139,8 @@ static void test_rewind_resume__nothing_left_to_do(void **state)
     tree_assert_content("a", "a before the rewind\n");
 }
 
-static void test_rewind_resume__repeated_deaths(void **state)
+KIT_TEST(rewind_resume__repeated_deaths)
 {
-    (void)state;
     make_changed();
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
     /* These calls finish the first rewind, and are killed meanwhile. */
@@ -158,12 +153,11 @@ static void test_rewind_resume__repeated_deaths(void **state)
     check_after();
 }
 
-static void test_rewind_resume__by_the_next_checkpoint(void **state)
+KIT_TEST(rewind_resume__by_the_next_checkpoint)
 {
     struct wal_session *session;
     struct wal_store *store;
 
-    (void)state;
     make_changed();
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
     store = kit_store();
@@ -175,13 +169,12 @@ static void test_rewind_resume__by_the_next_checkpoint(void **state)
 }
 
 /* A rewind that finds another begins from what that one comes to. */
-static void test_rewind_resume__by_the_next_rewind(void **state)
+KIT_TEST(rewind_resume__by_the_next_rewind)
 {
     struct wal_session *session;
     struct kit_rewind_result answer;
     struct wal_store *store;
 
-    (void)state;
     make_changed();
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
     store = kit_store();
@@ -195,12 +188,10 @@ static void test_rewind_resume__by_the_next_rewind(void **state)
 
 /* --- changes by others meanwhile ----------------------------------------- */
 
-static void
-test_rewind_resume__files_of_others_are_kept_and_reported(void **state)
+KIT_TEST(rewind_resume__files_of_others_are_kept_and_reported)
 {
     struct kit_rewind_result answer;
 
-    (void)state;
     make_changed();
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
     tree_put("d/b", "somebody's b\n");
@@ -216,12 +207,11 @@ test_rewind_resume__files_of_others_are_kept_and_reported(void **state)
     assert_string_equal(tree_names(), "a d/ d/b n/ n/c z/");
 }
 
-static void test_rewind_resume__the_checkpoint_was_deleted(void **state)
+KIT_TEST(rewind_resume__the_checkpoint_was_deleted)
 {
     struct wal_session *session;
     struct wal_store *store;
 
-    (void)state;
     make_changed();
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
     store = kit_store();
@@ -234,9 +224,8 @@ static void test_rewind_resume__the_checkpoint_was_deleted(void **state)
     check_after();
 }
 
-static void test_rewind_resume__missing_root(void **state)
+KIT_TEST(rewind_resume__missing_root)
 {
-    (void)state;
     make_changed();
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
     assert_int_equal(rename("tree", "moved"), 0);
@@ -286,12 +275,11 @@ static bool is_content(const char *path, const uint8_t content[4096])
     return size == 4096 && memcmp(data, content, 4096) == 0;
 }
 
-static void test_rewind_resume__undone_when_content_is_damaged(void **state)
+KIT_TEST(rewind_resume__undone_when_content_is_damaged)
 {
     uint8_t before[2][4096];
     uint8_t after[2][4096];
 
-    (void)state;
     make_filled(before, after);
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
     assert_true(is_content("a", after[0]));
@@ -302,14 +290,12 @@ static void test_rewind_resume__undone_when_content_is_damaged(void **state)
     assert_string_equal(tree_names(), "a b");
 }
 
-static void
-test_rewind_resume__damage_of_both_contents_is_reported_once(void **state)
+KIT_TEST(rewind_resume__damage_of_both_contents_is_reported_once)
 {
     uint8_t before[2][4096];
     uint8_t after[2][4096];
     struct kit_rewind_result answer;
 
-    (void)state;
     make_filled(before, after);
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
     assert_int_equal(tree_flip_content(after[1], 4096), 1);
@@ -335,11 +321,10 @@ static void fork_session(void)
     kit_close(store);
 }
 
-static void test_rewind_resume__a_fork_finishes_what_it_inherits(void **state)
+KIT_TEST(rewind_resume__a_fork_finishes_what_it_inherits)
 {
     struct kit_rewind_result answer;
 
-    (void)state;
     make_changed();
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
     fork_session();
@@ -352,11 +337,10 @@ static void test_rewind_resume__a_fork_finishes_what_it_inherits(void **state)
     tree_assert_content("a", "a before the rewind\n");
 }
 
-static void test_rewind_resume__a_fork_ignores_a_finished_one(void **state)
+KIT_TEST(rewind_resume__a_fork_ignores_a_finished_one)
 {
     struct kit_rewind_result answer;
 
-    (void)state;
     make_changed();
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
     fork_session();
@@ -367,26 +351,4 @@ static void test_rewind_resume__a_fork_ignores_a_finished_one(void **state)
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "none such");
     tree_assert_content("a", "a before the rewind\n");
     assert_int_equal(answer.info.changed_elsewhere, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_rewind_resume__undone_while_no_file_was_moved),
-        KIT_TEST(test_rewind_resume__finished_when_a_file_was_moved),
-        KIT_TEST(test_rewind_resume__finished_before_the_last_removal),
-        KIT_TEST(test_rewind_resume__nothing_left_to_do),
-        KIT_TEST(test_rewind_resume__repeated_deaths),
-        KIT_TEST(test_rewind_resume__by_the_next_checkpoint),
-        KIT_TEST(test_rewind_resume__by_the_next_rewind),
-        KIT_TEST(test_rewind_resume__files_of_others_are_kept_and_reported),
-        KIT_TEST(test_rewind_resume__the_checkpoint_was_deleted),
-        KIT_TEST(test_rewind_resume__missing_root),
-        KIT_TEST(test_rewind_resume__undone_when_content_is_damaged),
-        KIT_TEST(test_rewind_resume__damage_of_both_contents_is_reported_once),
-        KIT_TEST(test_rewind_resume__a_fork_finishes_what_it_inherits),
-        KIT_TEST(test_rewind_resume__a_fork_ignores_a_finished_one),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

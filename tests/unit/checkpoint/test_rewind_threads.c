@@ -50,7 +50,7 @@ static void make_states(struct wal_session *session)
     tree_checkpoint(session, "c1", "a b c");
 }
 
-static void test_rewind_threads__one_at_a_time(void **state)
+KIT_TEST(rewind_threads__one_at_a_time)
 {
     struct wal_store *stores[2] = {kit_store(), NULL};
     struct wal_session *session = tree_session(stores[0]);
@@ -58,7 +58,6 @@ static void test_rewind_threads__one_at_a_time(void **state)
     pthread_t threads[THREADS];
     struct kit_rewind_result answer;
 
-    (void)state;
     make_states(session);
     stores[1] = kit_store();
     for (unsigned i = 0; i < THREADS; i++) {
@@ -77,13 +76,4 @@ static void test_rewind_threads__one_at_a_time(void **state)
     wal_session_close(session);
     kit_close(stores[1]);
     kit_close(stores[0]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_rewind_threads__one_at_a_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,10 +83,8 @@ static int lock_byte(off_t byte)
     return file;
 }
 
-static void
-test_abandoned__files_go_though_others_have_the_store_open(void **state)
+KIT_TEST(abandoned__files_go_though_others_have_the_store_open)
 {
-    (void)state;
     const char *const paths[] = {"store/index/catalogue.new",
                                  "store/index/0000000000000001.idx.new",
                                  "store/index/pack-0000000000000001.idx.new",
@@ -117,10 +115,8 @@ test_abandoned__files_go_though_others_have_the_store_open(void **state)
 
 /* The first was killed before it wrote the catalogue; nothing is left to
  * rewrite for the second. */
-static void
-test_erase__old_catalogue_goes_though_nothing_is_rewritten(void **state)
+KIT_TEST(erase__old_catalogue_goes_though_nothing_is_rewritten)
 {
-    (void)state;
     struct wal_store *store = make_store();
     struct wal_store *other = kit_store();
 
@@ -136,10 +132,8 @@ test_erase__old_catalogue_goes_though_nothing_is_rewritten(void **state)
 }
 
 /* A process that has what was erased in memory writes a catalogue meanwhile. */
-static void
-test_erase__waits_for_a_process_that_writes_a_catalogue(void **state)
+KIT_TEST(erase__waits_for_a_process_that_writes_a_catalogue)
 {
-    (void)state;
     struct wal_store *store = make_store();
     int how;
     pid_t child;
@@ -168,9 +162,8 @@ test_erase__waits_for_a_process_that_writes_a_catalogue(void **state)
 }
 
 /* With the lock of its writers, nobody writes a temporary file. */
-static void test_abandoned__files_that_a_process_writes_stay(void **state)
+KIT_TEST(abandoned__files_that_a_process_writes_stay)
 {
-    (void)state;
     struct wal_store *store = make_store();
     int held = lock_byte(WAL__LOCK_INDEX);
 
@@ -181,16 +174,4 @@ static void test_abandoned__files_that_a_process_writes_stay(void **state)
     (void)compact(store, 0);
     assert_false(exists("store/index/0000000000000099.idx.new"));
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_abandoned__files_go_though_others_have_the_store_open),
-        KIT_TEST(test_erase__old_catalogue_goes_though_nothing_is_rewritten),
-        KIT_TEST(test_erase__waits_for_a_process_that_writes_a_catalogue),
-        KIT_TEST(test_abandoned__files_that_a_process_writes_stay),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

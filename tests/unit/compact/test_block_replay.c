@@ -52,9 +52,8 @@ static void replay(struct wal_store *store, struct applied *applied)
                      WAL_OK);
 }
 
-static void test_replay__records_of_blocks_in_the_order_of_the_log(void **state)
+KIT_TEST(replay__records_of_blocks_in_the_order_of_the_log)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options), .rate = UINT64_MAX};
@@ -85,13 +84,4 @@ static void test_replay__records_of_blocks_in_the_order_of_the_log(void **state)
         wal_session_close(sessions[i]);
     }
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_replay__records_of_blocks_in_the_order_of_the_log),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,20 +7,17 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "agentwal/admin.h"
 #include "engine/api/api_store.h"
 #include "engine/store/session.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/kit/store_kit.h"
+#include "tests/lib/test.h"
 #include "tests/sim/disk/sim.h"
 
 enum {
@@ -142,14 +139,13 @@ static void open_and_check(struct sim_disk *disk)
     sim_process_destroy(process);
 }
 
-static void test_leftovers__name_that_may_be_lost(void **state)
+TEST(leftovers__name_that_may_be_lost)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE};
     struct sim_disk *made = make_disk();
     uint32_t kept = 0; /* runs in which replaced segments had to stay */
     bool struck = true;
 
-    (void)state;
     for (uint64_t after = 0; struck; after++) {
         struct sim_disk *disk = sim_disk_clone(made);
 
@@ -368,16 +364,14 @@ static void erase_after_each(struct sim_fault fault)
     sim_disk_destroy(made);
 }
 
-static void test_leftovers__erasing_after_a_killed_compaction(void **state)
+TEST(leftovers__erasing_after_a_killed_compaction)
 {
-    (void)state;
     erase_after_each(
         (struct sim_fault){.call = SIM_ANY, .effect = SIM_KILL_AFTER});
 }
 
-static void test_leftovers__erasing_after_a_failed_sync(void **state)
+TEST(leftovers__erasing_after_a_failed_sync)
 {
-    (void)state;
     erase_after_each((struct sim_fault){
         .call = SIM_SYNC_DIRECTORY, .effect = SIM_FAIL, .sys_errno = EIO});
 }
@@ -405,13 +399,12 @@ static struct sim_disk *make_summarised_disk(void)
 
 /* A process that reads by pread(2) and does not know that segments were
  * replaced finds what a compaction of the session kept. */
-static void test_leftovers__kept_entries_of_a_replaced_segment(void **state)
+TEST(leftovers__kept_entries_of_a_replaced_segment)
 {
     struct sim_fault fault = {.call = SIM_ANY, .effect = SIM_KILL_AFTER};
     struct sim_disk *made = make_summarised_disk();
     bool struck = true;
 
-    (void)state;
     for (fault.after = 0; struck; fault.after++) {
         struct sim_disk *disk = sim_disk_clone(made);
         struct sim_process *process = sim_process_create(disk);
@@ -431,16 +424,4 @@ static void test_leftovers__kept_entries_of_a_replaced_segment(void **state)
     }
     assert_true(fault.after > 3);
     sim_disk_destroy(made);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_leftovers__name_that_may_be_lost),
-        cmocka_unit_test(test_leftovers__erasing_after_a_killed_compaction),
-        cmocka_unit_test(test_leftovers__erasing_after_a_failed_sync),
-        cmocka_unit_test(test_leftovers__kept_entries_of_a_replaced_segment),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,10 +41,8 @@ static void redact(struct wal_session *session, const char *id)
         WAL_OK);
 }
 
-static void
-test_compact__resent_entry_that_was_erased_is_a_duplicate(void **state)
+KIT_TEST(compact__resent_entry_that_was_erased_is_a_duplicate)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_append_result result = {.struct_size = sizeof(result)};
@@ -66,10 +64,8 @@ test_compact__resent_entry_that_was_erased_is_a_duplicate(void **state)
     kit_close(store);
 }
 
-static void
-test_compact__erased_compaction_still_begins_the_branch(void **state)
+KIT_TEST(compact__erased_compaction_still_begins_the_branch)
 {
-    (void)state;
     struct wal_entry_cursor_options since = {
         .struct_size = sizeof(since),
         .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION};
@@ -97,9 +93,8 @@ test_compact__erased_compaction_still_begins_the_branch(void **state)
 }
 
 /* The slices of all entries are compared after the last one was read. */
-static void test_compact__pinned_slices_stay(void **state)
+KIT_TEST(compact__pinned_slices_stay)
 {
-    (void)state;
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_PINNED};
     struct wal_store *store = kit_store();
@@ -137,9 +132,8 @@ static void test_compact__pinned_slices_stay(void **state)
 }
 
 /* A handle that has the former tail segment as its tail. */
-static void test_compact__other_handle_whose_tail_was_rewritten(void **state)
+KIT_TEST(compact__other_handle_whose_tail_was_rewritten)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_store *other;
@@ -167,9 +161,8 @@ static void test_compact__other_handle_whose_tail_was_rewritten(void **state)
     kit_close(store);
 }
 
-static void test_compact__open_cursors_go_on(void **state)
+KIT_TEST(compact__open_cursors_go_on)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -207,9 +200,8 @@ static void test_compact__open_cursors_go_on(void **state)
     kit_close(store);
 }
 
-static void test_compact__cursor_of_a_deleted_session_says_so(void **state)
+KIT_TEST(compact__cursor_of_a_deleted_session_says_so)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -230,9 +222,8 @@ static void test_compact__cursor_of_a_deleted_session_says_so(void **state)
 }
 
 /* Without the files of index/, and of the catalogue. */
-static void test_compact__opens_without_derived_files(void **state)
+KIT_TEST(compact__opens_without_derived_files)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -291,9 +282,8 @@ static void assert_same(struct wal_store *store, struct wal_session *session,
 }
 
 /* The records of its blocks are applied again, in the order of the log. */
-static void test_compact__index_of_a_rewritten_segment_is_lost(void **state)
+KIT_TEST(compact__index_of_a_rewritten_segment_is_lost)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -344,9 +334,8 @@ static void test_compact__index_of_a_rewritten_segment_is_lost(void **state)
 
 /* The source of a fork was deleted after the fork was made, and a fork of the
  * fork after that: by sequence alone the fork is known when its source goes. */
-static void test_compact__index_lost_and_source_deleted(void **state)
+KIT_TEST(compact__index_lost_and_source_deleted)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -371,21 +360,4 @@ static void test_compact__index_lost_and_source_deleted(void **state)
     assert_branch(last, "a b x y");
     wal_session_close(last);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_compact__resent_entry_that_was_erased_is_a_duplicate),
-        KIT_TEST(test_compact__erased_compaction_still_begins_the_branch),
-        KIT_TEST(test_compact__pinned_slices_stay),
-        KIT_TEST(test_compact__other_handle_whose_tail_was_rewritten),
-        KIT_TEST(test_compact__open_cursors_go_on),
-        KIT_TEST(test_compact__cursor_of_a_deleted_session_says_so),
-        KIT_TEST(test_compact__opens_without_derived_files),
-        KIT_TEST(test_compact__index_of_a_rewritten_segment_is_lost),
-        KIT_TEST(test_compact__index_lost_and_source_deleted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,9 +73,8 @@ static void compact(struct wal_store *store)
     assert_true(result.rewritten > 0);
 }
 
-static void test_stop__in_a_segment_of_the_log(void **state)
+KIT_TEST(stop__in_a_segment_of_the_log)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
 
@@ -108,9 +107,8 @@ static void put_content(struct wal_store *store, uint32_t seed)
     free(bytes);
 }
 
-static void test_stop__in_a_segment_of_the_pack(void **state)
+KIT_TEST(stop__in_a_segment_of_the_pack)
 {
-    (void)state;
     struct wal_store *store = kit_store();
 
     put_content(store, 1);
@@ -119,14 +117,4 @@ static void test_stop__in_a_segment_of_the_pack(void **state)
     stop_compaction(store, WAL_STORE_COMPACT_ERASE);
     compact(store);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_stop__in_a_segment_of_the_log),
-        KIT_TEST(test_stop__in_a_segment_of_the_pack),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,9 +158,8 @@ static void refuse(enum place place)
     assert_int_equal(system("rm -rf store"), 0);
 }
 
-static void test_dead_damage__keeps_the_segment(void **state)
+KIT_TEST(dead_damage__keeps_the_segment)
 {
-    (void)state;
     for (int place = 0; place < PLACES; place++) {
         refuse((enum place)place);
     }
@@ -191,20 +190,9 @@ static void erase(enum place place)
     assert_int_equal(system("rm -rf store"), 0);
 }
 
-static void test_dead_damage__is_erased(void **state)
+KIT_TEST(dead_damage__is_erased)
 {
-    (void)state;
     for (int place = 0; place < PLACES; place++) {
         erase((enum place)place);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_dead_damage__keeps_the_segment),
-        KIT_TEST(test_dead_damage__is_erased),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 #include "tests/lib/kit/view_kit.h"
 #include "tests/lib/put_unsynced.h"
 #include "tests/lib/store_bytes.h"
+#include "tests/lib/test.h"
 
 /* Where a canary is put: SPEC.md 3.10. */
 enum place {
@@ -694,23 +695,20 @@ static void run(bool compacts_before)
     check_absent();
 }
 
-static void test_erase__no_file_has_it(void **state)
+KIT_TEST(erase__no_file_has_it)
 {
-    (void)state;
     run(false);
 }
 
 /* Blocks, and packs that were rewritten. */
-static void test_erase__no_file_has_it_after_an_earlier_compaction(void **state)
+KIT_TEST(erase__no_file_has_it_after_an_earlier_compaction)
 {
-    (void)state;
     run(true);
 }
 
 /* A line may have any bytes: they are no text that a title could be from. */
-static void test_erase__line_that_is_no_text_gave_no_title(void **state)
+KIT_TEST(erase__line_that_is_no_text_gave_no_title)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create_titled(store, "s", "kept");
     struct wal_entry entry = kit_entry("a", NULL, NULL);
@@ -727,14 +725,13 @@ static void test_erase__line_that_is_no_text_gave_no_title(void **state)
 }
 
 /* A redaction without its end: the title is taken by erasing. */
-static void test_erase__title_of_a_redaction_cut_short(void **state)
+KIT_TEST(erase__title_of_a_redaction_cut_short)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "kept");
     char payload[] = "{\"targetEntryId\":\"title\"}";
     struct wal_entry entry = kit_entry("r", NULL, payload);
 
-    (void)state;
     make_canaries();
     give_title(session);
     entry.type = kit_text(WAL_TYPE_REDACTION);
@@ -747,7 +744,7 @@ static void test_erase__title_of_a_redaction_cut_short(void **state)
     check_absent();
 }
 
-static void test_title__what_begins_a_text_is_given(void **state)
+TEST(title__what_begins_a_text_is_given)
 {
     static const struct {
         const char *json;
@@ -766,7 +763,6 @@ static void test_title__what_begins_a_text_is_given(void **state)
         {"", "a", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct wal__span json = {(const uint8_t *)cases[i].json,
                                        strlen(cases[i].json)};
@@ -798,8 +794,7 @@ static void store_and_delete(int from)
     _exit(wal_close(store, NULL) == WAL_OK ? 0 : 1);
 }
 
-static void
-test_erase__first_content_of_another_process_is_reached(void **state)
+KIT_TEST(erase__first_content_of_another_process_is_reached)
 {
     bool found[PLACES] = {false};
     struct wal_store *store;
@@ -807,7 +802,6 @@ test_erase__first_content_of_another_process_is_reached(void **state)
     pid_t child;
     int how = 0;
 
-    (void)state;
     make_canaries();
     assert_int_equal(pipe(fds), 0);
     child = fork();
@@ -873,9 +867,8 @@ static struct wal_store *store_with_attempt(struct wal_session **session)
     return store;
 }
 
-static void test_erase__copy_that_a_failed_attempt_left_goes(void **state)
+KIT_TEST(erase__copy_that_a_failed_attempt_left_goes)
 {
-    (void)state;
     for (int is_rewritten = 0; is_rewritten < 2; is_rewritten++) {
         struct wal_session *session = NULL;
         bool found[PLACES] = {false};
@@ -925,11 +918,10 @@ compact_with_result(struct wal_store *store)
 }
 
 /* A torn write left OPEN and no COMMIT, and another program something else. */
-static void test_erase__segment_without_a_group_is_named(void **state)
+KIT_TEST(erase__segment_without_a_group_is_named)
 {
     static const uint8_t zeros[4000];
 
-    (void)state;
     for (int has_rest = 0; has_rest < 2; has_rest++) {
         struct wal_store *store = kit_store();
         struct wal_session *session = kit_create(store, "s");
@@ -968,9 +960,8 @@ static void test_erase__segment_without_a_group_is_named(void **state)
 }
 
 /* It is damaged, so that what it holds is not known. */
-static void test_erase__segment_of_no_log_is_named(void **state)
+KIT_TEST(erase__segment_of_no_log_is_named)
 {
-    (void)state;
     struct wal_store_compact_result result;
     struct wal_session *session = NULL;
     struct wal_store *store;
@@ -991,9 +982,8 @@ static void test_erase__segment_of_no_log_is_named(void **state)
 
 /* Nothing was appended since the tails began, or only what a process did not
  * end: its bytes are there nevertheless, after the end, or further away. */
-static void test_erase__bytes_after_the_end_of_an_empty_tail_go(void **state)
+KIT_TEST(erase__bytes_after_the_end_of_an_empty_tail_go)
 {
-    (void)state;
     for (int is_next = 0; is_next < 2; is_next++) {
         static const enum place places[] = {BEYOND_END, BEYOND_END_OF_PACK};
         struct wal_store *store = kit_store();
@@ -1032,22 +1022,4 @@ static void test_erase__bytes_after_the_end_of_an_empty_tail_go(void **state)
         kit_close(store);
         assert_int_equal(system("rm -r store"), 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_erase__no_file_has_it),
-        KIT_TEST(test_erase__no_file_has_it_after_an_earlier_compaction),
-        KIT_TEST(test_erase__line_that_is_no_text_gave_no_title),
-        KIT_TEST(test_erase__title_of_a_redaction_cut_short),
-        cmocka_unit_test(test_title__what_begins_a_text_is_given),
-        KIT_TEST(test_erase__first_content_of_another_process_is_reached),
-        KIT_TEST(test_erase__copy_that_a_failed_attempt_left_goes),
-        KIT_TEST(test_erase__segment_without_a_group_is_named),
-        KIT_TEST(test_erase__segment_of_no_log_is_named),
-        KIT_TEST(test_erase__bytes_after_the_end_of_an_empty_tail_go),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,9 +167,8 @@ static void read_here(const struct reading *reading, bool is_deletion)
     assert_int_equal(system("rm -rf store"), 0);
 }
 
-static void test_erased_cursor__of_this_process(void **state)
+KIT_TEST(erased_cursor__of_this_process)
 {
-    (void)state;
     for (int i = 0; i < READINGS; i++) {
         if (readings[i].open_flags == 0) {
             read_here(&readings[i], false);
@@ -180,9 +179,8 @@ static void test_erased_cursor__of_this_process(void **state)
 
 /* Until a compaction the cursor reads on; then each entry that it has left is
  * not found, and it ends. */
-static void test_erased_cursor__of_a_deleted_session(void **state)
+KIT_TEST(erased_cursor__of_a_deleted_session)
 {
-    (void)state;
     for (int i = 0; i < 2 * READINGS; i++) {
         const struct reading *reading = &readings[i / 2];
         const bool is_compacted = i % 2 != 0;
@@ -312,41 +310,24 @@ static void read_elsewhere(const struct reading *reading, bool is_deletion,
     assert_int_equal(system("rm -rf store"), 0);
 }
 
-static void test_erased_cursor__of_another_process(void **state)
+KIT_TEST(erased_cursor__of_another_process)
 {
-    (void)state;
     for (int i = 0; i < READINGS; i++) {
         read_elsewhere(&readings[i], false, false);
     }
 }
 
-static void test_erased_cursor__of_a_session_deleted_elsewhere(void **state)
+KIT_TEST(erased_cursor__of_a_session_deleted_elsewhere)
 {
-    (void)state;
     for (int i = 0; i < READINGS; i++) {
         read_elsewhere(&readings[i], true, false);
     }
 }
 
-static void
-test_erased_cursor__after_a_compaction_that_was_cut_short(void **state)
+KIT_TEST(erased_cursor__after_a_compaction_that_was_cut_short)
 {
-    (void)state;
     for (int i = 0; i < READINGS; i++) {
         read_elsewhere(&readings[i], false, true);
         read_elsewhere(&readings[i], true, true);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_erased_cursor__of_this_process),
-        KIT_TEST(test_erased_cursor__of_a_deleted_session),
-        KIT_TEST(test_erased_cursor__of_another_process),
-        KIT_TEST(test_erased_cursor__of_a_session_deleted_elsewhere),
-        KIT_TEST(test_erased_cursor__after_a_compaction_that_was_cut_short),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,14 @@
  * test_live_set.c - what of a log is live (SPEC.md 3.9): the fate of each kind
  * of record, of sessions that were deleted, and of what forks share with them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/compact/live_set.h"
 #include "format/segment/frame.h"
+#include "tests/lib/test.h"
 
 enum {
     SESSIONS = 8,
@@ -158,12 +155,11 @@ static enum wal__fate entry_fate(const struct wal__live_set *set,
     return wal__live_set_fate(set, number, &posting, false);
 }
 
-static void test_live_set__delta_goes_when_an_entry_moved_the_head(void **state)
+TEST(live_set__delta_goes_when_an_entry_moved_the_head)
 {
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     for (int keeps = 0; keeps < 2; keeps++) {
         begin(&set, &segment);
         set.keeps_deltas = keeps == 1;
@@ -194,12 +190,11 @@ static void test_live_set__delta_goes_when_an_entry_moved_the_head(void **state)
     }
 }
 
-static void test_live_set__redacted_delta_is_erased(void **state)
+TEST(live_set__redacted_delta_is_erased)
 {
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     for (int erases = 0; erases < 2; erases++) {
         begin(&set, &segment);
         set.erases = erases == 1;
@@ -213,13 +208,12 @@ static void test_live_set__redacted_delta_is_erased(void **state)
     }
 }
 
-static void test_live_set__first_and_newest_session_record_stay(void **state)
+TEST(live_set__first_and_newest_session_record_stay)
 {
     struct wal__posting first = record(WAL__FRAME_SESSION, 1, 0, 0);
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     for (int erases = 0; erases < 2; erases++) {
         begin(&set, &segment);
         set.erases = erases == 1;
@@ -241,13 +235,12 @@ static void test_live_set__first_and_newest_session_record_stay(void **state)
 
 /* A summary is of the end of its segment: a later record may replace its
  * texts. */
-static void test_live_set__texts_that_were_replaced_are_stripped(void **state)
+TEST(live_set__texts_that_were_replaced_are_stripped)
 {
     const struct wal__span text = {(const uint8_t *)"text", 4};
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     for (int erases = 0; erases < 2; erases++) {
         for (uint64_t last = 3; last <= 4; last++) {
             struct wal__summary summary = {
@@ -267,8 +260,7 @@ static void test_live_set__texts_that_were_replaced_are_stripped(void **state)
     }
 }
 
-static void
-test_live_set__newest_head_of_each_name_and_stream_stays(void **state)
+TEST(live_set__newest_head_of_each_name_and_stream_stays)
 {
     static const struct {
         uint64_t sequence;
@@ -283,7 +275,6 @@ test_live_set__newest_head_of_each_name_and_stream_stays(void **state)
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     begin(&set, &segment);
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
         add(&segment, 1, WAL__FRAME_HEAD, heads[i].sequence, 0);
@@ -301,12 +292,11 @@ test_live_set__newest_head_of_each_name_and_stream_stays(void **state)
     end(&set, &segment);
 }
 
-static void test_live_set__redacted_entry_is_erased(void **state)
+TEST(live_set__redacted_entry_is_erased)
 {
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     for (int erases = 0; erases < 2; erases++) {
         enum wal__fate redacted =
             erases == 1 ? WAL__FATE_ERASE : WAL__FATE_KEEP;
@@ -326,7 +316,7 @@ static void test_live_set__redacted_entry_is_erased(void **state)
     }
 }
 
-static void test_live_set__deleted_session_goes_altogether(void **state)
+TEST(live_set__deleted_session_goes_altogether)
 {
     static const uint8_t types[] = {
         WAL__FRAME_SESSION, WAL__FRAME_ENTRY,      WAL__FRAME_HEAD,
@@ -334,7 +324,6 @@ static void test_live_set__deleted_session_goes_altogether(void **state)
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     begin(&set, &segment);
     add(&segment, 1, WAL__FRAME_SESSION, 1, 0);
     add(&segment, 1, WAL__FRAME_ENTRY, 2, 0);
@@ -349,12 +338,11 @@ static void test_live_set__deleted_session_goes_altogether(void **state)
     end(&set, &segment);
 }
 
-static void test_live_set__what_forks_share_stays(void **state)
+TEST(live_set__what_forks_share_stays)
 {
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     /* 2 is a fork of 1 at 5, 3 a fork of 2 at 5 too: 1 owns the point. */
     begin(&set, &segment);
     add(&segment, 1, WAL__FRAME_SESSION, 1, 0);
@@ -383,12 +371,11 @@ static void test_live_set__what_forks_share_stays(void **state)
 
 /* Entries of a deleted fork that its own fork sees, and of the session above,
  * of which that sees less. */
-static void test_live_set__fork_of_a_deleted_fork(void **state)
+TEST(live_set__fork_of_a_deleted_fork)
 {
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     begin(&set, &segment);
     set.erases = true;
     add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
@@ -409,12 +396,11 @@ static void test_live_set__fork_of_a_deleted_fork(void **state)
 
 /* A fork of a session that had no entry there sees nothing of it, nor of what
  * that one was forked from. */
-static void test_live_set__fork_of_nothing_shares_no_entry(void **state)
+TEST(live_set__fork_of_nothing_shares_no_entry)
 {
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     begin(&set, &segment);
     add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
     fork_at(&segment, 2, 10, 1, 5, 1);
@@ -429,12 +415,11 @@ static void test_live_set__fork_of_nothing_shares_no_entry(void **state)
     end(&set, &segment);
 }
 
-static void test_live_set__all_of_a_lineage_deleted(void **state)
+TEST(live_set__all_of_a_lineage_deleted)
 {
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     begin(&set, &segment);
     add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
     fork_at(&segment, 2, 10, 1, 5, 1);
@@ -455,12 +440,11 @@ static void test_live_set__all_of_a_lineage_deleted(void **state)
     end(&set, &segment);
 }
 
-static void test_live_set__unknown_segment_retains_all(void **state)
+TEST(live_set__unknown_segment_retains_all)
 {
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     begin(&set, &segment);
     add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
     add(&segment, 1, WAL__FRAME_TOMBSTONE, 6, 0);
@@ -476,14 +460,13 @@ static void test_live_set__unknown_segment_retains_all(void **state)
 }
 
 /* What a redaction of a shared entry says stays; of another it goes. */
-static void test_live_set__redactions_in_a_deleted_session(void **state)
+TEST(live_set__redactions_in_a_deleted_session)
 {
     struct wal__posting shared = record(WAL__FRAME_REDACT, 8, 5, 0);
     struct wal__posting own = record(WAL__FRAME_REDACT, 9, 6, 0);
     struct wal__live_set set;
     struct segment segment;
 
-    (void)state;
     begin(&set, &segment);
     set.erases = true;
     add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
@@ -498,27 +481,4 @@ static void test_live_set__redactions_in_a_deleted_session(void **state)
     assert_int_equal(wal__live_set_fate(&set, 1, &own, false), WAL__FATE_DROP);
     assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_ERASE);
     end(&set, &segment);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            test_live_set__delta_goes_when_an_entry_moved_the_head),
-        cmocka_unit_test(test_live_set__redacted_delta_is_erased),
-        cmocka_unit_test(test_live_set__first_and_newest_session_record_stay),
-        cmocka_unit_test(test_live_set__texts_that_were_replaced_are_stripped),
-        cmocka_unit_test(
-            test_live_set__newest_head_of_each_name_and_stream_stays),
-        cmocka_unit_test(test_live_set__redacted_entry_is_erased),
-        cmocka_unit_test(test_live_set__deleted_session_goes_altogether),
-        cmocka_unit_test(test_live_set__what_forks_share_stays),
-        cmocka_unit_test(test_live_set__fork_of_a_deleted_fork),
-        cmocka_unit_test(test_live_set__fork_of_nothing_shares_no_entry),
-        cmocka_unit_test(test_live_set__all_of_a_lineage_deleted),
-        cmocka_unit_test(test_live_set__unknown_segment_retains_all),
-        cmocka_unit_test(test_live_set__redactions_in_a_deleted_session),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

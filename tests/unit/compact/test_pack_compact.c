@@ -100,9 +100,8 @@ static struct wal__digest put_of_records(struct wal_store *store,
 
 /* --- by whom content is named ------------------------------------------- */
 
-static void test_pack__content_that_nothing_names_goes(void **state)
+KIT_TEST(pack__content_that_nothing_names_goes)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content content = kit_content(1, BIG, false);
     struct wal__digest digest = put_of_records(store, &content, NULL);
@@ -119,9 +118,8 @@ static void test_pack__content_that_nothing_names_goes(void **state)
     kit_close(store);
 }
 
-static void test_pack__content_of_a_caller_stays(void **state)
+KIT_TEST(pack__content_of_a_caller_stays)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content small = kit_content(1, 1000, true);
     struct kit_content large = kit_content(2, 3 * KIT_MIB, true);
@@ -144,9 +142,8 @@ static void test_pack__content_of_a_caller_stays(void **state)
 }
 
 /* The caller relies on what a record made: it is then the caller's too. */
-static void test_pack__content_of_records_that_a_caller_puts_stays(void **state)
+KIT_TEST(pack__content_of_records_that_a_caller_puts_stays)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content small = kit_content(1, 1000, true);
     struct kit_content large = kit_content(2, 3 * KIT_MIB, true);
@@ -165,9 +162,8 @@ static void test_pack__content_of_records_that_a_caller_puts_stays(void **state)
     kit_close(store);
 }
 
-static void test_pack__payloads_stay_as_long_as_their_entries(void **state)
+KIT_TEST(pack__payloads_stay_as_long_as_their_entries)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *other = kit_create(store, "other");
@@ -202,9 +198,8 @@ static void test_pack__payloads_stay_as_long_as_their_entries(void **state)
     free(deleted);
 }
 
-static void test_pack__files_of_checkpoints_stay(void **state)
+KIT_TEST(pack__files_of_checkpoints_stay)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(WAL_OPEN_CREATE);
     char before[4096];
 
@@ -235,9 +230,8 @@ static void delete_checkpoint(struct wal_session *session, const char *id)
 }
 
 /* Also of a checkpoint with this id that is made after it. */
-static void test_pack__files_of_deleted_checkpoints_go(void **state)
+KIT_TEST(pack__files_of_deleted_checkpoints_go)
 {
-    (void)state;
     for (uint32_t flags = 0; flags <= WAL_STORE_COMPACT_ERASE;
          flags += WAL_STORE_COMPACT_ERASE) {
         struct kit_work work = kit_work_begin(WAL_OPEN_CREATE);
@@ -266,9 +260,8 @@ static void test_pack__files_of_deleted_checkpoints_go(void **state)
 }
 
 /* A fork sees a checkpoint as it was at the fork, until it deletes it too. */
-static void test_pack__files_of_deleted_checkpoints_that_forks_see(void **state)
+KIT_TEST(pack__files_of_deleted_checkpoints_that_forks_see)
 {
-    (void)state;
     struct kit_work work = kit_work_begin(WAL_OPEN_CREATE);
     const struct wal_session_options options = {.struct_size = sizeof(options),
                                                 .id = kit_text("fork")};
@@ -331,9 +324,8 @@ static uint8_t depth_of(struct wal_store *store,
 }
 
 /* The base was dropped: what is based on it is encoded anew. */
-static void test_pack__a_delta_whose_base_goes_is_encoded_anew(void **state)
+KIT_TEST(pack__a_delta_whose_base_goes_is_encoded_anew)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content base = kit_content(1, BIG, false);
     struct kit_content version = version_of(&base);
@@ -357,9 +349,8 @@ static void test_pack__a_delta_whose_base_goes_is_encoded_anew(void **state)
 }
 
 /* In two segments; the base's is not worth rewriting by itself. */
-static void test_pack__a_base_of_a_delta_that_stays_is_kept(void **state)
+KIT_TEST(pack__a_base_of_a_delta_that_stays_is_kept)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content base = kit_content(1, BIG, false);
     struct kit_content version = version_of(&base);
@@ -388,9 +379,8 @@ static void test_pack__a_base_of_a_delta_that_stays_is_kept(void **state)
 /* --- guards ------------------------------------------------------------- */
 
 /* Content that is put, and not named yet. */
-static void test_pack__a_guard_makes_the_compaction_wait(void **state)
+KIT_TEST(pack__a_guard_makes_the_compaction_wait)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content content = kit_content(1, 3 * KIT_MIB, false);
     struct wal_error error = KIT_ERROR;
@@ -415,9 +405,8 @@ static void test_pack__a_guard_makes_the_compaction_wait(void **state)
 
 /* Content for a checkpoint: it stays while the writer is there, then as long as
  * the checkpoint of a session that is not deleted names it. */
-static void test_pack__content_that_is_to_be_named(void **state)
+KIT_TEST(pack__content_that_is_to_be_named)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct kit_content content = kit_content(1, 3 * KIT_MIB, false);
@@ -461,9 +450,8 @@ static void test_pack__content_that_is_to_be_named(void **state)
 
 /* While segments are condemned nothing in them is found in order to be named,
  * and everything is found in order to be read. */
-static void test_pack__condemned_content_is_stored_again(void **state)
+KIT_TEST(pack__condemned_content_is_stored_again)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content content = kit_content(1, BIG, false);
     struct wal__digest digest = put_of_records(store, &content, NULL);
@@ -550,9 +538,8 @@ static void check_append(struct wal_store *store, const char *payload)
 }
 
 /* The segment of the list is not worth rewriting, that of the chunks is. */
-static void test_pack__a_list_stays_and_its_chunks_go(void **state)
+KIT_TEST(pack__a_list_stays_and_its_chunks_go)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content filler = kit_content(1, 20 * KIT_MIB, false);
     char *payload = large_json(2, 3 * KIT_MIB);
@@ -569,9 +556,8 @@ static void test_pack__a_list_stays_and_its_chunks_go(void **state)
 }
 
 /* The same of a delta and its base. */
-static void test_pack__a_delta_stays_and_its_base_goes(void **state)
+KIT_TEST(pack__a_delta_stays_and_its_base_goes)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content filler = kit_content(1, 20 * KIT_MIB, false);
     struct kit_content base = kit_content(2, BIG, false);
@@ -609,10 +595,8 @@ static void *run_compact(void *ctx)
 
 /* A writer that the compaction waits for ends without a record that names its
  * content: its list is in a segment that the compaction leaves. */
-static void
-test_pack__content_is_finished_while_its_chunks_are_condemned(void **state)
+KIT_TEST(pack__content_is_finished_while_its_chunks_are_condemned)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal__control *control = &store->core.control;
     char *payload = large_json(2, 3 * KIT_MIB);
@@ -673,9 +657,8 @@ static void compact_in_child(bool is_killed)
 }
 
 /* What it replaced is not known to a process that has looked before. */
-static void test_pack__a_compaction_was_killed_before_others_knew(void **state)
+KIT_TEST(pack__a_compaction_was_killed_before_others_knew)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     char *payload = large_json(2, LARGE_MIN);
     const struct kit_content content = {(uint8_t *)payload, strlen(payload)};
@@ -695,9 +678,8 @@ static void test_pack__a_compaction_was_killed_before_others_knew(void **state)
 
 /* --- space -------------------------------------------------------------- */
 
-static void test_pack__space_comes_back(void **state)
+KIT_TEST(pack__space_comes_back)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     uint64_t most = 0;
 
@@ -716,9 +698,8 @@ static void test_pack__space_comes_back(void **state)
     kit_close(store);
 }
 
-static void test_pack__again_changes_nothing(void **state)
+KIT_TEST(pack__again_changes_nothing)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content content = kit_content(1, BIG, false);
     uint8_t digest[WAL_DIGEST_SIZE];
@@ -730,30 +711,4 @@ static void test_pack__again_changes_nothing(void **state)
     kit_check_blob(store, digest, &content);
     kit_content_free(&content);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_pack__content_that_nothing_names_goes),
-        KIT_TEST(test_pack__content_of_a_caller_stays),
-        KIT_TEST(test_pack__content_of_records_that_a_caller_puts_stays),
-        KIT_TEST(test_pack__payloads_stay_as_long_as_their_entries),
-        KIT_TEST(test_pack__files_of_checkpoints_stay),
-        KIT_TEST(test_pack__files_of_deleted_checkpoints_go),
-        KIT_TEST(test_pack__files_of_deleted_checkpoints_that_forks_see),
-        KIT_TEST(test_pack__a_delta_whose_base_goes_is_encoded_anew),
-        KIT_TEST(test_pack__a_base_of_a_delta_that_stays_is_kept),
-        KIT_TEST(test_pack__a_guard_makes_the_compaction_wait),
-        KIT_TEST(test_pack__content_that_is_to_be_named),
-        KIT_TEST(test_pack__condemned_content_is_stored_again),
-        KIT_TEST(test_pack__a_list_stays_and_its_chunks_go),
-        KIT_TEST(test_pack__a_delta_stays_and_its_base_goes),
-        KIT_TEST(test_pack__content_is_finished_while_its_chunks_are_condemned),
-        KIT_TEST(test_pack__a_compaction_was_killed_before_others_knew),
-        KIT_TEST(test_pack__space_comes_back),
-        KIT_TEST(test_pack__again_changes_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

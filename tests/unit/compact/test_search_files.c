@@ -64,9 +64,8 @@ static void compact(struct wal_store *store, uint32_t flags)
     assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
 }
 
-static void test_names__of_both_kinds_and_others(void **state)
+KIT_TEST(names__of_both_kinds_and_others)
 {
-    (void)state;
     static const struct {
         const char *name;
         bool is_one;
@@ -105,9 +104,8 @@ static void test_names__of_both_kinds_and_others(void **state)
     }
 }
 
-static void test_header__each_damaged_byte_is_detected(void **state)
+KIT_TEST(header__each_damaged_byte_is_detected)
 {
-    (void)state;
     const struct wal__search_file file = {.kind = WAL__SEARCH_DEEP,
                                           .id = 3,
                                           .identity = UINT64_MAX,
@@ -138,9 +136,8 @@ static void test_header__each_damaged_byte_is_detected(void **state)
     }
 }
 
-static void test_compact__removes_the_index_of_a_replaced_segment(void **state)
+KIT_TEST(compact__removes_the_index_of_a_replaced_segment)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_segment_info segment;
@@ -162,9 +159,8 @@ static void test_compact__removes_the_index_of_a_replaced_segment(void **state)
     kit_close(store);
 }
 
-static void test_compact__removes_unfinished_and_damaged_files(void **state)
+KIT_TEST(compact__removes_unfinished_and_damaged_files)
 {
-    (void)state;
     static const char *const gone[] = {
         "store/index/0000000000000001.fts.new-0123456789abcdef",
         "store/index/0000000000000001.deep.fts",
@@ -187,9 +183,8 @@ static void test_compact__removes_unfinished_and_damaged_files(void **state)
     kit_close(store);
 }
 
-static void test_compact__index_that_cannot_be_removed(void **state)
+KIT_TEST(compact__index_that_cannot_be_removed)
 {
-    (void)state;
     static const char path[] = "store/index/00000000000000ff.fts";
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -208,9 +203,8 @@ static void test_compact__index_that_cannot_be_removed(void **state)
     kit_close(store);
 }
 
-static void test_backup__removes_the_index_of_a_replaced_segment(void **state)
+KIT_TEST(backup__removes_the_index_of_a_replaced_segment)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_segment_info segment;
@@ -227,18 +221,4 @@ static void test_backup__removes_the_index_of_a_replaced_segment(void **state)
     assert_false(exists(path));
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_names__of_both_kinds_and_others),
-        KIT_TEST(test_header__each_damaged_byte_is_detected),
-        KIT_TEST(test_compact__removes_the_index_of_a_replaced_segment),
-        KIT_TEST(test_compact__removes_unfinished_and_damaged_files),
-        KIT_TEST(test_compact__index_that_cannot_be_removed),
-        KIT_TEST(test_backup__removes_the_index_of_a_replaced_segment),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,20 +4,17 @@
  * (SPEC.md 2.22, 2.23).
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/compact/segment_run.h"
 #include "format/bytes/crc32.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 #include "tests/sim/disk/sim.h"
 
 #define PATH "/store/log/0000000000000003.rewrite"
@@ -230,7 +227,7 @@ static void assert_verified(struct state *s)
 
 /* --- what is written ---------------------------------------------------- */
 
-static void test_writer__records_are_read_back(void **state)
+TEST_WITH(writer__records_are_read_back, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -242,7 +239,7 @@ static void test_writer__records_are_read_back(void **state)
     }
 }
 
-static void test_writer__header_says_what_was_replaced(void **state)
+TEST_WITH(writer__header_says_what_was_replaced, set_up, tear_down)
 {
     struct state *s = *state;
     struct wal__segment_header header;
@@ -278,7 +275,7 @@ static void test_writer__header_says_what_was_replaced(void **state)
     wal__segment_writer_close(&s->writer, false);
 }
 
-static void test_writer__segment_without_records(void **state)
+TEST_WITH(writer__segment_without_records, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -311,7 +308,7 @@ static struct wal__frame block_at(struct state *s, uint64_t offset,
     return frame;
 }
 
-static void test_writer__block_ends_at_its_size(void **state)
+TEST_WITH(writer__block_ends_at_its_size, set_up, tear_down)
 {
     struct state *s = *state;
     const uint32_t size = BLOCK_SIZE / 4 - WAL__FRAME_SIZE; /* four fit */
@@ -339,7 +336,7 @@ static void test_writer__block_ends_at_its_size(void **state)
     wal__segment_writer_close(&s->writer, false);
 }
 
-static void test_writer__record_larger_than_a_block_is_alone(void **state)
+TEST_WITH(writer__record_larger_than_a_block_is_alone, set_up, tear_down)
 {
     struct state *s = *state;
     uint32_t count;
@@ -357,7 +354,7 @@ static void test_writer__record_larger_than_a_block_is_alone(void **state)
     wal__segment_writer_close(&s->writer, false);
 }
 
-static void test_writer__block_ends_at_its_count(void **state)
+TEST_WITH(writer__block_ends_at_its_count, set_up, tear_down)
 {
     struct state *s = *state;
     uint32_t count;
@@ -378,7 +375,7 @@ static void test_writer__block_ends_at_its_count(void **state)
 
 /* --- states and refusals ------------------------------------------------ */
 
-static void test_writer__unfinished_file_is_no_segment(void **state)
+TEST_WITH(writer__unfinished_file_is_no_segment, set_up, tear_down)
 {
     struct state *s = *state;
     struct wal__segment_header header;
@@ -400,7 +397,7 @@ static void test_writer__unfinished_file_is_no_segment(void **state)
     assert_false(sim_file_exists(s->disk, PATH));
 }
 
-static void test_writer__file_of_an_earlier_run_is_replaced(void **state)
+TEST_WITH(writer__file_of_an_earlier_run_is_replaced, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -412,7 +409,7 @@ static void test_writer__file_of_an_earlier_run_is_replaced(void **state)
 }
 
 /* The answer is the cause, not that a file is in the way. */
-static void test_writer__file_of_an_earlier_run_cannot_be_removed(void **state)
+TEST_WITH(writer__file_of_an_earlier_run_cannot_be_removed, set_up, tear_down)
 {
     const struct sim_fault fault = {
         .call = SIM_UNLINK, .path = PATH, .sys_errno = EIO, .sticky = true};
@@ -428,7 +425,7 @@ static void test_writer__file_of_an_earlier_run_cannot_be_removed(void **state)
     wal__segment_writer_close(&s->writer, false);
 }
 
-static void test_writer__open_that_cannot_be_decoded(void **state)
+TEST_WITH(writer__open_that_cannot_be_decoded, set_up, tear_down)
 {
     struct state *s = *state;
     const struct wal__rewrite_source source = {
@@ -444,7 +441,7 @@ static void test_writer__open_that_cannot_be_decoded(void **state)
 }
 
 /* With this index the segment would have more than 64 MiB. */
-static void test_writer__too_large_is_refused(void **state)
+TEST_WITH(writer__too_large_is_refused, set_up, tear_down)
 {
     struct state *s = *state;
     struct wal__span index = {s->index, WAL__SEGMENT_MAX};
@@ -460,7 +457,7 @@ static void test_writer__too_large_is_refused(void **state)
     assert_false(sim_file_exists(s->disk, PATH));
 }
 
-static void test_writer__limited_rate_syncs_as_it_grows(void **state)
+TEST_WITH(writer__limited_rate_syncs_as_it_grows, set_up, tear_down)
 {
     struct state *s = *state;
     const uint64_t *syncs = &sim_process_counts(s->process)->calls[SIM_SYNC];
@@ -515,13 +512,13 @@ static void fail_writes(struct state *s, int sys_errno,
     assert_true(after > 2);
 }
 
-static void test_writer__failed_write(void **state)
+TEST_WITH(writer__failed_write, set_up, tear_down)
 {
     fail_writes(*state, EIO, WAL_EIO);
     fail_writes(*state, ENOSPC, WAL_ENOSPACE);
 }
 
-static void test_writer__any_failed_call(void **state)
+TEST_WITH(writer__any_failed_call, set_up, tear_down)
 {
     static const enum sim_call calls[] = {SIM_OPEN, SIM_SYNC, SIM_MAP,
                                           SIM_POPULATE};
@@ -542,7 +539,7 @@ static void test_writer__any_failed_call(void **state)
     }
 }
 
-static void test_writer__each_failed_allocation(void **state)
+TEST_WITH(writer__each_failed_allocation, set_up, tear_down)
 {
     struct state *s = *state;
     struct faulty_heap heap;
@@ -586,7 +583,7 @@ static bool is_of_content(const struct state *s, uint64_t at)
            at >= s->writer.header.capacity - WAL__TRAILER_SIZE;
 }
 
-static void test_verify__flipped_bit(void **state)
+TEST_WITH(verify__flipped_bit, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t seed = rng_seed(3);
@@ -626,7 +623,7 @@ static void resize(struct state *s, size_t size)
     free(other);
 }
 
-static void test_verify__file_of_another_size(void **state)
+TEST_WITH(verify__file_of_another_size, set_up, tear_down)
 {
     struct state *s = *state;
     size_t capacity;
@@ -643,7 +640,7 @@ static void test_verify__file_of_another_size(void **state)
 }
 
 /* A file that is whole, but another one than this writer's. */
-static void test_verify__file_of_another_writer(void **state)
+TEST_WITH(verify__file_of_another_writer, set_up, tear_down)
 {
     struct state *s = *state;
     struct wal__segment_writer written;
@@ -663,7 +660,7 @@ static void test_verify__file_of_another_writer(void **state)
     wal__segment_writer_close(&s->writer, false);
 }
 
-static void test_verify__client_refuses(void **state)
+TEST_WITH(verify__client_refuses, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -688,7 +685,7 @@ static void test_verify__client_refuses(void **state)
     wal__segment_writer_close(&s->writer, false);
 }
 
-static void test_verify__file_is_gone(void **state)
+TEST_WITH(verify__file_is_gone, set_up, tear_down)
 {
     struct state *s = *state;
     int err = 0;
@@ -697,34 +694,4 @@ static void test_verify__file_is_gone(void **state)
     assert_int_equal(s->env.io->unlink(s->env.io->ctx, PATH, &err), WAL_OK);
     assert_int_not_equal(verify(s), WAL_OK);
     wal__segment_writer_close(&s->writer, false);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_writer__records_are_read_back),
-        TEST(test_writer__header_says_what_was_replaced),
-        TEST(test_writer__segment_without_records),
-        TEST(test_writer__block_ends_at_its_size),
-        TEST(test_writer__record_larger_than_a_block_is_alone),
-        TEST(test_writer__block_ends_at_its_count),
-        TEST(test_writer__unfinished_file_is_no_segment),
-        TEST(test_writer__file_of_an_earlier_run_is_replaced),
-        TEST(test_writer__file_of_an_earlier_run_cannot_be_removed),
-        TEST(test_writer__open_that_cannot_be_decoded),
-        TEST(test_writer__too_large_is_refused),
-        TEST(test_writer__limited_rate_syncs_as_it_grows),
-        TEST(test_writer__failed_write),
-        TEST(test_writer__any_failed_call),
-        TEST(test_writer__each_failed_allocation),
-        TEST(test_verify__flipped_bit),
-        TEST(test_verify__file_of_another_size),
-        TEST(test_verify__file_of_another_writer),
-        TEST(test_verify__client_refuses),
-        TEST(test_verify__file_is_gone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

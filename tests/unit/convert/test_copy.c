@@ -134,11 +134,10 @@ static void expect_lines(struct given *given, const char *expected)
     assert_string_equal(got, expected);
 }
 
-static void test_copy__lines_are_returned_as_encoded(void **state)
+KIT_TEST(copy__lines_are_returned_as_encoded)
 {
     struct given given;
 
-    (void)state;
     open_copy(&given);
     expect_lines(&given, ""); /* it is no copy */
     send_chunk(&given, false);
@@ -153,14 +152,13 @@ static void test_copy__lines_are_returned_as_encoded(void **state)
     close_copy(&given);
 }
 
-static void test_copy__state_reports_completeness(void **state)
+KIT_TEST(copy__state_reports_completeness)
 {
     struct wal_error error = KIT_ERROR;
     struct given given;
     bool is_copy;
     bool is_whole;
 
-    (void)state;
     open_copy(&given);
     assert_int_equal(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error),
                      WAL_OK);
@@ -178,7 +176,7 @@ static void test_copy__state_reports_completeness(void **state)
     close_copy(&given);
 }
 
-static void test_copy__appended_entries_follow_shared_ones(void **state)
+KIT_TEST(copy__appended_entries_follow_shared_ones)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *cursor = NULL;
@@ -188,7 +186,6 @@ static void test_copy__appended_entries_follow_shared_ones(void **state)
     uint64_t shared = 0;
     bool is_copy;
 
-    (void)state;
     open_copy(&given);
     send_chunk(&given, true);
     append_line(given.fork, "d", 0, "{}", 2);
@@ -207,12 +204,11 @@ static void test_copy__appended_entries_follow_shared_ones(void **state)
     close_copy(&given);
 }
 
-static void test_copy__redacted_line_loses_only_itself(void **state)
+KIT_TEST(copy__redacted_line_loses_only_itself)
 {
     struct wal_error error = KIT_ERROR;
     struct given given;
 
-    (void)state;
     open_copy(&given);
     encode(&given, FIRST, FIRST, "a");
     encode(&given, "{\"n\":2,\"uuid\":\"y\"}", SECOND, NULL);
@@ -225,11 +221,10 @@ static void test_copy__redacted_line_loses_only_itself(void **state)
     close_copy(&given);
 }
 
-static void test_copy__mismatched_line_loses_only_itself(void **state)
+KIT_TEST(copy__mismatched_line_loses_only_itself)
 {
     struct given given;
 
-    (void)state;
     open_copy(&given);
     encode(&given, FIRST, FIRST, "a");
     encode(&given, THIRD "x", THIRD "x", NULL); /* of one that is not there */
@@ -244,7 +239,7 @@ static void test_copy__mismatched_line_loses_only_itself(void **state)
     close_copy(&given);
 }
 
-static void test_copy__damaged_chunk_loses_only_its_lines(void **state)
+KIT_TEST(copy__damaged_chunk_loses_only_its_lines)
 {
     static const struct {
         size_t at;
@@ -265,7 +260,6 @@ static void test_copy__damaged_chunk_loses_only_its_lines(void **state)
         {WAL__DELTA_HEADER_SIZE, "garbage", 7} /* what is compressed */
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(harms) / sizeof(harms[0]); i++) {
         struct given given;
 
@@ -292,7 +286,7 @@ static void put_steps(struct given *given, const char *ops, size_t size,
     given->chunk.line_count = lines;
 }
 
-static void test_copy__steps_beyond_the_line_are_refused(void **state)
+KIT_TEST(copy__steps_beyond_the_line_are_refused)
 {
     static const struct {
         const char *ops;
@@ -317,7 +311,6 @@ static void test_copy__steps_beyond_the_line_are_refused(void **state)
         {"", 0, "LOST\n"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(given_steps) / sizeof(given_steps[0]); i++) {
         const char *lines = given_steps[i].lines;
         struct given given;
@@ -337,7 +330,7 @@ static void test_copy__steps_beyond_the_line_are_refused(void **state)
 }
 
 /* Each allocation of a flush fails: it says so, and leaves nothing. */
-static void test_copy__view_without_memory_fails_whole(void **state)
+KIT_TEST(copy__view_without_memory_fails_whole)
 {
     const struct wal_view_options options = {.struct_size = sizeof(options),
                                              .dialect = kit_text("entries"),
@@ -345,7 +338,6 @@ static void test_copy__view_without_memory_fails_whole(void **state)
     struct given given;
     bool is_done = false;
 
-    (void)state;
     open_copy(&given);
     send_chunk(&given, false);
     encode(&given, "{\"n\":1,\"uuid\":\"own\"}", FIRST, "a");
@@ -380,20 +372,4 @@ static void test_copy__view_without_memory_fails_whole(void **state)
     assert_false(
         view_kit_contains("root", "33333333-2222-4333-8444-5555555555"));
     close_copy(&given);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_copy__lines_are_returned_as_encoded),
-        KIT_TEST(test_copy__state_reports_completeness),
-        KIT_TEST(test_copy__appended_entries_follow_shared_ones),
-        KIT_TEST(test_copy__redacted_line_loses_only_itself),
-        KIT_TEST(test_copy__mismatched_line_loses_only_itself),
-        KIT_TEST(test_copy__damaged_chunk_loses_only_its_lines),
-        KIT_TEST(test_copy__steps_beyond_the_line_are_refused),
-        KIT_TEST(test_copy__view_without_memory_fails_whole),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,7 +159,7 @@ static void write_rows(const char *path, const char *session, unsigned first,
 
 /* ---------------------------------------------------------- one source --- */
 
-static void test_import_file__every_dialect_is_detected(void **state)
+KIT_TEST(import_file__every_dialect_is_detected)
 {
     static const struct {
         const char *path;
@@ -176,7 +176,6 @@ static void test_import_file__every_dialect_is_detected(void **state)
     };
     struct wal_store *store = kit_store();
 
-    (void)state;
     for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
         struct wal_import_result result;
         struct seen seen = {.reports = 0};
@@ -193,13 +192,12 @@ static void test_import_file__every_dialect_is_detected(void **state)
     kit_close(store);
 }
 
-static void test_import_file__second_import_adds_only_new_lines(void **state)
+KIT_TEST(import_file__second_import_adds_only_new_lines)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
 
-    (void)state;
     write_rows("a.jsonl", "s", 1, 3);
     must_import(store, "a.jsonl", &seen, &result);
     assert_int_equal(result.appended, 3);
@@ -217,7 +215,7 @@ static void test_import_file__second_import_adds_only_new_lines(void **state)
 
 /* What a compaction wrote is read into memory that is freed with its cursor:
  * nothing of the last line is read after that. */
-static void test_import_file__grown_after_a_compaction(void **state)
+KIT_TEST(import_file__grown_after_a_compaction)
 {
     struct wal_store *store = kit_store();
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -226,7 +224,6 @@ static void test_import_file__grown_after_a_compaction(void **state)
     struct seen seen = {.reports = 0};
     FILE *file;
 
-    (void)state;
     file = fopen("a.jsonl", "we");
     assert_non_null(file);
     for (int i = 0; i < 100; i++) {
@@ -258,14 +255,13 @@ static void test_import_file__grown_after_a_compaction(void **state)
     kit_close(store);
 }
 
-static void test_import_file__named_dialect_that_is_unknown(void **state)
+KIT_TEST(import_file__named_dialect_that_is_unknown)
 {
     struct wal_import_options options = {.struct_size = sizeof(options),
                                          .dialect = kit_text("cobol")};
     struct wal_store *store = kit_store();
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     write_rows("a.jsonl", "s", 1, 1);
     assert_int_equal(
         wal_import_file(store, kit_text("a.jsonl"), &options, NULL, &error),
@@ -278,13 +274,12 @@ static void test_import_file__named_dialect_that_is_unknown(void **state)
     kit_close(store);
 }
 
-static void test_import_file__text_of_no_dialect_is_lines(void **state)
+KIT_TEST(import_file__text_of_no_dialect_is_lines)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
 
-    (void)state;
     write_file("notes", "one\ntwo\n");
     must_import(store, "notes", &seen, &result);
     assert_string_equal(seen.dialect, "lines");
@@ -292,13 +287,12 @@ static void test_import_file__text_of_no_dialect_is_lines(void **state)
     kit_close(store);
 }
 
-static void test_import_file__empty_file_is_an_empty_session(void **state)
+KIT_TEST(import_file__empty_file_is_an_empty_session)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
 
-    (void)state;
     write_file("empty.jsonl", "");
     must_import(store, "empty.jsonl", &seen, &result);
     assert_int_equal(result.sessions, 1);
@@ -307,7 +301,7 @@ static void test_import_file__empty_file_is_an_empty_session(void **state)
     kit_close(store);
 }
 
-static void test_import_file__truncated_line_is_an_issue(void **state)
+KIT_TEST(import_file__truncated_line_is_an_issue)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
@@ -315,7 +309,6 @@ static void test_import_file__truncated_line_is_an_issue(void **state)
     struct stat stat;
     char expected[LINE_SIZE];
 
-    (void)state;
     write_rows("a.jsonl", "s", 1, 2);
     assert_int_equal(lstat("a.jsonl", &stat), 0);
     assert_int_equal(truncate("a.jsonl", stat.st_size - 10), 0);
@@ -328,14 +321,13 @@ static void test_import_file__truncated_line_is_an_issue(void **state)
     kit_close(store);
 }
 
-static void test_import_file__paths_that_cannot_be_read(void **state)
+KIT_TEST(import_file__paths_that_cannot_be_read)
 {
     struct wal_store *store = kit_store();
     struct wal_error error = KIT_ERROR;
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
 
-    (void)state;
     assert_int_equal(import_file(store, "none", &seen, &result, &error),
                      WAL_ENOTFOUND);
     assert_int_equal(error.sys_errno, ENOENT);
@@ -353,13 +345,12 @@ static void test_import_file__paths_that_cannot_be_read(void **state)
     kit_close(store);
 }
 
-static void test_import_file__misuse_changes_nothing(void **state)
+KIT_TEST(import_file__misuse_changes_nothing)
 {
     struct wal_import_options options = {.struct_size = 1};
     struct wal_import_result result = {.struct_size = 1};
     struct wal_store *store = kit_store();
 
-    (void)state;
     assert_int_equal(wal_import_file(NULL, kit_text("a"), NULL, NULL, NULL),
                      WAL_EINVAL);
     assert_int_equal(
@@ -382,13 +373,12 @@ static void test_import_file__misuse_changes_nothing(void **state)
 
 /* --------------------------------------------------------------- trees --- */
 
-static void test_import_tree__without_sources(void **state)
+KIT_TEST(import_tree__without_sources)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
 
-    (void)state;
     assert_int_equal(mkdir("plain", 0700), 0);
     assert_int_equal(mkdir("plain/below", 0700), 0);
     assert_int_equal(import_tree(store, "plain", &seen, &result, NULL), WAL_OK);
@@ -397,13 +387,12 @@ static void test_import_tree__without_sources(void **state)
     kit_close(store);
 }
 
-static void test_import_tree__excluded_store_is_not_a_source(void **state)
+KIT_TEST(import_tree__excluded_store_is_not_a_source)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
 
-    (void)state;
     write_rows("a.jsonl", "s", 1, 2);
     assert_int_equal(import_tree(store, ".", &seen, &result, NULL), WAL_OK);
     assert_int_equal(result.sources, 1);
@@ -412,7 +401,7 @@ static void test_import_tree__excluded_store_is_not_a_source(void **state)
 }
 
 /* A link cycle cannot be read by any user. */
-static void test_import_tree__one_bad_source_is_counted(void **state)
+KIT_TEST(import_tree__one_bad_source_is_counted)
 {
     const struct wal_slice paths[] = {kit_text("a.jsonl"), kit_text("loop"),
                                       kit_text("z.jsonl")};
@@ -422,7 +411,6 @@ static void test_import_tree__one_bad_source_is_counted(void **state)
     struct wal_import_options options = options_of(&seen);
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     write_rows("a.jsonl", "a", 1, 2);
     write_rows("z.jsonl", "z", 1, 3);
     assert_int_equal(symlink("loop", "loop"), 0);
@@ -436,14 +424,13 @@ static void test_import_tree__one_bad_source_is_counted(void **state)
     kit_close(store);
 }
 
-static void test_import_tree__second_import_adds_nothing(void **state)
+KIT_TEST(import_tree__second_import_adds_nothing)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result first;
     struct wal_import_result second;
     struct seen seen = {.reports = 0};
 
-    (void)state;
     assert_int_equal(import_tree(store, MODEL, &seen, &first, NULL), WAL_OK);
     assert_true(first.sessions >= 8);
     assert_int_equal(first.failed, 0);
@@ -479,13 +466,12 @@ static void write_copy(const char *path, const char *origin, unsigned last)
 }
 
 /* The copy is first by name, and waits for its origin. */
-static void test_import_tree__copy_waits_for_its_origin(void **state)
+KIT_TEST(import_tree__copy_waits_for_its_origin)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
 
-    (void)state;
     assert_int_equal(mkdir("t", 0700), 0);
     write_copy("t/a.jsonl", "origin", 20);
     write_rows("t/b.jsonl", "origin", 1, 20);
@@ -499,7 +485,7 @@ static void test_import_tree__copy_waits_for_its_origin(void **state)
 
 /* ----------------------------------------------------------- callbacks --- */
 
-static void test_import_progress__reports_bytes_and_stops(void **state)
+KIT_TEST(import_progress__reports_bytes_and_stops)
 {
     struct wal_store *store = kit_store();
     struct wal_error error = KIT_ERROR;
@@ -507,7 +493,6 @@ static void test_import_progress__reports_bytes_and_stops(void **state)
     struct seen seen = {.reports = 0};
     struct stat stat;
 
-    (void)state;
     write_rows("a.jsonl", "s", 1, 3);
     assert_int_equal(lstat("a.jsonl", &stat), 0);
     seen.progress_result = 9;
@@ -526,14 +511,13 @@ static void test_import_progress__reports_bytes_and_stops(void **state)
     kit_close(store);
 }
 
-static void test_import_report__stops_the_tree(void **state)
+KIT_TEST(import_report__stops_the_tree)
 {
     struct wal_store *store = kit_store();
     struct wal_error error = KIT_ERROR;
     struct wal_import_result result;
     struct seen seen = {.stop_after = 1};
 
-    (void)state;
     assert_int_equal(mkdir("t", 0700), 0);
     write_rows("t/a.jsonl", "a", 1, 2);
     write_rows("t/b.jsonl", "b", 1, 2);
@@ -549,14 +533,13 @@ static void test_import_report__stops_the_tree(void **state)
 }
 
 /* The issues are those that the tool prints for this file. */
-static void test_import_report__issues_of_damaged_lines(void **state)
+KIT_TEST(import_report__issues_of_damaged_lines)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
     FILE *file;
 
-    (void)state;
     write_rows("a.jsonl", "s", 1, 2);
     file = fopen("a.jsonl", "ae");
     assert_non_null(file);
@@ -602,65 +585,32 @@ static void check_without_memory(const char *path, uint64_t sessions)
     kit_close(store);
 }
 
-static void test_import_memory__every_allocation_of_a_file(void **state)
+KIT_TEST(import_memory__every_allocation_of_a_file)
 {
-    (void)state;
     check_without_memory(MODEL "claude.jsonl", 1);
 }
 
-static void test_import_memory__every_allocation_of_a_copy(void **state)
+KIT_TEST(import_memory__every_allocation_of_a_copy)
 {
-    (void)state;
     assert_int_equal(mkdir("t", 0700), 0);
     write_copy("t/a.jsonl", "origin", 20);
     write_rows("t/b.jsonl", "origin", 1, 20);
     check_without_memory("t", 2);
 }
 
-static void test_import_memory__every_allocation_of_directories(void **state)
+KIT_TEST(import_memory__every_allocation_of_directories)
 {
-    (void)state;
     check_without_memory(MODEL "sdk/s-1", 1);
     check_without_memory(MODEL "opencode/storage", 1);
 }
 
-static void test_import_dialect__lists_every_dialect(void **state)
+KIT_TEST(import_dialect__lists_every_dialect)
 {
     uint32_t count = 0;
 
-    (void)state;
     while (wal_import_dialect(count) != NULL) {
         count++;
     }
     assert_true(count >= 9);
     assert_string_equal(wal_import_dialect(count - 1), "lines");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_import_file__every_dialect_is_detected),
-        KIT_TEST(test_import_file__second_import_adds_only_new_lines),
-        KIT_TEST(test_import_file__grown_after_a_compaction),
-        KIT_TEST(test_import_file__named_dialect_that_is_unknown),
-        KIT_TEST(test_import_file__text_of_no_dialect_is_lines),
-        KIT_TEST(test_import_file__empty_file_is_an_empty_session),
-        KIT_TEST(test_import_file__truncated_line_is_an_issue),
-        KIT_TEST(test_import_file__paths_that_cannot_be_read),
-        KIT_TEST(test_import_file__misuse_changes_nothing),
-        KIT_TEST(test_import_tree__without_sources),
-        KIT_TEST(test_import_tree__excluded_store_is_not_a_source),
-        KIT_TEST(test_import_tree__one_bad_source_is_counted),
-        KIT_TEST(test_import_tree__second_import_adds_nothing),
-        KIT_TEST(test_import_tree__copy_waits_for_its_origin),
-        KIT_TEST(test_import_progress__reports_bytes_and_stops),
-        KIT_TEST(test_import_report__stops_the_tree),
-        KIT_TEST(test_import_report__issues_of_damaged_lines),
-        KIT_TEST(test_import_memory__every_allocation_of_a_file),
-        KIT_TEST(test_import_memory__every_allocation_of_a_copy),
-        KIT_TEST(test_import_memory__every_allocation_of_directories),
-        KIT_TEST(test_import_dialect__lists_every_dialect),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,12 +202,11 @@ static void assert_sessions(struct wal_store *store, const char *path,
 
 /* ------------------------------------------------------------ selection --- */
 
-static void test_select__home_has_sessions_of_four_clients(void **state)
+KIT_TEST(select__home_has_sessions_of_four_clients)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
 
-    (void)state;
     make_home("home");
     result = import(store, "home", 0, NULL);
     assert_int_equal(result.failed, 0);
@@ -225,7 +224,7 @@ static void test_select__home_has_sessions_of_four_clients(void **state)
     assert_false(has_secret());
 }
 
-static void test_select__argument_is_any_folder_of_a_client(void **state)
+KIT_TEST(select__argument_is_any_folder_of_a_client)
 {
     static const struct {
         const char *path;
@@ -248,7 +247,6 @@ static void test_select__argument_is_any_folder_of_a_client(void **state)
         {"home/.claude/settings.json", 1}, /* given by its name */
     };
 
-    (void)state;
     make_home("home");
     for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
         struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
@@ -258,13 +256,12 @@ static void test_select__argument_is_any_folder_of_a_client(void **state)
     }
 }
 
-static void test_select__folder_that_the_environment_names(void **state)
+KIT_TEST(select__folder_that_the_environment_names)
 {
     struct wal_store *store = kit_store();
     char name[PATH_SIZE];
     char *cwd = getcwd(name, sizeof(name) - 10);
 
-    (void)state;
     assert_non_null(cwd);
     add_claude("moved", "projects/-srv-app/a.jsonl", "a", "one", 1, 2);
     add_claude("moved", "rows.jsonl", "b", SECRET, 1, 2);
@@ -276,13 +273,11 @@ static void test_select__folder_that_the_environment_names(void **state)
     assert_false(has_secret());
 }
 
-static void
-test_select__plain_folder_has_files_with_content_of_one(void **state)
+KIT_TEST(select__plain_folder_has_files_with_content_of_one)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
 
-    (void)state;
     add_claude("backup", "a/one.jsonl", ID_1, "one", 1, 2);
     add_pi("backup", "two.jsonl", "p1");
     add_text("backup", ID_2 ".jsonl", "no JSON, but the name of a session\n");
@@ -300,12 +295,11 @@ test_select__plain_folder_has_files_with_content_of_one(void **state)
     assert_false(has_secret());
 }
 
-static void test_select__links_are_not_followed(void **state)
+KIT_TEST(select__links_are_not_followed)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
 
-    (void)state;
     add_claude("elsewhere", ID_2 ".jsonl", ID_2, SECRET, 1, 2);
     add_claude("home", ".claude/projects/p/" ID_1 ".jsonl", ID_1, "one", 1, 2);
     assert_int_equal(symlink("../../../../elsewhere/" ID_2 ".jsonl",
@@ -320,12 +314,11 @@ static void test_select__links_are_not_followed(void **state)
     assert_false(has_secret());
 }
 
-static void test_select__all_files(void **state)
+KIT_TEST(select__all_files)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
 
-    (void)state;
     make_home("home");
     result = import(store, "home", WAL_IMPORT_ALL_FILES, NULL);
     assert_true(result.sources >= 18);
@@ -334,12 +327,11 @@ static void test_select__all_files(void **state)
     assert_true(has_secret());
 }
 
-static void test_select__other_files_are_outside_of_clients(void **state)
+KIT_TEST(select__other_files_are_outside_of_clients)
 {
     struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
     struct wal_import_result result;
 
-    (void)state;
     make_home("home");
     result = import(store, "home", WAL_IMPORT_OTHER_FILES, NULL);
     /* work/sessions.jsonl and .ssh/id_ed25519 */
@@ -348,7 +340,7 @@ static void test_select__other_files_are_outside_of_clients(void **state)
     kit_close(store);
 }
 
-static void test_select__scan_counts_what_an_import_takes(void **state)
+KIT_TEST(select__scan_counts_what_an_import_takes)
 {
     const struct wal_slice paths[] = {kit_text("home"), kit_text("backup"),
                                       kit_text("none")};
@@ -359,7 +351,6 @@ static void test_select__scan_counts_what_an_import_takes(void **state)
     struct wal_import_result done = {.struct_size = sizeof(done)};
     struct wal_store *store = kit_store();
 
-    (void)state;
     make_home("home");
     add_pi("backup", "two.jsonl", "p1");
     add_text("backup", "data.jsonl", "{\"key\":\"" SECRET "\"}\n");
@@ -386,7 +377,7 @@ static int32_t stop_at_second(void *ctx, struct wal_slice path, uint64_t done,
     return ++*calls == 2 ? 7 : 0;
 }
 
-static void test_select__scan_is_stopped_by_its_progress(void **state)
+KIT_TEST(select__scan_is_stopped_by_its_progress)
 {
     const struct wal_slice path = kit_text("home");
     uint32_t calls = 0;
@@ -396,7 +387,6 @@ static void test_select__scan_is_stopped_by_its_progress(void **state)
     struct wal_import_result scan = {.struct_size = sizeof(scan)};
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     make_home("home");
     assert_int_equal(wal_import_scan(&path, 1, &options, &scan, &error),
                      WAL_ECALLBACK);
@@ -416,13 +406,12 @@ static void drop_capabilities(void)
     assert_int_equal(syscall(SYS_capset, &header, data), 0);
 }
 
-static void test_select__folder_without_permission_is_named(void **state)
+KIT_TEST(select__folder_without_permission_is_named)
 {
     struct wal_store *store = kit_store();
     struct seen seen = {.status = WAL_OK};
     struct wal_import_result result;
 
-    (void)state;
     make_home("home");
     add_claude("home", ".claude/projects/-a/a.jsonl", "a", "one", 1, 2);
     assert_int_equal(chmod("home/.claude/projects/-a", 0), 0);
@@ -438,7 +427,7 @@ static void test_select__folder_without_permission_is_named(void **state)
 
 /* ------------------------------------------------------------- identity --- */
 
-static void test_identity__other_roots_add_nothing(void **state)
+KIT_TEST(identity__other_roots_add_nothing)
 {
     static const char *const roots[] = {
         "home/.claude/projects/-srv-app",
@@ -451,7 +440,6 @@ static void test_identity__other_roots_add_nothing(void **state)
     };
     struct wal_store *store = kit_store();
 
-    (void)state;
     make_home("home");
     make_home("copy");
     assert_int_equal(import(store, "home/.codex", 0, NULL).sessions, 1);
@@ -465,11 +453,10 @@ static void test_identity__other_roots_add_nothing(void **state)
     kit_close(store);
 }
 
-static void test_identity__grown_file_adds_its_new_lines(void **state)
+KIT_TEST(identity__grown_file_adds_its_new_lines)
 {
     struct wal_store *store = kit_store();
 
-    (void)state;
     make_home("home");
     (void)import(store, "home", 0, NULL);
     add_claude("home", ".claude/projects/-srv-app/" ID_1 ".jsonl", ID_1, "one",
@@ -481,12 +468,11 @@ static void test_identity__grown_file_adds_its_new_lines(void **state)
     kit_close(store);
 }
 
-static void test_identity__older_copy_adds_nothing(void **state)
+KIT_TEST(identity__older_copy_adds_nothing)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
 
-    (void)state;
     add_claude("new", ID_1 ".jsonl", ID_1, "one", 1, 6);
     add_claude("old", ID_1 ".jsonl", ID_1, "one", 1, 4);
     (void)import(store, "new", 0, NULL);
@@ -497,12 +483,11 @@ static void test_identity__older_copy_adds_nothing(void **state)
     kit_close(store);
 }
 
-static void test_identity__diverged_copies_are_both_kept(void **state)
+KIT_TEST(identity__diverged_copies_are_both_kept)
 {
     struct wal_store *store = kit_store();
     struct seen seen = {.status = WAL_OK};
 
-    (void)state;
     add_claude("a", ID_1 ".jsonl", ID_1, "one", 1, 2);
     add_claude("b", ID_1 ".jsonl", ID_1, "other", 1, 2);
     assert_int_equal(import(store, "a", 0, &seen).appended, 2);
@@ -520,12 +505,11 @@ static void test_identity__diverged_copies_are_both_kept(void **state)
     kit_close(store);
 }
 
-static void test_identity__one_id_of_two_clients(void **state)
+KIT_TEST(identity__one_id_of_two_clients)
 {
     struct wal_store *store = kit_store();
     struct seen seen = {.status = WAL_OK};
 
-    (void)state;
     add_claude("home", ".claude/projects/p/same.jsonl", "same", "one", 1, 2);
     add_pi("home", ".pi/agent/sessions/p/same.jsonl", "same");
     assert_int_equal(import(store, "home", 0, &seen).sessions, 2);
@@ -536,13 +520,12 @@ static void test_identity__one_id_of_two_clients(void **state)
     kit_close(store);
 }
 
-static void test_identity__file_that_names_no_session(void **state)
+KIT_TEST(identity__file_that_names_no_session)
 {
     const char row[] = "{\"type\":\"summary\",\"summary\":\"S\",\"leafUuid\":"
                        "\"u\"}\n";
     struct wal_store *store = kit_store();
 
-    (void)state;
     add_text("home", ".claude/projects/p/" ID_1 ".jsonl", row);
     add_text("home", ".claude/projects/p/" ID_2 ".jsonl", "");
     assert_int_equal(import(store, "home", 0, NULL).sessions, 2);
@@ -553,11 +536,10 @@ static void test_identity__file_that_names_no_session(void **state)
     kit_close(store);
 }
 
-static void test_identity__renamed_file_is_another_session(void **state)
+KIT_TEST(identity__renamed_file_is_another_session)
 {
     struct wal_store *store = kit_store();
 
-    (void)state;
     add_claude("a", "one.jsonl", ID_1, "one", 1, 2);
     add_claude("b", "two.jsonl", ID_1, "one", 1, 3);
     (void)import(store, "a", 0, NULL);
@@ -566,11 +548,10 @@ static void test_identity__renamed_file_is_another_session(void **state)
     kit_close(store);
 }
 
-static void test_identity__session_that_no_import_made(void **state)
+KIT_TEST(identity__session_that_no_import_made)
 {
     struct wal_store *store = kit_store();
 
-    (void)state;
     wal_session_close(kit_create(store, ID_1));
     add_claude("a", ID_1 ".jsonl", ID_1, "one", 1, 2);
     assert_int_equal(import(store, "a", 0, NULL).appended, 2);
@@ -596,7 +577,7 @@ static int32_t replace_file(void *ctx, const struct wal_import_report *report)
 
 /* While the first file is reported it grows, the second is removed and the
  * third is replaced. */
-static void test_changing__files_of_a_folder(void **state)
+KIT_TEST(changing__files_of_a_folder)
 {
     const struct wal_slice paths[] = {kit_text("home")};
     int32_t calls = 0;
@@ -605,7 +586,6 @@ static void test_changing__files_of_a_folder(void **state)
     struct wal_import_result result = {.struct_size = sizeof(result)};
     struct wal_store *store = kit_store();
 
-    (void)state;
     add_claude("home", ".claude/projects/p/a.jsonl", "a", "one", 1, 2);
     add_claude("home", ".claude/projects/p/b.jsonl", "b", "one", 1, 2);
     add_claude("home", ".claude/projects/p/c.jsonl", "c", "one", 1, 2);
@@ -616,32 +596,4 @@ static void test_changing__files_of_a_folder(void **state)
     assert_int_equal(import(store, "home", 0, NULL).appended, 1);
     assert_int_equal(count_sessions(store), 2);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_select__home_has_sessions_of_four_clients),
-        KIT_TEST(test_select__argument_is_any_folder_of_a_client),
-        KIT_TEST(test_select__folder_that_the_environment_names),
-        KIT_TEST(test_select__plain_folder_has_files_with_content_of_one),
-        KIT_TEST(test_select__links_are_not_followed),
-        KIT_TEST(test_select__all_files),
-        KIT_TEST(test_select__other_files_are_outside_of_clients),
-        KIT_TEST(test_select__scan_counts_what_an_import_takes),
-        KIT_TEST(test_select__scan_is_stopped_by_its_progress),
-        KIT_TEST(test_identity__other_roots_add_nothing),
-        KIT_TEST(test_identity__grown_file_adds_its_new_lines),
-        KIT_TEST(test_identity__older_copy_adds_nothing),
-        KIT_TEST(test_identity__diverged_copies_are_both_kept),
-        KIT_TEST(test_identity__one_id_of_two_clients),
-        KIT_TEST(test_identity__file_that_names_no_session),
-        KIT_TEST(test_identity__renamed_file_is_another_session),
-        KIT_TEST(test_identity__session_that_no_import_made),
-        KIT_TEST(test_changing__files_of_a_folder),
-        /* the last: it drops the process's capabilities */
-        KIT_TEST(test_select__folder_without_permission_is_named),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -191,12 +191,11 @@ info_of(const struct wal_import_follow *follow)
 
 /* -------------------------------------------------------------- changes --- */
 
-static void test_follow__file_that_grows(void **state)
+KIT_TEST(follow__file_that_grows)
 {
     struct wal_store *store = kit_store();
     struct wal_import_follow *follow;
 
-    (void)state;
     make_folder(PROJECT);
     add_rows(PROJECT, "a", 1, 2);
     follow = follow_path(store, "home/.claude");
@@ -211,13 +210,12 @@ static void test_follow__file_that_grows(void **state)
 }
 
 /* By the first import, and by what follows it. */
-static void test_follow__project_is_named_by_the_caller(void **state)
+KIT_TEST(follow__project_is_named_by_the_caller)
 {
     static const char *const ids[] = {"a", "b"};
     struct wal_store *store = kit_store();
     struct wal_import_follow *follow;
 
-    (void)state;
     projects_named = 0;
     make_folder(PROJECT);
     add_rows(PROJECT, "a", 1, 2);
@@ -236,13 +234,12 @@ static void test_follow__project_is_named_by_the_caller(void **state)
     kit_close(store);
 }
 
-static void test_follow__incomplete_line_waits_for_its_end(void **state)
+KIT_TEST(follow__incomplete_line_waits_for_its_end)
 {
     struct wal_store *store = kit_store();
     struct wal_import_follow *follow;
     char row[PATH_SIZE];
 
-    (void)state;
     make_folder(PROJECT);
     add_rows(PROJECT, "a", 1, 1);
     follow = follow_path(store, "home");
@@ -259,12 +256,11 @@ static void test_follow__incomplete_line_waits_for_its_end(void **state)
     kit_close(store);
 }
 
-static void test_follow__new_files_and_folders(void **state)
+KIT_TEST(follow__new_files_and_folders)
 {
     struct wal_store *store = kit_store();
     struct wal_import_follow *follow;
 
-    (void)state;
     make_folder(PROJECT);
     add_rows(PROJECT, "a", 1, 1);
     follow = follow_path(store, "home");
@@ -285,12 +281,11 @@ static void test_follow__new_files_and_folders(void **state)
     kit_close(store);
 }
 
-static void test_follow__other_files_are_left_out(void **state)
+KIT_TEST(follow__other_files_are_left_out)
 {
     struct wal_store *store = kit_store();
     struct wal_import_follow *follow;
 
-    (void)state;
     make_folder(PROJECT);
     add_rows(PROJECT, "a", 1, 1);
     follow = follow_path(store, "home");
@@ -306,12 +301,11 @@ static void test_follow__other_files_are_left_out(void **state)
     kit_close(store);
 }
 
-static void test_follow__renamed_and_removed(void **state)
+KIT_TEST(follow__renamed_and_removed)
 {
     struct wal_store *store = kit_store();
     struct wal_import_follow *follow;
 
-    (void)state;
     make_folder(PROJECT);
     add_rows(PROJECT, "a", 1, 2);
     add_rows(PROJECT, "r", 1, 2);
@@ -340,13 +334,12 @@ static void test_follow__renamed_and_removed(void **state)
     kit_close(store);
 }
 
-static void test_follow__folder_that_leaves_is_not_watched(void **state)
+KIT_TEST(follow__folder_that_leaves_is_not_watched)
 {
     struct wal_store *store = kit_store();
     struct wal_import_follow *follow;
     uint64_t folders;
 
-    (void)state;
     make_folder(PROJECT);
     make_folder(PROJECT "/a/subagents");
     add_rows(PROJECT, "a", 1, 2);
@@ -367,12 +360,11 @@ static void test_follow__folder_that_leaves_is_not_watched(void **state)
     kit_close(store);
 }
 
-static void test_follow__argument_that_is_a_file(void **state)
+KIT_TEST(follow__argument_that_is_a_file)
 {
     struct wal_store *store = kit_store();
     struct wal_import_follow *follow;
 
-    (void)state;
     make_folder("plain");
     add_rows("plain", "a", 1, 1);
     follow = follow_path(store, "plain/a.jsonl");
@@ -384,12 +376,11 @@ static void test_follow__argument_that_is_a_file(void **state)
     kit_close(store);
 }
 
-static void test_follow__argument_that_is_created_later(void **state)
+KIT_TEST(follow__argument_that_is_created_later)
 {
     struct wal_store *store = kit_store();
     struct wal_import_follow *follow;
 
-    (void)state;
     follow = follow_path(store, "home/.claude");
     make_folder(PROJECT);
     add_rows(PROJECT, "a", 1, 2);
@@ -400,7 +391,7 @@ static void test_follow__argument_that_is_created_later(void **state)
     kit_close(store);
 }
 
-static void test_follow__storage_of_opencode(void **state)
+KIT_TEST(follow__storage_of_opencode)
 {
     const char *folder = "home/.local/share/opencode/storage";
     const char *message = "{\"id\":\"msg_1\",\"sessionID\":\"ses_1\",\"role\":"
@@ -411,7 +402,6 @@ static void test_follow__storage_of_opencode(void **state)
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session *session;
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/session/p", folder);
     make_folder(path);
     add_text(path, "ses_1.json",
@@ -436,7 +426,7 @@ static void test_follow__storage_of_opencode(void **state)
 /* ------------------------------------------------------------- failures --- */
 
 /* More events than the queue of a watch has room for. */
-static void test_follow__lost_events_scan_everything(void **state)
+KIT_TEST(follow__lost_events_scan_everything)
 {
     char path[PATH_SIZE];
     char text[16] = "";
@@ -445,7 +435,6 @@ static void test_follow__lost_events_scan_everything(void **state)
     unsigned limit = 16384;
     FILE *file = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
 
-    (void)state;
     if (file != NULL && fgets(text, sizeof(text), file) != NULL) {
         limit = (unsigned)strtoul(text, NULL, 10);
     }
@@ -475,7 +464,7 @@ static void test_follow__lost_events_scan_everything(void **state)
 }
 
 /* The limit of instances is reached: everything is scanned again and again. */
-static void test_follow__without_watches_scans(void **state)
+KIT_TEST(follow__without_watches_scans)
 {
     enum {
         INSTANCES = 900
@@ -486,7 +475,6 @@ static void test_follow__without_watches_scans(void **state)
     struct wal_import_follow_info info;
     size_t count = 0;
 
-    (void)state;
     make_folder(PROJECT);
     add_rows(PROJECT, "a", 1, 1);
     while (count < INSTANCES && (fds[count] = inotify_init1(IN_CLOEXEC)) >= 0) {
@@ -511,7 +499,7 @@ static void test_follow__without_watches_scans(void **state)
 }
 
 /* Two followers, in two processes, of files that grow. */
-static void test_follow__several_processes_add_nothing_twice(void **state)
+KIT_TEST(follow__several_processes_add_nothing_twice)
 {
     enum {
         ROWS = 60
@@ -521,7 +509,6 @@ static void test_follow__several_processes_add_nothing_twice(void **state)
     pid_t child;
     int result = 0;
 
-    (void)state;
     make_folder(PROJECT);
     kit_close(kit_store());
     child = fork();
@@ -565,7 +552,7 @@ static void on_alarm(int number)
     (void)number;
 }
 
-static void test_follow__signal_ends_the_wait(void **state)
+KIT_TEST(follow__signal_ends_the_wait)
 {
     const struct sigaction action = {.sa_handler = on_alarm};
     const struct itimerval timer = {.it_value = {.tv_usec = 100000}};
@@ -574,7 +561,6 @@ static void test_follow__signal_ends_the_wait(void **state)
     struct wal_store *store = kit_store();
     struct wal_import_follow *follow;
 
-    (void)state;
     make_folder(PROJECT);
     follow = follow_path(store, "home");
     assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
@@ -587,12 +573,11 @@ static void test_follow__signal_ends_the_wait(void **state)
     kit_close(store);
 }
 
-static void test_follow__misuse_is_refused(void **state)
+KIT_TEST(follow__misuse_is_refused)
 {
     struct wal_import_follow *follow = NULL;
     struct wal_store *store = kit_store();
 
-    (void)state;
     assert_int_equal(wal_import_follow_open(NULL, NULL, 0, NULL, &follow, NULL),
                      WAL_EINVAL);
     assert_int_equal(wal_import_follow_open(store, NULL, 0, NULL, NULL, NULL),
@@ -601,27 +586,4 @@ static void test_follow__misuse_is_refused(void **state)
     assert_int_equal(wal_import_follow_get_info(NULL, NULL, NULL), WAL_EINVAL);
     wal_import_follow_close(NULL);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_follow__file_that_grows),
-        KIT_TEST(test_follow__project_is_named_by_the_caller),
-        KIT_TEST(test_follow__incomplete_line_waits_for_its_end),
-        KIT_TEST(test_follow__new_files_and_folders),
-        KIT_TEST(test_follow__other_files_are_left_out),
-        KIT_TEST(test_follow__renamed_and_removed),
-        KIT_TEST(test_follow__folder_that_leaves_is_not_watched),
-        KIT_TEST(test_follow__argument_that_is_a_file),
-        KIT_TEST(test_follow__argument_that_is_created_later),
-        KIT_TEST(test_follow__storage_of_opencode),
-        KIT_TEST(test_follow__lost_events_scan_everything),
-        KIT_TEST(test_follow__without_watches_scans),
-        KIT_TEST(test_follow__several_processes_add_nothing_twice),
-        KIT_TEST(test_follow__signal_ends_the_wait),
-        KIT_TEST(test_follow__misuse_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,9 +346,8 @@ static void prepare_short_copy(struct wal_store *store)
     write_lines(FILE_OF(COPY), COPY, LINES);
 }
 
-static void test_import__grown_copy_that_others_write_to(void **state)
+KIT_TEST(import__grown_copy_that_others_write_to)
 {
-    (void)state;
     const struct scene scene = {FILE_OF(COPY), COPY, prepare_short_copy, NULL,
                                 0};
 
@@ -363,9 +362,8 @@ static void prepare_outdated(struct wal_store *store)
     write_text("files/notes.jsonl", "{\"a\":1}x\n{\"b\":2}\n");
 }
 
-static void test_import__outdated_session_that_others_write_to(void **state)
+KIT_TEST(import__outdated_session_that_others_write_to)
 {
-    (void)state;
     struct scene scene = {"files/notes.jsonl", NULL, prepare_outdated, NULL, 0};
     struct wal_store *store = kit_store();
     struct wal_session *session = NULL;
@@ -402,9 +400,8 @@ static void change_copy(void)
     assert_int_equal(fclose(file), 0);
 }
 
-static void test_import__changed_copy_that_others_write_to(void **state)
+KIT_TEST(import__changed_copy_that_others_write_to)
 {
-    (void)state;
     const struct scene scene = {FILE_OF(COPY), COPY, prepare_copy, change_copy,
                                 0};
 
@@ -432,23 +429,10 @@ static void prepare_empty_fork(struct wal_store *store)
     wal_session_close(original);
 }
 
-static void test_import__unfinished_copy_that_others_write_to(void **state)
+KIT_TEST(import__unfinished_copy_that_others_write_to)
 {
-    (void)state;
     const struct scene scene = {FILE_OF(COPY), COPY, prepare_empty_fork, NULL,
                                 2};
 
     run_all(&scene);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_import__grown_copy_that_others_write_to),
-        KIT_TEST(test_import__outdated_session_that_others_write_to),
-        KIT_TEST(test_import__changed_copy_that_others_write_to),
-        KIT_TEST(test_import__unfinished_copy_that_others_write_to),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,11 +64,10 @@ static void check_times(struct wal_store *store, const char *id, int created,
     wal_session_close(session);
 }
 
-static void test_import_times__are_those_of_the_lines(void **state)
+KIT_TEST(import_times__are_those_of_the_lines)
 {
     struct wal_store *store = kit_store();
 
-    (void)state;
     write_row("f.jsonl", "we", "s", 1, -1); /* before the first time */
     write_row("f.jsonl", "ae", "s", 2, 20);
     write_row("f.jsonl", "ae", "s", 3, 10);
@@ -85,12 +84,11 @@ static void test_import_times__are_those_of_the_lines(void **state)
 }
 
 /* The latest is the one that was used last, in whatever order they came. */
-static void test_import_times__order_the_list(void **state)
+KIT_TEST(import_times__order_the_list)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = NULL;
 
-    (void)state;
     write_row("b.jsonl", "we", "b", 1, 40);
     write_row("a.jsonl", "we", "a", 1, 50);
     write_row("c.jsonl", "we", "c", 1, 45);
@@ -106,12 +104,11 @@ static void test_import_times__order_the_list(void **state)
 }
 
 /* Its own entries are lines and what refers to shared ones. */
-static void test_import_times__of_a_copy(void **state)
+KIT_TEST(import_times__of_a_copy)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session;
 
-    (void)state;
     for (int i = 1; i <= 20; i++) {
         write_row("origin.jsonl", i == 1 ? "we" : "ae", "origin", i, i);
     }
@@ -129,13 +126,12 @@ static void test_import_times__of_a_copy(void **state)
 }
 
 /* A file without any time is as old as its import. */
-static void test_import_times__without_any(void **state)
+KIT_TEST(import_times__without_any)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session;
     struct wal_session_info info;
 
-    (void)state;
     write_row("f.jsonl", "we", "s", 1, -1);
     write_row("f.jsonl", "ae", "s", 2, -1);
     import(store, "f.jsonl", NULL);
@@ -149,7 +145,7 @@ static void test_import_times__without_any(void **state)
     kit_close(store);
 }
 
-static void test_import_times__time_of_the_import_is_in_metadata(void **state)
+KIT_TEST(import_times__time_of_the_import_is_in_metadata)
 {
     static const char wanted[] =
         "{\"created\":\"2024-05-06T00:00:07.000Z\",\"imported\":\"20";
@@ -157,7 +153,6 @@ static void test_import_times__time_of_the_import_is_in_metadata(void **state)
     struct wal_session *session;
     struct wal_session_info info;
 
-    (void)state;
     write_row("f.jsonl", "we", "s", 1, 7);
     import(store, "f.jsonl", NULL);
     session = kit_session(store, "s");
@@ -200,19 +195,18 @@ static void check_project(struct wal_import_options *options, const char *id,
     assert_int_equal(system("rm -rf store"), 0);
 }
 
-static void test_import_project__of_the_directory(void **state)
+KIT_TEST(import_project__of_the_directory)
 {
     struct wal_import_options options = {.struct_size = sizeof(options),
                                          .project = project_of};
 
-    (void)state;
     write_row("f.jsonl", "we", "s", 1, 7);
     check_project(NULL, "", "/home/u/work");
     check_project(&options, "p-1", "p-1");
     check_project(&options, "-none", "/home/u/work");
 }
 
-static void test_import_project__without_a_directory(void **state)
+KIT_TEST(import_project__without_a_directory)
 {
     struct wal_import_options options = {.struct_size = sizeof(options),
                                          .project = project_of};
@@ -221,7 +215,6 @@ static void test_import_project__without_a_directory(void **state)
     struct wal_session_cursor *list = NULL;
     FILE *file = fopen("f.txt", "we");
 
-    (void)state;
     assert_non_null(file);
     fprintf(file, "just text\n");
     assert_int_equal(fclose(file), 0);
@@ -231,19 +224,4 @@ static void test_import_project__without_a_directory(void **state)
     assert_slice(info.project, "");
     wal_session_cursor_close(list);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_import_times__are_those_of_the_lines),
-        KIT_TEST(test_import_times__order_the_list),
-        KIT_TEST(test_import_times__of_a_copy),
-        KIT_TEST(test_import_times__without_any),
-        KIT_TEST(test_import_times__time_of_the_import_is_in_metadata),
-        KIT_TEST(test_import_project__of_the_directory),
-        KIT_TEST(test_import_project__without_a_directory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,9 +97,8 @@ static unsigned count_lines(const char *line)
     return count;
 }
 
-static void test_shared_file__document_that_exists_is_kept(void **state)
+KIT_TEST(shared_file__document_that_exists_is_kept)
 {
-    (void)state;
     assert_int_equal(add("{}", NULL, false), WAL_OK);
     assert_string_equal(read_file(), "{}");
     assert_int_equal(add("{\"id\":1}", NULL, false), WAL_OK);
@@ -108,9 +107,8 @@ static void test_shared_file__document_that_exists_is_kept(void **state)
 }
 
 /* A flush that dies between linking and removing leaves two names of a file. */
-static void test_shared_file__left_link_is_not_truncated(void **state)
+KIT_TEST(shared_file__left_link_is_not_truncated)
 {
-    (void)state;
     for (unsigned is_line = 0; is_line < 2; is_line++) {
         assert_true(write_file(OTHER));
         assert_int_equal(rename("index", "theirs"), 0);
@@ -124,9 +122,8 @@ static void test_shared_file__left_link_is_not_truncated(void **state)
     }
 }
 
-static void test_shared_file__line_is_added_once(void **state)
+KIT_TEST(shared_file__line_is_added_once)
 {
-    (void)state;
     assert_true(write_file(OTHER));
     assert_int_equal(add(LINE, NULL, true), WAL_OK);
     assert_string_equal(read_file(), OTHER LINE);
@@ -134,20 +131,18 @@ static void test_shared_file__line_is_added_once(void **state)
     assert_string_equal(read_file(), OTHER LINE);
 }
 
-static void test_shared_file__unterminated_line_is_ended(void **state)
+KIT_TEST(shared_file__unterminated_line_is_ended)
 {
-    (void)state;
     assert_true(write_file("{\"id\":"));
     assert_int_equal(add(LINE, NULL, true), WAL_OK);
     assert_string_equal(read_file(), "{\"id\":\n" LINE);
 }
 
 /* The client makes the file while the view does. */
-static void test_shared_file__file_made_meanwhile_is_kept(void **state)
+KIT_TEST(shared_file__file_made_meanwhile_is_kept)
 {
     unsigned made = 0;
 
-    (void)state;
     for (unsigned is_line = 0; is_line < 2; is_line++) {
         bool is_over = false;
         for (unsigned at = 0; !is_over; at++) {
@@ -164,12 +159,11 @@ static void test_shared_file__file_made_meanwhile_is_kept(void **state)
     assert_true(made >= 8);
 }
 
-static void test_shared_file__death_at_each_step_loses_nothing(void **state)
+KIT_TEST(shared_file__death_at_each_step_loses_nothing)
 {
     unsigned deaths = 0;
     bool has_died = true;
 
-    (void)state;
     for (unsigned at = 0; has_died; at++) {
         for (unsigned exists = 0; exists < 2; exists++) {
             int status = 0;
@@ -195,18 +189,4 @@ static void test_shared_file__death_at_each_step_loses_nothing(void **state)
         }
     }
     assert_true(deaths >= 6);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_shared_file__document_that_exists_is_kept),
-        KIT_TEST(test_shared_file__left_link_is_not_truncated),
-        KIT_TEST(test_shared_file__line_is_added_once),
-        KIT_TEST(test_shared_file__unterminated_line_is_ended),
-        KIT_TEST(test_shared_file__file_made_meanwhile_is_kept),
-        KIT_TEST(test_shared_file__death_at_each_step_loses_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

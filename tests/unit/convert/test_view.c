@@ -37,9 +37,8 @@ static void refuses(struct wal_view *view, enum wal_status status,
 
 /* ----------------------------------------------------------- growing --- */
 
-static void test_view__new_session_is_written_whole(void **state)
+KIT_TEST(view__new_session_is_written_whole)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 5);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -55,9 +54,8 @@ static void test_view__new_session_is_written_whole(void **state)
     kit_close(store);
 }
 
-static void test_view__nothing_new_leaves_files_alone(void **state)
+KIT_TEST(view__nothing_new_leaves_files_alone)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 5);
     struct wal_view *view = view_kit_open(store, session, "pi", "root");
@@ -117,33 +115,28 @@ static void grow(const char *dialect, bool reopens)
     kit_close(store);
 }
 
-static void test_view__new_lines_are_appended_in_place(void **state)
+KIT_TEST(view__new_lines_are_appended_in_place)
 {
-    (void)state;
     grow("claude", false);
 }
 
-static void test_view__new_lines_are_appended_by_another_process(void **state)
+KIT_TEST(view__new_lines_are_appended_by_another_process)
 {
-    (void)state;
     grow("claude", true);
 }
 
-static void test_view__new_items_are_appended_in_place(void **state)
+KIT_TEST(view__new_items_are_appended_in_place)
 {
-    (void)state;
     grow("entries", false);
 }
 
-static void test_view__new_items_are_appended_by_another_process(void **state)
+KIT_TEST(view__new_items_are_appended_by_another_process)
 {
-    (void)state;
     grow("entries", true);
 }
 
-static void test_view__imported_lines_are_written_verbatim(void **state)
+KIT_TEST(view__imported_lines_are_written_verbatim)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 3);
     struct wal_view *verbatim = view_kit_open(store, session, "claude", "one");
@@ -169,9 +162,8 @@ static void test_view__imported_lines_are_written_verbatim(void **state)
     kit_close(store);
 }
 
-static void test_view__non_line_entry_ends_verbatim_output(void **state)
+KIT_TEST(view__non_line_entry_ends_verbatim_output)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -190,9 +182,8 @@ static void test_view__non_line_entry_ends_verbatim_output(void **state)
 /* ------------------------------------------------------- provisional --- */
 
 /* A line that lacks its newline is an entry when it is complete. */
-static void test_view__last_line_without_newline_gets_one(void **state)
+KIT_TEST(view__last_line_without_newline_gets_one)
 {
-    (void)state;
     static const char *const dialects[] = {"claude", "pi", "codex"};
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
@@ -220,9 +211,8 @@ static void test_view__last_line_without_newline_gets_one(void **state)
 }
 
 /* Rows of one answer are one message in pi: the file's end is written anew. */
-static void test_view__continued_response_is_one_message(void **state)
+KIT_TEST(view__continued_response_is_one_message)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 3);
     struct wal_view *view = view_kit_open(store, session, "pi", "root");
@@ -254,9 +244,8 @@ static void test_view__continued_response_is_one_message(void **state)
 
 /* The temporary file is in the view's folder, even if another file now has the
  * descriptor that the folder had. */
-static void test_view__folder_is_the_one_of_the_flush(void **state)
+KIT_TEST(view__folder_is_the_one_of_the_flush)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 3);
     struct wal_view *view = view_kit_open(store, session, "pi", "root");
@@ -286,9 +275,8 @@ static void test_view__folder_is_the_one_of_the_flush(void **state)
 
 /* ----------------------------------------------- what others changed --- */
 
-static void test_view__file_with_lines_of_others_is_unchanged(void **state)
+KIT_TEST(view__file_with_lines_of_others_is_unchanged)
 {
-    (void)state;
     static const char *const dialects[] = {"claude", "entries"};
 
     for (unsigned i = 0; i < 2; i++) {
@@ -328,9 +316,8 @@ static void test_view__file_with_lines_of_others_is_unchanged(void **state)
     }
 }
 
-static void test_view__file_with_other_content_is_unchanged(void **state)
+KIT_TEST(view__file_with_other_content_is_unchanged)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -353,9 +340,8 @@ static void test_view__file_with_other_content_is_unchanged(void **state)
     kit_close(store);
 }
 
-static void test_view__truncated_file_is_completed(void **state)
+KIT_TEST(view__truncated_file_is_completed)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -373,9 +359,8 @@ static void test_view__truncated_file_is_completed(void **state)
     kit_close(store);
 }
 
-static void test_view__file_removed_is_written_again(void **state)
+KIT_TEST(view__file_removed_is_written_again)
 {
-    (void)state;
     static const char *const dialects[] = {"claude", "pi", "sdk", "opencode"};
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
@@ -393,9 +378,8 @@ static void test_view__file_removed_is_written_again(void **state)
     kit_close(store);
 }
 
-static void test_view__touched_file_is_still_recognised(void **state)
+KIT_TEST(view__touched_file_is_still_recognised)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -425,9 +409,8 @@ static void cut_states(const char *root, const char *size)
     assert_int_equal(system(command), 0);
 }
 
-static void test_view__lost_state_is_rebuilt(void **state)
+KIT_TEST(view__lost_state_is_rebuilt)
 {
-    (void)state;
     static const char *const sizes[] = {"0", "1", "-1", "100", "+1"};
     static const char *const dialects[] = {"claude", "codex", "spec11"};
     struct wal_store *store = kit_store();
@@ -446,9 +429,8 @@ static void test_view__lost_state_is_rebuilt(void **state)
     kit_close(store);
 }
 
-static void test_view__state_of_another_store_is_ignored(void **state)
+KIT_TEST(view__state_of_another_store_is_ignored)
 {
-    (void)state;
     struct wal_store *stores[2] = {kit_open("one", WAL_OPEN_CREATE),
                                    kit_open("two", WAL_OPEN_CREATE)};
     struct wal_session *sessions[2];
@@ -464,9 +446,8 @@ static void test_view__state_of_another_store_is_ignored(void **state)
     }
 }
 
-static void test_view__handles_take_turns(void **state)
+KIT_TEST(view__handles_take_turns)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 3);
     struct wal_view *views[2] = {view_kit_open(store, session, "pi", "root"),
@@ -485,9 +466,8 @@ static void test_view__handles_take_turns(void **state)
 
 /* --------------------------------------------- what changes the past --- */
 
-static void test_view__redacted_bytes_are_in_no_file(void **state)
+KIT_TEST(view__redacted_bytes_are_in_no_file)
 {
-    (void)state;
     const char *dialect;
 
     for (uint32_t i = 0; (dialect = wal_view_dialect(i)) != NULL; i++) {
@@ -524,9 +504,8 @@ static void test_view__redacted_bytes_are_in_no_file(void **state)
 }
 
 /* A fork's redaction applies to its source too, which gets no new record. */
-static void test_view__redaction_by_a_fork_is_applied(void **state)
+KIT_TEST(view__redaction_by_a_fork_is_applied)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 5);
     struct wal_session *fork = NULL;
@@ -555,9 +534,8 @@ static void move_head(struct wal_session *session, unsigned id)
     assert_int_equal(wal_head_move(session, &head, NULL, NULL), WAL_OK);
 }
 
-static void test_view__head_moves_back_and_forward(void **state)
+KIT_TEST(view__head_moves_back_and_forward)
 {
-    (void)state;
     const char *dialect;
 
     for (uint32_t i = 0; (dialect = wal_view_dialect(i)) != NULL; i++) {
@@ -598,9 +576,8 @@ static int32_t set_cwd(void *ctx, const struct wal_session_info *now,
 }
 
 /* The file goes where the session is now; the old one is no view of it. */
-static void test_view__directory_changed_moves_the_file(void **state)
+KIT_TEST(view__directory_changed_moves_the_file)
 {
-    (void)state;
     static char place[] = "/another/place";
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
@@ -618,9 +595,8 @@ static void test_view__directory_changed_moves_the_file(void **state)
 
 /* ----------------------------------------------------------- durable --- */
 
-static void test_view__contains_appends_before_the_flush(void **state)
+KIT_TEST(view__contains_appends_before_the_flush)
 {
-    (void)state;
     const struct wal_append_options queued = {.struct_size = sizeof(queued),
                                               .durability = WAL_QUEUED};
     struct wal_store *store = kit_store();
@@ -639,9 +615,8 @@ static void test_view__contains_appends_before_the_flush(void **state)
     kit_close(store);
 }
 
-static void test_view__never_runs_ahead_of_the_durable_log(void **state)
+KIT_TEST(view__never_runs_ahead_of_the_durable_log)
 {
-    (void)state;
     const struct wal_open_options slow = {.struct_size = sizeof(slow),
                                           .flags = WAL_OPEN_CREATE,
                                           .idle_mark_ms = 60000};
@@ -699,9 +674,8 @@ static int32_t take(void *ctx, const void *data, uint64_t size)
     return sink->answer;
 }
 
-static void test_view__callback_receives_the_lines(void **state)
+KIT_TEST(view__callback_receives_the_lines)
 {
-    (void)state;
     static struct sink sink;
     const struct wal_view_options options = {.struct_size = sizeof(options),
                                              .dialect = kit_text("sdk"),
@@ -735,9 +709,8 @@ static void test_view__callback_receives_the_lines(void **state)
     kit_close(store);
 }
 
-static void test_view__fork_of_an_import_reads_its_lines(void **state)
+KIT_TEST(view__fork_of_an_import_reads_its_lines)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
     struct wal_session *fork = kit_fork(session, NULL, "a-fork");
@@ -757,9 +730,8 @@ static void test_view__fork_of_an_import_reads_its_lines(void **state)
     kit_close(store);
 }
 
-static void test_view__path_out_of_the_root_is_refused(void **state)
+KIT_TEST(view__path_out_of_the_root_is_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "..");
     struct wal_view *view;
@@ -774,9 +746,8 @@ static void test_view__path_out_of_the_root_is_refused(void **state)
     kit_close(store);
 }
 
-static void test_view__link_below_the_root_is_not_followed(void **state)
+KIT_TEST(view__link_below_the_root_is_not_followed)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -791,9 +762,8 @@ static void test_view__link_below_the_root_is_not_followed(void **state)
     kit_close(store);
 }
 
-static void test_view__invalid_arguments_are_refused(void **state)
+KIT_TEST(view__invalid_arguments_are_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 1);
     struct wal_view_options options = {.struct_size = sizeof(options),
@@ -830,42 +800,4 @@ static void test_view__invalid_arguments_are_refused(void **state)
     wal_view_close(NULL);
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view__new_session_is_written_whole),
-        KIT_TEST(test_view__nothing_new_leaves_files_alone),
-        KIT_TEST(test_view__new_lines_are_appended_in_place),
-        KIT_TEST(test_view__new_lines_are_appended_by_another_process),
-        KIT_TEST(test_view__new_items_are_appended_in_place),
-        KIT_TEST(test_view__new_items_are_appended_by_another_process),
-        KIT_TEST(test_view__imported_lines_are_written_verbatim),
-        KIT_TEST(test_view__non_line_entry_ends_verbatim_output),
-        KIT_TEST(test_view__last_line_without_newline_gets_one),
-        KIT_TEST(test_view__continued_response_is_one_message),
-        KIT_TEST(test_view__folder_is_the_one_of_the_flush),
-        KIT_TEST(test_view__file_with_lines_of_others_is_unchanged),
-        KIT_TEST(test_view__file_with_other_content_is_unchanged),
-        KIT_TEST(test_view__truncated_file_is_completed),
-        KIT_TEST(test_view__file_removed_is_written_again),
-        KIT_TEST(test_view__touched_file_is_still_recognised),
-        KIT_TEST(test_view__lost_state_is_rebuilt),
-        KIT_TEST(test_view__state_of_another_store_is_ignored),
-        KIT_TEST(test_view__handles_take_turns),
-        KIT_TEST(test_view__redacted_bytes_are_in_no_file),
-        KIT_TEST(test_view__redaction_by_a_fork_is_applied),
-        KIT_TEST(test_view__head_moves_back_and_forward),
-        KIT_TEST(test_view__directory_changed_moves_the_file),
-        KIT_TEST(test_view__contains_appends_before_the_flush),
-        KIT_TEST(test_view__never_runs_ahead_of_the_durable_log),
-        KIT_TEST(test_view__callback_receives_the_lines),
-        KIT_TEST(test_view__fork_of_an_import_reads_its_lines),
-        KIT_TEST(test_view__path_out_of_the_root_is_refused),
-        KIT_TEST(test_view__link_below_the_root_is_not_followed),
-        KIT_TEST(test_view__invalid_arguments_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,24 +153,12 @@ static void grow_all(bool is_import)
     }
 }
 
-static void test_view_grown__session_that_was_appended(void **state)
+KIT_TEST(view_grown__session_that_was_appended)
 {
-    (void)state;
     grow_all(false);
 }
 
-static void test_view_grown__session_that_was_imported(void **state)
+KIT_TEST(view_grown__session_that_was_imported)
 {
-    (void)state;
     grow_all(true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_grown__session_that_was_appended),
-        KIT_TEST(test_view_grown__session_that_was_imported),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,9 +139,8 @@ static void last_text(const char *path, const char *key, char text[64])
 
 /* ----------------------------------------------------------- going on --- */
 
-static void test_view_import__lines_extend_the_head(void **state)
+KIT_TEST(view_import__lines_extend_the_head)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -173,9 +172,8 @@ static void test_view_import__lines_extend_the_head(void **state)
     kit_close(store);
 }
 
-static void test_view_import__head_elsewhere_creates_a_branch(void **state)
+KIT_TEST(view_import__head_elsewhere_creates_a_branch)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -199,9 +197,8 @@ static void test_view_import__head_elsewhere_creates_a_branch(void **state)
     kit_close(store);
 }
 
-static void test_view_import__second_import_adds_nothing(void **state)
+KIT_TEST(view_import__second_import_adds_nothing)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -224,9 +221,8 @@ static void test_view_import__second_import_adds_nothing(void **state)
     kit_close(store);
 }
 
-static void test_view_import__unterminated_line_waits(void **state)
+KIT_TEST(view_import__unterminated_line_waits)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -254,9 +250,8 @@ static void test_view_import__unterminated_line_waits(void **state)
 }
 
 /* The state that was there before the lines were taken is there again. */
-static void test_view_import__crash_before_the_state_adds_nothing(void **state)
+KIT_TEST(view_import__crash_before_the_state_adds_nothing)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -327,9 +322,8 @@ static void flush_until_killed(rlim_t size)
 }
 
 /* What follows the known end of the file is half of the view's own line. */
-static void test_view_import__interrupted_append_is_refused(void **state)
+KIT_TEST(view_import__interrupted_append_is_refused)
 {
-    (void)state;
     static char text[64 * 1024];
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
@@ -364,9 +358,8 @@ static void test_view_import__interrupted_append_is_refused(void **state)
     kit_close(store);
 }
 
-static void test_view_import__issue_is_kept_and_reported(void **state)
+KIT_TEST(view_import__issue_is_kept_and_reported)
 {
-    (void)state;
     static const char *const reasons[] = {
         "is not JSON", "its parent is not known",
         "its id is taken; it is kept under another"};
@@ -405,9 +398,8 @@ static void test_view_import__issue_is_kept_and_reported(void **state)
     kit_close(store);
 }
 
-static void test_view_import__other_beginning_is_refused(void **state)
+KIT_TEST(view_import__other_beginning_is_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -434,9 +426,8 @@ static void test_view_import__other_beginning_is_refused(void **state)
 /* ------------------------------------------------------ other dialects --- */
 
 /* The client goes on under an id that the view made. */
-static void test_view_import__native_session_as_pi(void **state)
+KIT_TEST(view_import__native_session_as_pi)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = native(store, 4);
     struct wal_view *view = view_kit_open(store, session, "pi", "root");
@@ -468,9 +459,8 @@ static void test_view_import__native_session_as_pi(void **state)
 }
 
 /* Also if the session's head moved before the import of the client's lines. */
-static void test_view_import__native_session_as_claude(void **state)
+KIT_TEST(view_import__native_session_as_claude)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = native(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -518,9 +508,8 @@ static void continue_linear(const char *dialect, const char *lines)
     kit_close(store);
 }
 
-static void test_view_import__linear_dialect(void **state)
+KIT_TEST(view_import__linear_dialect)
 {
-    (void)state;
     continue_linear(
         "codex",
         "{\"timestamp\":\"2026-01-02T03:05:00.000Z\",\"type\":"
@@ -535,9 +524,8 @@ static void test_view_import__linear_dialect(void **state)
 
 /* ------------------------------------------------------------- finding --- */
 
-static void test_view_import__file_finds_its_view(void **state)
+KIT_TEST(view_import__file_finds_its_view)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -569,9 +557,8 @@ static void test_view_import__file_finds_its_view(void **state)
 
 /* An index reads each state once, and those that are new or have changed when
  * it does not know a path. */
-static void test_view_import__index_knows_new_views(void **state)
+KIT_TEST(view_import__index_knows_new_views)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -599,25 +586,4 @@ static void test_view_import__index_knows_new_views(void **state)
     wal_view_close(view);
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_import__lines_extend_the_head),
-        KIT_TEST(test_view_import__head_elsewhere_creates_a_branch),
-        KIT_TEST(test_view_import__second_import_adds_nothing),
-        KIT_TEST(test_view_import__unterminated_line_waits),
-        KIT_TEST(test_view_import__crash_before_the_state_adds_nothing),
-        KIT_TEST(test_view_import__interrupted_append_is_refused),
-        KIT_TEST(test_view_import__issue_is_kept_and_reported),
-        KIT_TEST(test_view_import__other_beginning_is_refused),
-        KIT_TEST(test_view_import__native_session_as_pi),
-        KIT_TEST(test_view_import__native_session_as_claude),
-        KIT_TEST(test_view_import__linear_dialect),
-        KIT_TEST(test_view_import__file_finds_its_view),
-        KIT_TEST(test_view_import__index_knows_new_views),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

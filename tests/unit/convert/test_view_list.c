@@ -110,7 +110,7 @@ static void run(const char *command)
 
 /* --- the list ------------------------------------------------------------ */
 
-static void test_view_list__has_what_was_flushed(void **state)
+KIT_TEST(view_list__has_what_was_flushed)
 {
     struct wal_store *store = kit_store();
     struct wal_session *one = imported(store, 0xFFF1);
@@ -118,7 +118,6 @@ static void test_view_list__has_what_was_flushed(void **state)
     const struct wal_session_info info = kit_info(two);
     char id[WAL_ID_SIZE];
 
-    (void)state;
     (void)snprintf(id, sizeof(id), "%.*s", (int)info.id.size,
                    (const char *)info.id.data);
     assert_string_equal(list(store, 0, ""), "");
@@ -145,11 +144,10 @@ static void test_view_list__has_what_was_flushed(void **state)
     kit_close(store);
 }
 
-static void test_view_list__without_files_is_empty(void **state)
+KIT_TEST(view_list__without_files_is_empty)
 {
     const uint32_t flags[] = {WAL_OPEN_MEMORY | WAL_OPEN_CREATE, WAL_OPEN_NOOP};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct wal_store *store = kit_open("store", flags[i]);
 
@@ -169,14 +167,13 @@ static void test_view_list__without_files_is_empty(void **state)
 }
 
 /* A reader's flush adds nothing; it may be asked to. */
-static void test_view_list__of_a_reader_is_written_on_request(void **state)
+KIT_TEST(view_list__of_a_reader_is_written_on_request)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 0xFFFF);
     struct wal_store *reader;
     struct wal_session *read;
 
-    (void)state;
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
     assert_int_equal(
         wal_session_open(reader, kit_info(session).id, &read, NULL), WAL_OK);
@@ -197,7 +194,7 @@ static void test_view_list__of_a_reader_is_written_on_request(void **state)
 
 /* Of the bytes of an entry each is changed, and each number of them is cut:
  * it counts as missing, and a flush writes it again. */
-static void test_view_list__with_a_damaged_entry_is_written_again(void **state)
+KIT_TEST(view_list__with_a_damaged_entry_is_written_again)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 0xFFFF);
@@ -205,7 +202,6 @@ static void test_view_list__with_a_damaged_entry_is_written_again(void **state)
     size_t size;
     char *bytes;
 
-    (void)state;
     (void)view_kit_export(store, session, "claude", "root");
     assert_int_equal(count_names("store/views", path), 1);
     bytes = view_kit_read(path, &size);
@@ -234,7 +230,7 @@ static void test_view_list__with_a_damaged_entry_is_written_again(void **state)
 }
 
 /* In place of an entry, and of the list. */
-static void test_view_list__does_not_follow_links(void **state)
+KIT_TEST(view_list__does_not_follow_links)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 0xFFFF);
@@ -242,7 +238,6 @@ static void test_view_list__does_not_follow_links(void **state)
     struct wal_error error = KIT_ERROR;
     char path[512];
 
-    (void)state;
     (void)view_kit_export(store, session, "claude", "root");
     assert_int_equal(count_names("store/views", path), 1);
     assert_int_equal(rename(path, "entry"), 0);
@@ -272,14 +267,13 @@ static void test_view_list__does_not_follow_links(void **state)
 }
 
 /* What a process left that died while it wrote the entry. */
-static void test_view_list__removes_an_unfinished_entry(void **state)
+KIT_TEST(view_list__removes_an_unfinished_entry)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 0xFFFF);
     char path[512];
     char temporary[640];
 
-    (void)state;
     (void)view_kit_export(store, session, "claude", "root");
     assert_int_equal(count_names("store/views", path), 1);
     (void)snprintf(temporary, sizeof(temporary), "%s.01234567.tmp", path);
@@ -292,13 +286,12 @@ static void test_view_list__removes_an_unfinished_entry(void **state)
     kit_close(store);
 }
 
-static void test_view_list__forgets_a_root_that_is_gone(void **state)
+KIT_TEST(view_list__forgets_a_root_that_is_gone)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 0xFFFF);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
 
-    (void)state;
     (void)view_kit_flush(view);
     run("mv root moved");
     assert_string_equal(list(store, 0, ""), "");
@@ -317,14 +310,13 @@ static void test_view_list__forgets_a_root_that_is_gone(void **state)
 }
 
 /* The root has only states of another store: it is left out. */
-static void test_view_list__leaves_out_views_of_another_store(void **state)
+KIT_TEST(view_list__leaves_out_views_of_another_store)
 {
     struct wal_store *store = kit_store();
     struct wal_store *other = kit_open("other", WAL_OPEN_CREATE);
     struct wal_session *session = imported(store, 0xFFFF);
     struct wal_session *theirs = imported(other, 0xFFF1);
 
-    (void)state;
     (void)view_kit_export(store, session, "claude", "root");
     run("rm -r root");
     (void)view_kit_export(other, theirs, "claude", "root");
@@ -339,7 +331,7 @@ static void test_view_list__leaves_out_views_of_another_store(void **state)
     kit_close(other);
 }
 
-static void test_view_list__without_arguments_fails(void **state)
+KIT_TEST(view_list__without_arguments_fails)
 {
     struct wal_store *store = kit_store();
     struct wal_view_cursor_options options = WAL_INIT(wal_view_cursor_options);
@@ -348,7 +340,6 @@ static void test_view_list__without_arguments_fails(void **state)
     struct wal_error error = KIT_ERROR;
     char large[5000];
 
-    (void)state;
     assert_int_equal(wal_view_cursor_open(NULL, NULL, &cursor, &error),
                      WAL_EINVAL);
     assert_int_equal(wal_view_cursor_open(store, NULL, NULL, &error),
@@ -391,13 +382,12 @@ static void test_view_list__without_arguments_fails(void **state)
 
 /* --- what was erased ----------------------------------------------------- */
 
-static void test_view_update__rewrites_a_view_with_a_redaction(void **state)
+KIT_TEST(view_update__rewrites_a_view_with_a_redaction)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 0xFFFF);
     struct wal_session *fork;
 
-    (void)state;
     fork = kit_fork(session, view_kit_id(3), "the-fork");
     (void)view_kit_export(store, session, "claude", "root");
     (void)view_kit_export(store, fork, "claude", "forks");
@@ -429,12 +419,11 @@ static void test_view_update__rewrites_a_view_with_a_redaction(void **state)
 }
 
 /* In each dialect: its files and its state are removed, and nothing else. */
-static void test_view_update__removes_a_view_of_a_deleted_session(void **state)
+KIT_TEST(view_update__removes_a_view_of_a_deleted_session)
 {
     static const char *const dialects[] = {"claude", "codex", "pi", "opencode",
                                            "rollouts"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
         struct wal_store *store = kit_store();
         struct wal_session *kept = imported(store, 0xFFF1);
@@ -462,13 +451,12 @@ static void test_view_update__removes_a_view_of_a_deleted_session(void **state)
 }
 
 /* In the trash it may be taken back. */
-static void test_view_update__leaves_a_view_of_the_trash(void **state)
+KIT_TEST(view_update__leaves_a_view_of_the_trash)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 0xFFFF);
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     (void)view_kit_export(store, session, "claude", "root");
     assert_int_equal(wal_session_trash(session, NULL), WAL_OK);
     assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""), "");
@@ -479,7 +467,7 @@ static void test_view_update__leaves_a_view_of_the_trash(void **state)
 }
 
 /* Another program went on in the file of a session that was deleted. */
-static void test_view_update__leaves_a_file_that_changed(void **state)
+KIT_TEST(view_update__leaves_a_file_that_changed)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 0xFFFF);
@@ -487,7 +475,6 @@ static void test_view_update__leaves_a_file_that_changed(void **state)
     struct wal_error error = KIT_ERROR;
     char path[512];
 
-    (void)state;
     (void)view_kit_flush(view);
     (void)snprintf(path, sizeof(path), "%s", view_kit_path(view));
     view_kit_write(path, "{}\n", 3, true);
@@ -505,14 +492,13 @@ static void test_view_update__leaves_a_file_that_changed(void **state)
     kit_close(store);
 }
 
-static void test_view_update__of_a_root_that_is_gone_fails(void **state)
+KIT_TEST(view_update__of_a_root_that_is_gone_fails)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 0xFFFF);
     struct wal_error error = KIT_ERROR;
     struct wal_view_info info;
 
-    (void)state;
     (void)view_kit_export(store, session, "claude", "root");
     info = first(store);
     run("rm -r root");
@@ -527,13 +513,12 @@ static void test_view_update__of_a_root_that_is_gone_fails(void **state)
 }
 
 /* A root whose states may not be read, or where no directory of states is. */
-static void test_view_update__of_a_root_that_cannot_be_read_fails(void **state)
+KIT_TEST(view_update__of_a_root_that_cannot_be_read_fails)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 0xFFFF);
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     (void)view_kit_export(store, session, "claude", "root");
     run("mv root/.agentwal states && ln -s ../states root/.agentwal");
     assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""),
@@ -544,7 +529,7 @@ static void test_view_update__of_a_root_that_cannot_be_read_fails(void **state)
     kit_close(store);
 }
 
-static void test_view_update__of_a_read_only_root_fails(void **state)
+KIT_TEST(view_update__of_a_read_only_root_fails)
 {
     struct wal_store *store = kit_store();
     struct wal_session *kept = imported(store, 0xFFF1);
@@ -553,7 +538,6 @@ static void test_view_update__of_a_read_only_root_fails(void **state)
     struct wal_view_info infos[2];
     uid_t user = geteuid();
 
-    (void)state;
     (void)view_kit_export(store, kept, "claude", "kept");
     infos[0] = first(store);
     (void)view_kit_export(store, gone, "claude", "gone");
@@ -580,28 +564,4 @@ static void test_view_update__of_a_read_only_root_fails(void **state)
     wal_session_close(kept);
     wal_session_close(gone);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_list__has_what_was_flushed),
-        KIT_TEST(test_view_list__without_files_is_empty),
-        KIT_TEST(test_view_list__of_a_reader_is_written_on_request),
-        KIT_TEST(test_view_list__with_a_damaged_entry_is_written_again),
-        KIT_TEST(test_view_list__does_not_follow_links),
-        KIT_TEST(test_view_list__removes_an_unfinished_entry),
-        KIT_TEST(test_view_list__forgets_a_root_that_is_gone),
-        KIT_TEST(test_view_list__leaves_out_views_of_another_store),
-        KIT_TEST(test_view_list__without_arguments_fails),
-        KIT_TEST(test_view_update__rewrites_a_view_with_a_redaction),
-        KIT_TEST(test_view_update__removes_a_view_of_a_deleted_session),
-        KIT_TEST(test_view_update__leaves_a_view_of_the_trash),
-        KIT_TEST(test_view_update__leaves_a_file_that_changed),
-        KIT_TEST(test_view_update__of_a_root_that_is_gone_fails),
-        KIT_TEST(test_view_update__of_a_root_that_cannot_be_read_fails),
-        KIT_TEST(test_view_update__of_a_read_only_root_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,33 +67,19 @@ static void fail_each(const char *dialect, bool sticky)
     assert_int_equal(system("rm -rf store root"), 0);
 }
 
-static void test_view_memory__unchanged_lines(void **state)
+KIT_TEST(view_memory__unchanged_lines)
 {
-    (void)state;
     fail_each("claude", false);
     fail_each("claude", true);
 }
 
-static void test_view_memory__lines_that_may_continue(void **state)
+KIT_TEST(view_memory__lines_that_may_continue)
 {
-    (void)state;
     fail_each("pi", false);
 }
 
-static void test_view_memory__live_branch_and_documents(void **state)
+KIT_TEST(view_memory__live_branch_and_documents)
 {
-    (void)state;
     fail_each("spec11", false);
     fail_each("opencode", false);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_memory__unchanged_lines),
-        KIT_TEST(test_view_memory__lines_that_may_continue),
-        KIT_TEST(test_view_memory__live_branch_and_documents),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

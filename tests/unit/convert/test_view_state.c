@@ -62,13 +62,12 @@ static bool change_digit(size_t n)
 /* Digits of the state are changed in turn, so that it is valid JSON: the
  * flush does not go on from it, and the files are right. The files are those
  * that the state describes, or it would not be used in any case. */
-static void test_view_state__with_another_digit_is_not_used(void **state)
+KIT_TEST(view_state__with_another_digit_is_not_used)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 3);
     unsigned tried = 0;
 
-    (void)state;
     (void)view_kit_export(store, session, "claude", "root");
     while (change_digit((size_t)tried * STRIDE)) {
         view_kit_row(session, 4 + tried, 3 + tried, "more");
@@ -79,13 +78,4 @@ static void test_view_state__with_another_digit_is_not_used(void **state)
     assert_true(tried > 20);
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_state__with_another_digit_is_not_used),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,9 +29,8 @@ static void *look(void *ctx)
     return NULL;
 }
 
-static void test_view_threads__each_thread_has_a_view(void **state)
+KIT_TEST(view_threads__each_thread_has_a_view)
 {
-    (void)state;
     static const char *const dialects[VIEWS] = {"claude", "pi", "pi", "codex"};
     struct wal_store *store = kit_store();
     struct wal_session *session = view_kit_import(store, 0xFFFF);
@@ -57,13 +56,4 @@ static void test_view_threads__each_thread_has_a_view(void **state)
     view_kit_assert_full_export(store, session, "codex", "codex");
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_threads__each_thread_has_a_view),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /*
  * Tests of format/json/arena: arrays that grow.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "format/json/arena.h"
+#include "tests/lib/test.h"
 
 enum {
     ITEMS = 100
@@ -28,7 +25,7 @@ static void *alloc_block(void *ctx, size_t size, size_t *got)
     return memory;
 }
 
-static void test_arena__an_array_grows_and_keeps_its_items(void **state)
+TEST(arena__an_array_grows_and_keeps_its_items)
 {
     size_t left = 1 << 16;
     struct wal__arena arena = {.alloc_block = alloc_block, .ctx = &left};
@@ -36,7 +33,6 @@ static void test_arena__an_array_grows_and_keeps_its_items(void **state)
     size_t copies = 0;
     uint32_t *items = NULL;
 
-    (void)state;
     for (uint32_t i = 0; i < ITEMS; i++) {
         uint32_t *grown =
             wal__arena_grow(&arena, items, i, &capacity, sizeof(items[0]));
@@ -52,7 +48,7 @@ static void test_arena__an_array_grows_and_keeps_its_items(void **state)
     assert_true(copies < 10);
 }
 
-static void test_arena__no_memory_for_a_larger_array(void **state)
+TEST(arena__no_memory_for_a_larger_array)
 {
     size_t left = 64;
     struct wal__arena arena = {.alloc_block = alloc_block, .ctx = &left};
@@ -61,21 +57,10 @@ static void test_arena__no_memory_for_a_larger_array(void **state)
         wal__arena_grow(&arena, NULL, 0, &capacity, sizeof(items[0]));
     size_t first = capacity;
 
-    (void)state;
     assert_non_null(items);
     assert_null(wal__arena_grow(&arena, items, capacity, &capacity, 1 << 10));
     assert_int_equal(capacity, first);
     assert_ptr_equal(
         wal__arena_grow(&arena, items, capacity - 1, &capacity, 1 << 10),
         items);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena__an_array_grows_and_keeps_its_items),
-        cmocka_unit_test(test_arena__no_memory_for_a_larger_array),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,16 @@
  * test_block.c - BLOCK: round trips, every field that is refused, wrong sizes,
  * and finding and walking records (SPEC.md 2.23).
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/block.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 #define SALT   UINT64_C(0x0123456789abcdef)
 #define OFFSET UINT64_C(8192)
@@ -129,11 +126,10 @@ static void assert_round_trip(const struct sample *sample, bool is_compressed)
     free(out);
 }
 
-static void test_block__round_trips(void **state)
+TEST(block__round_trips)
 {
     static const uint32_t counts[] = {1, 2, 9, WAL__BLOCK_RECORDS_MAX};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         for (int level = 0; level <= 9; level += 3) {
             struct sample sample = a_sample(counts[i], level);
@@ -144,9 +140,8 @@ static void test_block__round_trips(void **state)
     }
 }
 
-static void test_block__one_large_record(void **state)
+TEST(block__one_large_record)
 {
-    (void)state;
     for (int level = 0; level <= 1; level++) {
         struct sample sample = {.raw = NULL};
 
@@ -159,13 +154,12 @@ static void test_block__one_large_record(void **state)
 }
 
 /* Bytes that do not compress stay as they are. */
-static void test_block__noise_is_stored_raw(void **state)
+TEST(block__noise_is_stored_raw)
 {
     struct sample sample = {.raw = NULL};
     uint64_t seed = 5;
     struct wal__frame frame;
 
-    (void)state;
     add_record(&sample, WAL__FRAME_REWRITTEN, 5000, 'x');
     for (size_t i = 0; i < 5000; i++) {
         sample.raw[WAL__FRAME_SIZE + i] = (uint8_t)rng_next(&seed);
@@ -187,13 +181,12 @@ static void assert_refused(const struct sample *sample, enum wal__fmt fmt)
     assert_int_equal(decode(sample, &block), fmt);
 }
 
-static void test_block__refused_fields(void **state)
+TEST(block__refused_fields)
 {
     struct sample sample = a_sample(3, 1);
     uint32_t data_size = wal__get32(sample.payload + 4);
     uint32_t size = sample.frame.stored_size;
 
-    (void)state;
     wal__put16(sample.payload, 0);
     assert_refused(&sample, WAL__FMT_FIELD);
     wal__put16(sample.payload, WAL__BLOCK_RECORDS_MAX + 1);
@@ -225,13 +218,12 @@ static void test_block__refused_fields(void **state)
 }
 
 /* More zeros than alignment needs: the data could have been cut. */
-static void test_block__too_many_zeros_are_refused(void **state)
+TEST(block__too_many_zeros_are_refused)
 {
     struct sample sample = a_sample(1, 0);
     uint32_t size = sample.frame.stored_size + WAL__BLOCK_ALIGN;
     struct wal__block block;
 
-    (void)state;
     sample.payload = realloc(sample.payload, size);
     assert_non_null(sample.payload);
     memset(sample.payload + sample.frame.stored_size, 0, WAL__BLOCK_ALIGN);
@@ -241,13 +233,12 @@ static void test_block__too_many_zeros_are_refused(void **state)
 }
 
 /* A block that does not have the size that its frame says. */
-static void test_block__wrong_raw_size_is_refused(void **state)
+TEST(block__wrong_raw_size_is_refused)
 {
     struct sample sample = a_sample(20, 9);
     uint8_t *out = malloc(2 * sample.size);
     struct wal__block block;
 
-    (void)state;
     assert_non_null(out);
     for (uint32_t delta = 1; delta < 200; delta += 11) {
         sample.frame.raw_size = (uint32_t)sample.size - delta;
@@ -261,13 +252,12 @@ static void test_block__wrong_raw_size_is_refused(void **state)
     free_sample(&sample);
 }
 
-static void test_block_find__beyond_the_last_record(void **state)
+TEST(block_find__beyond_the_last_record)
 {
     struct sample sample = a_sample(4, 0);
     struct wal__span records = {sample.raw, sample.size};
     struct wal__span found;
 
-    (void)state;
     assert_int_equal(wal__block_find(records, 4, &found), WAL__FMT_SHORT);
     assert_int_equal(wal__block_find(records, 511, &found), WAL__FMT_SHORT);
     records.size -= 1; /* the last one is cut: found, and then not decoded */
@@ -296,22 +286,20 @@ static enum wal__fmt walk(const struct sample *sample, uint32_t count)
     return fmt;
 }
 
-static void test_block_cursor__count_is_not_that_of_the_records(void **state)
+TEST(block_cursor__count_is_not_that_of_the_records)
 {
     struct sample sample = a_sample(4, 0);
 
-    (void)state;
     assert_int_equal(walk(&sample, 4), WAL__FMT_ZERO);
     assert_int_equal(walk(&sample, 3), WAL__FMT_FIELD);
     assert_int_not_equal(walk(&sample, 5), WAL__FMT_ZERO);
     free_sample(&sample);
 }
 
-static void test_block_cursor__damaged_record(void **state)
+TEST(block_cursor__damaged_record)
 {
     struct sample sample = a_sample(4, 0);
 
-    (void)state;
     for (size_t at = 0; at < sample.size; at += 3) {
         sample.raw[at] ^= 4;
         assert_int_not_equal(walk(&sample, 4), WAL__FMT_ZERO);
@@ -321,11 +309,10 @@ static void test_block_cursor__damaged_record(void **state)
     free_sample(&sample);
 }
 
-static void test_block_cursor__record_that_is_not_marked_rewritten(void **state)
+TEST(block_cursor__record_that_is_not_marked_rewritten)
 {
     struct sample sample = {.raw = NULL};
 
-    (void)state;
     add_record(&sample, WAL__FRAME_REWRITTEN, 56, 'a');
     add_record(&sample, 0, 56, 'b');
     assert_int_equal(walk(&sample, 2), WAL__FMT_FIELD);
@@ -333,12 +320,11 @@ static void test_block_cursor__record_that_is_not_marked_rewritten(void **state)
 }
 
 /* Records of another block, or in another order: each is bound to its place. */
-static void test_block_cursor__records_that_changed_places(void **state)
+TEST(block_cursor__records_that_changed_places)
 {
     struct sample sample = a_sample(2, 0);
     uint8_t kept[RECORD_SIZE];
 
-    (void)state;
     memcpy(kept, sample.raw, RECORD_SIZE);
     memcpy(sample.raw, sample.raw + RECORD_SIZE, RECORD_SIZE);
     memcpy(sample.raw + RECORD_SIZE, kept, RECORD_SIZE);
@@ -347,11 +333,10 @@ static void test_block_cursor__records_that_changed_places(void **state)
 }
 
 /* Whatever was changed, nothing outside is read or written. */
-static void test_block__mutated_blocks_stay_inside(void **state)
+TEST(block__mutated_blocks_stay_inside)
 {
     uint64_t seed = rng_seed(1);
 
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         struct sample sample = a_sample(1 + (uint32_t)rng_below(&seed, 12),
                                         (int)rng_below(&seed, 2));
@@ -379,25 +364,4 @@ static void test_block__mutated_blocks_stay_inside(void **state)
         free(out);
         free_sample(&sample);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_block__round_trips),
-        cmocka_unit_test(test_block__one_large_record),
-        cmocka_unit_test(test_block__noise_is_stored_raw),
-        cmocka_unit_test(test_block__refused_fields),
-        cmocka_unit_test(test_block__too_many_zeros_are_refused),
-        cmocka_unit_test(test_block__wrong_raw_size_is_refused),
-        cmocka_unit_test(test_block_find__beyond_the_last_record),
-        cmocka_unit_test(test_block_cursor__count_is_not_that_of_the_records),
-        cmocka_unit_test(test_block_cursor__damaged_record),
-        cmocka_unit_test(
-            test_block_cursor__record_that_is_not_marked_rewritten),
-        cmocka_unit_test(test_block_cursor__records_that_changed_places),
-        cmocka_unit_test(test_block__mutated_blocks_stay_inside),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,16 +4,12 @@
  * that fails at a set offset.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static uint64_t bad_from;
 static uint64_t bad_to;
@@ -28,6 +24,7 @@ static ssize_t failing_pread(int fd, void *bytes, size_t size, off_t offset)
 }
 
 #define pread failing_pread
+#include "tests/lib/test.h"
 #include "tools/store_file/file.c"
 #undef pread
 
@@ -88,7 +85,7 @@ static void expect_bytes(struct cli_file *file, uint64_t offset, uint64_t size)
     }
 }
 
-static void test_check_file__every_range_is_read(void **state)
+TEST_WITH(check_file__every_range_is_read, set_up, tear_down)
 {
     struct cli_file *file = *state;
 
@@ -101,7 +98,7 @@ static void test_check_file__every_range_is_read(void **state)
     assert_int_equal(file->bad_end, 0);
 }
 
-static void test_check_file__beyond_the_end_is_an_error(void **state)
+TEST_WITH(check_file__beyond_the_end_is_an_error, set_up, tear_down)
 {
     struct cli_file *file = *state;
 
@@ -111,7 +108,7 @@ static void test_check_file__beyond_the_end_is_an_error(void **state)
     assert_null(cli_file_fetch(file, 8, UINT64_MAX - 4));
 }
 
-static void test_check_file__bad_sectors_lose_only_their_bytes(void **state)
+TEST_WITH(check_file__bad_sectors_lose_only_their_bytes, set_up, tear_down)
 {
     struct cli_file *file = *state;
 
@@ -123,7 +120,7 @@ static void test_check_file__bad_sectors_lose_only_their_bytes(void **state)
     assert_int_equal(file->error, EIO);
 }
 
-static void test_check_file__concurrent_truncation_is_an_error(void **state)
+TEST_WITH(check_file__concurrent_truncation_is_an_error, set_up, tear_down)
 {
     struct cli_file *file = *state;
 
@@ -131,18 +128,4 @@ static void test_check_file__concurrent_truncation_is_an_error(void **state)
     expect_bytes(file, 0, 4096);
     assert_null(cli_file_fetch(file, SIZE / 2, 4096));
     assert_int_equal(file->error, ENODATA);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_check_file__every_range_is_read),
-        TEST(test_check_file__beyond_the_end_is_an_error),
-        TEST(test_check_file__bad_sectors_lose_only_their_bytes),
-        TEST(test_check_file__concurrent_truncation_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

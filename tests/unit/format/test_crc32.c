@@ -1,16 +1,13 @@
 /*
  * test_crc32.c - checksums, frame seeds and the hash of ids.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "format/bytes/crc32.h"
+#include "tests/lib/test.h"
 
 enum {
     ALIGNMENT_COUNT = 16,
@@ -32,16 +29,14 @@ static int fill(void **state)
     return 0;
 }
 
-static void test_crc32__check_value_of_the_polynomial(void **state)
+TEST(crc32__check_value_of_the_polynomial)
 {
-    (void)state;
     assert_int_equal(wal__crc32(0, "123456789", 9), 0xcbf43926u);
     assert_int_equal(wal__crc32_zlib(0, "123456789", 9), 0xcbf43926u);
 }
 
-static void test_crc32__equals_zlib_at_every_size_and_alignment(void **state)
+TEST(crc32__equals_zlib_at_every_size_and_alignment)
 {
-    (void)state;
     for (size_t at = 0; at < ALIGNMENT_COUNT; at++) {
         for (size_t size = 0; size < SIZE_COUNT; size++) {
             uint32_t start = (uint32_t)(size * 0x9e3779b9u);
@@ -54,11 +49,10 @@ static void test_crc32__equals_zlib_at_every_size_and_alignment(void **state)
     }
 }
 
-static void test_crc32__continues_from_a_value(void **state)
+TEST(crc32__continues_from_a_value)
 {
     uint32_t whole = wal__crc32(7, bytes, SIZE_COUNT);
 
-    (void)state;
     for (size_t cut = 0; cut <= SIZE_COUNT; cut++) {
         uint32_t crc = wal__crc32(7, bytes, cut);
 
@@ -67,40 +61,25 @@ static void test_crc32__continues_from_a_value(void **state)
     }
 }
 
-static void test_crc32__no_bytes_change_nothing(void **state)
+TEST(crc32__no_bytes_change_nothing)
 {
-    (void)state;
     assert_int_equal(wal__crc32(0x12345678u, NULL, 0), 0x12345678u);
     assert_int_equal(wal__crc32_zlib(0x12345678u, NULL, 0), 0x12345678u);
 }
 
-static void test_crc32__seed_is_the_formats(void **state)
+TEST(crc32__seed_is_the_formats)
 {
-    (void)state;
     assert_int_equal(wal__crc32_seed(0, 0), 0);
     assert_int_equal(wal__crc32_seed(0x1122334455667788u, 4096), 0x941e8338u);
     assert_int_equal(wal__crc32_seed(0x1122334455667788u, 4184), 0xf7b2dc4cu);
 }
 
-static void test_crc32__id_hash_is_the_formats(void **state)
+TEST(crc32__id_hash_is_the_formats)
 {
-    (void)state;
     assert_true(wal__id_hash("s-1", 3) == 0x838edd22ab7bb625u);
     assert_true(wal__id_hash("e-1", 3) == 0xd37d89cdb4130453u);
     assert_true(wal__id_hash(NULL, 0) == 0xfdbdf6ac4fc52e7fu);
     assert_true(wal__id_hash("0193b5f2-7c1a", 13) == 0xb962bde68ae5c2a1u);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crc32__check_value_of_the_polynomial),
-        cmocka_unit_test(test_crc32__equals_zlib_at_every_size_and_alignment),
-        cmocka_unit_test(test_crc32__continues_from_a_value),
-        cmocka_unit_test(test_crc32__no_bytes_change_nothing),
-        cmocka_unit_test(test_crc32__seed_is_the_formats),
-        cmocka_unit_test(test_crc32__id_hash_is_the_formats),
-    };
-
-    return cmocka_run_group_tests(tests, fill, NULL);
-}
+TEST_FILE(fill, NULL, NULL);

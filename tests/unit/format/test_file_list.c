@@ -4,12 +4,8 @@
  * which paths are plain. Bytes lie in blocks of exactly their size, so that the
  * address sanitizer sees a read beyond the end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +14,7 @@
 #include "format/bytes/bytes.h"
 #include "format/index/file_list.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     HEAD = 32,
@@ -126,11 +123,10 @@ static void assert_same(const struct wal__file_record *a,
     assert_true(wal__span_equal(a->path, b->path));
 }
 
-static void test_file_list__round_trip(void **state)
+TEST(file_list__round_trip)
 {
     static char paths[FILES_MAX][128];
 
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         struct wal__file_record files[FILES_MAX];
         uint32_t count = (uint32_t)(random_u64() % (FILES_MAX + 1));
@@ -157,13 +153,12 @@ static void test_file_list__round_trip(void **state)
     }
 }
 
-static void test_file_list__no_other_size_is_accepted(void **state)
+TEST(file_list__no_other_size_is_accepted)
 {
     static char paths[3][128];
     struct wal__file_record files[3];
     struct list bytes;
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         files[i] = random_file(i, paths[i]);
     }
@@ -196,9 +191,8 @@ static enum wal__fmt changed(size_t offset, size_t size, uint64_t value)
     return fmt;
 }
 
-static void test_file_list__field_out_of_its_range_is_refused(void **state)
+TEST(file_list__field_out_of_its_range_is_refused)
 {
-    (void)state;
     assert_int_equal(changed(0, 1, 'A'), WAL__FMT_OK);
     assert_int_equal(changed(0, 1, 'B'), WAL__FMT_MAGIC);
     assert_int_equal(changed(7, 1, 'X'), WAL__FMT_MAGIC);
@@ -222,13 +216,12 @@ static void test_file_list__field_out_of_its_range_is_refused(void **state)
     assert_int_equal(changed(HEAD + RECORD + 2, 1, '.'), WAL__FMT_FIELD);
 }
 
-static void test_file_list__absent_file_has_only_a_path(void **state)
+TEST(file_list__absent_file_has_only_a_path)
 {
     struct wal__file_record file = {.kind = WAL__FILE_ABSENT,
                                     .path = span("a")};
     struct list bytes = encode(&file, 1);
 
-    (void)state;
     assert_int_equal(check(bytes.data, bytes.size), WAL__FMT_OK);
     for (size_t i = 1; i < RECORD; i++) {
         if (i == 2 || i == 3) {
@@ -252,9 +245,8 @@ static enum wal__fmt pair(const char *first, const char *second)
     return fmt;
 }
 
-static void test_file_list__paths_ascend_by_their_bytes(void **state)
+TEST(file_list__paths_ascend_by_their_bytes)
 {
-    (void)state;
     assert_int_equal(pair("a", "b"), WAL__FMT_OK);
     assert_int_equal(pair("a", "a"), WAL__FMT_FIELD);
     assert_int_equal(pair("b", "a"), WAL__FMT_FIELD);
@@ -267,7 +259,7 @@ static void test_file_list__paths_ascend_by_their_bytes(void **state)
 
 /* --- paths ---------------------------------------------------------------- */
 
-static void test_file_path__valid_paths(void **state)
+TEST(file_path__valid_paths)
 {
     static const char *const plain[] = {
         "a", "a/b", "...", "a..b/..c", ".a", "a.", " ", "\xff\x01", "a\nb/\\"};
@@ -277,7 +269,6 @@ static void test_file_path__valid_paths(void **state)
     uint8_t longest[WAL__FILE_PATH_MAX + 1];
     struct wal__span path = {longest, WAL__FILE_PATH_MAX};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
         assert_true(wal__file_path_is_normalized(span(plain[i])));
     }
@@ -293,16 +284,4 @@ static void test_file_path__valid_paths(void **state)
     assert_false(wal__file_path_is_normalized(path));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file_list__round_trip),
-        cmocka_unit_test(test_file_list__no_other_size_is_accepted),
-        cmocka_unit_test(test_file_list__field_out_of_its_range_is_refused),
-        cmocka_unit_test(test_file_list__absent_file_has_only_a_path),
-        cmocka_unit_test(test_file_list__paths_ascend_by_their_bytes),
-        cmocka_unit_test(test_file_path__valid_paths),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_FILE(set_up, NULL, NULL);

@@ -2,12 +2,8 @@
  * test_frame.c - frame headers: round trips, the rules in their order, and
  * that no damaged, moved or copied frame is taken for a frame.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +13,7 @@
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 #define SALT   UINT64_C(0x0123456789abcdef)
 #define OFFSET UINT64_C(8192)
@@ -155,12 +152,11 @@ static struct wal__frame a_random_frame(void)
     return frame;
 }
 
-static void test_frame__round_trip_of_random_frames(void **state)
+TEST(frame__round_trip_of_random_frames)
 {
     uint8_t out[BUFFER_SIZE];
     uint8_t payload[1000];
 
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         struct wal__frame frame = a_random_frame();
         struct wal__frame read;
@@ -180,12 +176,11 @@ static void test_frame__round_trip_of_random_frames(void **state)
     }
 }
 
-static void test_frame__every_flipped_bit_is_rejected(void **state)
+TEST(frame__every_flipped_bit_is_rejected)
 {
     uint8_t bytes[BUFFER_SIZE];
     size_t span = write_sample(bytes);
 
-    (void)state;
     assert_int_equal(read_frame(bytes, span, SALT, OFFSET), WAL__FMT_OK);
     for (size_t bit = 0; bit < span * 8; bit++) {
         enum wal__fmt expected = bit < (size_t)WAL__FRAME_SIZE * 8
@@ -198,12 +193,11 @@ static void test_frame__every_flipped_bit_is_rejected(void **state)
     }
 }
 
-static void test_frame__every_truncation_is_rejected(void **state)
+TEST(frame__every_truncation_is_rejected)
 {
     uint8_t bytes[BUFFER_SIZE];
     size_t span = write_sample(bytes);
 
-    (void)state;
     for (size_t size = 0; size < span; size++) {
         uint8_t *cut = malloc(size + 1);
 
@@ -214,14 +208,13 @@ static void test_frame__every_truncation_is_rejected(void **state)
     }
 }
 
-static void test_frame__zeros_after_a_torn_write_are_rejected(void **state)
+TEST(frame__zeros_after_a_torn_write_are_rejected)
 {
     uint8_t bytes[BUFFER_SIZE];
     uint8_t torn[BUFFER_SIZE];
     size_t span = write_sample(bytes);
     size_t end = WAL__FRAME_SIZE + PAYLOAD_SIZE;
 
-    (void)state;
     for (size_t size = 0; size < end; size++) {
         memset(torn, 0, span);
         memcpy(torn, bytes, size);
@@ -229,22 +222,20 @@ static void test_frame__zeros_after_a_torn_write_are_rejected(void **state)
     }
 }
 
-static void test_frame__zeros_were_never_written(void **state)
+TEST(frame__zeros_were_never_written)
 {
     uint8_t zeros[64] = {0};
 
-    (void)state;
     assert_int_equal(read_frame(zeros, 64, SALT, OFFSET), WAL__FMT_ZERO);
     assert_int_equal(read_frame(zeros, 48, SALT, OFFSET), WAL__FMT_ZERO);
     assert_int_equal(read_frame(zeros, 47, SALT, OFFSET), WAL__FMT_SHORT);
 }
 
-static void test_frame__moved_frame_is_rejected(void **state)
+TEST(frame__moved_frame_is_rejected)
 {
     uint8_t bytes[BUFFER_SIZE];
     size_t span = write_sample(bytes);
 
-    (void)state;
     for (uint64_t offset = 0; offset < 1u << 20; offset += 8) {
         enum wal__fmt expected =
             offset == OFFSET ? WAL__FMT_OK : WAL__FMT_HEADER_CRC;
@@ -253,12 +244,11 @@ static void test_frame__moved_frame_is_rejected(void **state)
     }
 }
 
-static void test_frame__frame_of_another_segment_is_rejected(void **state)
+TEST(frame__frame_of_another_segment_is_rejected)
 {
     uint8_t bytes[BUFFER_SIZE];
     size_t span = write_sample(bytes);
 
-    (void)state;
     for (int bit = 0; bit < 64; bit++) {
         uint64_t salt = SALT ^ UINT64_C(1) << bit;
 
@@ -269,7 +259,7 @@ static void test_frame__frame_of_another_segment_is_rejected(void **state)
 
 /* The copy was a valid frame where it came from: a payload may hold the bytes
  * of a segment. */
-static void test_frame__copy_inside_a_payload_is_rejected(void **state)
+TEST(frame__copy_inside_a_payload_is_rejected)
 {
     uint8_t inner[BUFFER_SIZE];
     uint8_t bytes[BUFFER_SIZE];
@@ -277,7 +267,6 @@ static void test_frame__copy_inside_a_payload_is_rejected(void **state)
     struct wal__frame frame = an_entry((uint32_t)inner_size);
     size_t span = write_frame(&frame, inner, SALT, OFFSET + 800, bytes);
 
-    (void)state;
     assert_int_equal(read_frame(bytes, span, SALT, OFFSET + 800), WAL__FMT_OK);
     for (size_t at = 8; at + WAL__FRAME_SIZE <= span; at += 8) {
         assert_int_equal(
@@ -286,14 +275,13 @@ static void test_frame__copy_inside_a_payload_is_rejected(void **state)
     }
 }
 
-static void test_frame__failed_decode_leaves_the_output(void **state)
+TEST(frame__failed_decode_leaves_the_output)
 {
     uint8_t bytes[BUFFER_SIZE];
     size_t span = write_sample(bytes);
     struct wal__frame before = an_entry(5);
     struct wal__frame frame = before;
 
-    (void)state;
     bytes[20] ^= 1;
     (void)wal__frame_decode(bytes, span, SALT, OFFSET, &frame);
     bytes[20] ^= 1;
@@ -301,11 +289,10 @@ static void test_frame__failed_decode_leaves_the_output(void **state)
     assert_same(&before, &frame);
 }
 
-static void test_frame__unknown_flag_is_rejected(void **state)
+TEST(frame__unknown_flag_is_rejected)
 {
     struct wal__frame frame = an_entry(8);
 
-    (void)state;
     for (unsigned bit = 0; bit < 8; bit++) {
         enum wal__fmt expected = bit < 7 ? WAL__FMT_OK : WAL__FMT_FIELD;
 
@@ -314,9 +301,8 @@ static void test_frame__unknown_flag_is_rejected(void **state)
     }
 }
 
-static void test_frame__unknown_type_must_be_ignorable(void **state)
+TEST(frame__unknown_type_must_be_ignorable)
 {
-    (void)state;
     for (int type = 1; type < 256; type++) {
         struct wal__frame frame = an_entry(0);
         int is_known = type <= 16;
@@ -335,43 +321,39 @@ static void test_frame__unknown_type_must_be_ignorable(void **state)
     }
 }
 
-static void test_frame__type_0_is_rejected_even_when_ignorable(void **state)
+TEST(frame__type_0_is_rejected_even_when_ignorable)
 {
     struct wal__frame frame = an_entry(8);
 
-    (void)state;
     frame.type = WAL__FRAME_NONE;
     assert_int_equal(decode_header(frame, 1000), WAL__FMT_FIELD);
     frame.flags |= WAL__FRAME_IGNORABLE;
     assert_int_equal(decode_header(frame, 1000), WAL__FMT_FIELD);
 }
 
-static void test_frame__flags_are_checked_before_the_type(void **state)
+TEST(frame__flags_are_checked_before_the_type)
 {
     struct wal__frame frame = an_entry(8);
 
-    (void)state;
     frame.type = 99;
     frame.flags = 128;
     assert_int_equal(decode_header(frame, 1000), WAL__FMT_FIELD);
 }
 
-static void test_frame__raw_size_is_the_stored_size_without_lz4(void **state)
+TEST(frame__raw_size_is_the_stored_size_without_lz4)
 {
     struct wal__frame frame = an_entry(100);
 
-    (void)state;
     frame.raw_size = 101;
     assert_int_equal(decode_header(frame, 1000), WAL__FMT_FIELD);
     frame.raw_size = 99;
     assert_int_equal(decode_header(frame, 1000), WAL__FMT_FIELD);
 }
 
-static void test_frame__raw_size_is_bounded_with_lz4(void **state)
+TEST(frame__raw_size_is_bounded_with_lz4)
 {
     struct wal__frame frame = an_entry(100);
 
-    (void)state;
     frame.flags |= WAL__FRAME_LZ4;
     frame.raw_size = 25500;
     assert_int_equal(decode_header(frame, 1000), WAL__FMT_OK);
@@ -384,7 +366,7 @@ static void test_frame__raw_size_is_bounded_with_lz4(void **state)
     assert_int_equal(decode_header(frame, UINT64_MAX), WAL__FMT_FIELD);
 }
 
-static void test_frame__payload_is_bounded_by_its_type(void **state)
+TEST(frame__payload_is_bounded_by_its_type)
 {
     static const struct {
         uint8_t type;
@@ -400,7 +382,6 @@ static void test_frame__payload_is_bounded_by_its_type(void **state)
         {WAL__FRAME_BLOB, 2u << 20},   {200, 2u << 20},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         struct wal__frame frame = an_entry(limits[i].max);
 
@@ -420,7 +401,7 @@ static void test_frame__payload_is_bounded_by_its_type(void **state)
     }
 }
 
-static void test_frame__types_have_names(void **state)
+TEST(frame__types_have_names)
 {
     static const char *const names[] = {
         "UNKNOWN", "OPEN",       "SESSION", "ENTRY",     "FORK",  "HEAD",
@@ -428,17 +409,15 @@ static void test_frame__types_have_names(void **state)
         "COMMIT",  "INDEX",      "SEAL",    "ACCEPT",    "BLOCK", "UNKNOWN",
     };
 
-    (void)state;
     for (size_t type = 0; type < sizeof(names) / sizeof(names[0]); type++) {
         assert_string_equal(wal__frame_type_name((uint8_t)type), names[type]);
     }
 }
 
-static void test_frame__payload_and_padding_end_in_the_segment(void **state)
+TEST(frame__payload_and_padding_end_in_the_segment)
 {
     struct wal__frame frame = an_entry(9);
 
-    (void)state;
     assert_int_equal(wal__frame_total_size(9), 64);
     assert_int_equal(wal__frame_total_size(8), 56);
     assert_int_equal(wal__frame_total_size(0), 48);
@@ -447,11 +426,10 @@ static void test_frame__payload_and_padding_end_in_the_segment(void **state)
     assert_int_equal(decode_header(frame, 63), WAL__FMT_SHORT);
 }
 
-static void test_frame__parent_is_before_its_child(void **state)
+TEST(frame__parent_is_before_its_child)
 {
     struct wal__frame frame = an_entry(8);
 
-    (void)state;
     frame.parent = frame.sequence;
     assert_int_equal(decode_header(frame, 1000), WAL__FMT_FIELD);
     frame.type = WAL__FRAME_HEAD;
@@ -462,12 +440,11 @@ static void test_frame__parent_is_before_its_child(void **state)
     assert_int_equal(decode_header(frame, 1000), WAL__FMT_FIELD);
 }
 
-static void test_frame__unsequenced_frame_has_no_sequence(void **state)
+TEST(frame__unsequenced_frame_has_no_sequence)
 {
     static const uint8_t types[] = {WAL__FRAME_OPEN, WAL__FRAME_COMMIT,
                                     WAL__FRAME_INDEX, WAL__FRAME_SEAL};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(types); i++) {
         struct wal__frame frame = an_entry(8);
 
@@ -484,13 +461,12 @@ static void test_frame__unsequenced_frame_has_no_sequence(void **state)
     }
 }
 
-static void test_frame__chain_covers_both_checksums_in_order(void **state)
+TEST(frame__chain_covers_both_checksums_in_order)
 {
     struct wal__frame a = an_entry(0);
     struct wal__frame b = an_entry(0);
     uint8_t links[16];
 
-    (void)state;
     a.header_crc = 0x01020304;
     a.data_crc = 0x05060708;
     b.header_crc = 0x090a0b0c;
@@ -505,31 +481,4 @@ static void test_frame__chain_covers_both_checksums_in_order(void **state)
                          wal__crc32(5, links, sizeof(links)));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frame__round_trip_of_random_frames),
-        cmocka_unit_test(test_frame__every_flipped_bit_is_rejected),
-        cmocka_unit_test(test_frame__every_truncation_is_rejected),
-        cmocka_unit_test(test_frame__zeros_after_a_torn_write_are_rejected),
-        cmocka_unit_test(test_frame__zeros_were_never_written),
-        cmocka_unit_test(test_frame__moved_frame_is_rejected),
-        cmocka_unit_test(test_frame__frame_of_another_segment_is_rejected),
-        cmocka_unit_test(test_frame__copy_inside_a_payload_is_rejected),
-        cmocka_unit_test(test_frame__failed_decode_leaves_the_output),
-        cmocka_unit_test(test_frame__unknown_flag_is_rejected),
-        cmocka_unit_test(test_frame__unknown_type_must_be_ignorable),
-        cmocka_unit_test(test_frame__type_0_is_rejected_even_when_ignorable),
-        cmocka_unit_test(test_frame__flags_are_checked_before_the_type),
-        cmocka_unit_test(test_frame__raw_size_is_the_stored_size_without_lz4),
-        cmocka_unit_test(test_frame__raw_size_is_bounded_with_lz4),
-        cmocka_unit_test(test_frame__payload_is_bounded_by_its_type),
-        cmocka_unit_test(test_frame__types_have_names),
-        cmocka_unit_test(test_frame__payload_and_padding_end_in_the_segment),
-        cmocka_unit_test(test_frame__parent_is_before_its_child),
-        cmocka_unit_test(test_frame__unsequenced_frame_has_no_sequence),
-        cmocka_unit_test(test_frame__chain_covers_both_checksums_in_order),
-    };
-
-    return cmocka_run_group_tests(tests, seed_random, NULL);
-}
+TEST_FILE(seed_random, NULL, NULL);

@@ -5,12 +5,8 @@
  * exactly their size, so that the address sanitizer sees a read beyond the
  * end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +17,7 @@
 #include "format/index/index_fmt.h"
 #include "format/segment/record.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     ROUNDS = 1000
@@ -131,9 +128,8 @@ static uint8_t *allocate(size_t size)
 
 /* ------------------------------------------------------------ summaries --- */
 
-static void test_index_fmt__summary_round_trip(void **state)
+TEST(index_fmt__summary_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         struct wal__summary summary = random_summary(WAL__TEXT_MAX);
         struct wal__summary read;
@@ -159,7 +155,7 @@ static void test_index_fmt__summary_round_trip(void **state)
 }
 
 /* The offsets of SPEC.md 2.12, as numbers. */
-static void test_index_fmt__summary_layout_is_as_specified(void **state)
+TEST(index_fmt__summary_layout_is_as_specified)
 {
     struct wal__summary summary = {
         .number = 0x01020304,
@@ -184,7 +180,6 @@ static void test_index_fmt__summary_layout_is_as_specified(void **state)
     uint8_t at[160];
     uint8_t texts[36];
 
-    (void)state;
     wal__summary_encode(&summary, 0x55, at, texts);
     assert_memory_equal(at, "\4\3\2\1\2\0\0\0", 8);
     assert_memory_equal(at + 88, "\7\0\0\0\0\0\0\0\11\0\0\0\0\0\0\0", 16);
@@ -211,9 +206,8 @@ static enum wal__fmt decode_with(size_t offset, size_t size, uint32_t value)
                                &read);
 }
 
-static void test_index_fmt__summary_field_out_of_range_is_rejected(void **state)
+TEST(index_fmt__summary_field_out_of_range_is_rejected)
 {
-    (void)state;
     assert_int_equal(decode_with(0, 4, 1), WAL__FMT_OK);
     assert_int_equal(decode_with(0, 4, 0), WAL__FMT_FIELD);
     assert_int_equal(decode_with(0, 4, UINT32_MAX), WAL__FMT_OK);
@@ -237,8 +231,7 @@ static void test_index_fmt__summary_field_out_of_range_is_rejected(void **state)
 }
 
 /* Within the bytes, but over the limit of its kind. */
-static void
-test_index_fmt__summary_text_over_its_limit_is_rejected(void **state)
+TEST(index_fmt__summary_text_over_its_limit_is_rejected)
 {
     static const uint8_t texts[2 * WAL__TEXT_MAX];
     struct wal__summary summary = {.number = 1, .id = {texts, 1}};
@@ -246,7 +239,6 @@ test_index_fmt__summary_text_over_its_limit_is_rejected(void **state)
     uint8_t at[WAL__SUMMARY_SIZE];
     uint8_t text[1];
 
-    (void)state;
     for (size_t offset = 120; offset < 128; offset += 2) {
         wal__summary_encode(&summary, 0, at, text);
         wal__put16(at + offset, WAL__TEXT_MAX);
@@ -270,9 +262,8 @@ test_index_fmt__summary_text_over_its_limit_is_rejected(void **state)
     }
 }
 
-static void test_index_fmt__posting_round_trip(void **state)
+TEST(index_fmt__posting_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         struct wal__posting posting = {
             .offset = (uint32_t)random_u64(),
@@ -359,13 +350,12 @@ static enum wal__fmt decode(const struct sample *sample,
                              index);
 }
 
-static void test_index_fmt__index_round_trip(void **state)
+TEST(index_fmt__index_round_trip)
 {
     struct sample sample = make_sample();
     struct wal__index index;
     struct wal__summary read;
 
-    (void)state;
     assert_int_equal(sample.size, 112 + SESSIONS * 160 + POSTINGS * 32 +
                                       sample.header.text_size);
     assert_int_equal(decode(&sample, &index), WAL__FMT_OK);
@@ -391,12 +381,11 @@ static void test_index_fmt__index_round_trip(void **state)
     free(sample.bytes);
 }
 
-static void test_index_fmt__find_is_by_number(void **state)
+TEST(index_fmt__find_is_by_number)
 {
     struct sample sample = make_sample();
     struct wal__index index;
 
-    (void)state;
     assert_int_equal(decode(&sample, &index), WAL__FMT_OK);
     for (uint32_t number = 0; number < 40; number++) {
         uint32_t rank = (number - 10) / 3;
@@ -410,14 +399,13 @@ static void test_index_fmt__find_is_by_number(void **state)
     free(sample.bytes);
 }
 
-static void test_index_fmt__empty_index_is_valid(void **state)
+TEST(index_fmt__empty_index_is_valid)
 {
     struct wal__index_header header = {.end = 1};
     struct wal__index index;
     struct wal__summary read;
     uint8_t bytes[WAL__INDEX_HEADER_SIZE];
 
-    (void)state;
     wal__index_finish(&header, bytes);
     assert_int_equal(
         wal__index_decode((struct wal__span){bytes, sizeof(bytes)}, &index),
@@ -425,12 +413,11 @@ static void test_index_fmt__empty_index_is_valid(void **state)
     assert_int_equal(wal__index_find(&index, 1, &read), WAL__FMT_ZERO);
 }
 
-static void test_index_fmt__truncated_index_is_rejected(void **state)
+TEST(index_fmt__truncated_index_is_rejected)
 {
     struct sample sample = make_sample();
     struct wal__index index;
 
-    (void)state;
     for (size_t size = 0; size < sample.size; size++) {
         uint8_t *cut = allocate(size + 1);
 
@@ -443,12 +430,11 @@ static void test_index_fmt__truncated_index_is_rejected(void **state)
     free(sample.bytes);
 }
 
-static void test_index_fmt__flipped_bit_is_rejected(void **state)
+TEST(index_fmt__flipped_bit_is_rejected)
 {
     struct sample sample = make_sample();
     struct wal__index index;
 
-    (void)state;
     for (size_t bit = 0; bit < 8 * sample.size; bit++) {
         uint8_t mask = (uint8_t)(1u << bit % 8);
         enum wal__fmt wanted = WAL__FMT_DATA_CRC;
@@ -481,7 +467,7 @@ static enum wal__fmt decode_header_with(size_t offset, uint32_t value)
 
 /* Version 2 is read for what it proves, and no other than these. A catalogue of
  * version 3 is used as the present one. */
-static void test_index_fmt__older_version_is_decoded_on_request(void **state)
+TEST(index_fmt__older_version_is_decoded_on_request)
 {
     static const uint32_t versions[] = {0, 1, 2, 3, 4, 5, UINT32_MAX};
     struct wal__catalogue_header header = {.session_count = 3, .position = 9};
@@ -490,7 +476,6 @@ static void test_index_fmt__older_version_is_decoded_on_request(void **state)
     struct sample sample = make_sample();
     struct wal__index index;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
         const struct wal__span bytes = {at, sizeof(at)};
         uint32_t version = versions[i];
@@ -517,9 +502,8 @@ static void test_index_fmt__older_version_is_decoded_on_request(void **state)
     free(sample.bytes);
 }
 
-static void test_index_fmt__header_field_out_of_range_is_rejected(void **state)
+TEST(index_fmt__header_field_out_of_range_is_rejected)
 {
-    (void)state;
     assert_int_equal(decode_header_with(8, 2), WAL__FMT_VERSION);
     assert_int_equal(decode_header_with(8, 3), WAL__FMT_OK);
     assert_int_equal(decode_header_with(8, 4), WAL__FMT_OK);
@@ -539,14 +523,13 @@ static void test_index_fmt__header_field_out_of_range_is_rejected(void **state)
 }
 
 /* A checksum holds over bytes that a broken writer made. */
-static void test_index_fmt__postings_beyond_the_index_are_rejected(void **state)
+TEST(index_fmt__postings_beyond_the_index_are_rejected)
 {
     struct sample sample = make_sample();
     uint8_t *summary = sample.bytes + WAL__INDEX_HEADER_SIZE;
     struct wal__index index;
     struct wal__summary read;
 
-    (void)state;
     wal__put32(summary + 104, UINT32_MAX);
     wal__put32(summary + 108, 2);
     wal__index_finish(&sample.header, sample.bytes);
@@ -561,9 +544,8 @@ static void test_index_fmt__postings_beyond_the_index_are_rejected(void **state)
 
 /* ------------------------------------------------------------ catalogue --- */
 
-static void test_index_fmt__catalogue_header_round_trip(void **state)
+TEST(index_fmt__catalogue_header_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         struct wal__catalogue_header header = {
             .session_count = (uint32_t)random_u64(),
@@ -600,13 +582,12 @@ static void test_index_fmt__catalogue_header_round_trip(void **state)
     }
 }
 
-static void test_index_fmt__catalogue_header_faults_are_rejected(void **state)
+TEST(index_fmt__catalogue_header_faults_are_rejected)
 {
     struct wal__catalogue_header header = {.session_count = 3};
     uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
     struct wal__span bytes = {at, sizeof(at)};
 
-    (void)state;
     wal__catalogue_header_encode(&header, at);
     for (size_t bit = 0; bit < 8 * sizeof(at); bit++) {
         at[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -634,10 +615,8 @@ static enum wal__fmt decode_catalogue_with(size_t offset, uint8_t value)
                                         &header);
 }
 
-static void
-test_index_fmt__catalogue_field_out_of_range_is_rejected(void **state)
+TEST(index_fmt__catalogue_field_out_of_range_is_rejected)
 {
-    (void)state;
     assert_int_equal(decode_catalogue_with(8, 2), WAL__FMT_VERSION);
     assert_int_equal(decode_catalogue_with(8, 3), WAL__FMT_OK);
     assert_int_equal(decode_catalogue_with(8, 4), WAL__FMT_OK);
@@ -649,7 +628,7 @@ test_index_fmt__catalogue_field_out_of_range_is_rejected(void **state)
     assert_int_equal(decode_catalogue_with(123, 1), WAL__FMT_FIELD);
 }
 
-static void test_index_fmt__catalogue_sections_begin_on_pages(void **state)
+TEST(index_fmt__catalogue_sections_begin_on_pages)
 {
     struct wal__catalogue_header header = {
         .session_count = 1025,
@@ -657,7 +636,6 @@ static void test_index_fmt__catalogue_sections_begin_on_pages(void **state)
     };
     struct wal__catalogue_layout layout;
 
-    (void)state;
     assert_int_equal(wal__catalogue_layout(&header, &layout), WAL__FMT_OK);
     assert_int_equal(layout.summaries, 4096);
     /* 1,025 summaries of 160 bytes end 160 bytes into the 41st page. */
@@ -669,7 +647,7 @@ static void test_index_fmt__catalogue_sections_begin_on_pages(void **state)
     assert_int_equal(layout.size, 4096 * 50 + 50 * 4);
 }
 
-static void test_index_fmt__catalogue_layout_bounds_texts(void **state)
+TEST(index_fmt__catalogue_layout_bounds_texts)
 {
     struct wal__catalogue_header header = {
         .session_count = UINT32_MAX,
@@ -677,7 +655,6 @@ static void test_index_fmt__catalogue_layout_bounds_texts(void **state)
     };
     struct wal__catalogue_layout layout;
 
-    (void)state;
     assert_int_equal(wal__catalogue_layout(&header, &layout), WAL__FMT_OK);
     assert_true(layout.size > (uint64_t)UINT32_MAX * 173);
     header.text_size++;
@@ -686,32 +663,4 @@ static void test_index_fmt__catalogue_layout_bounds_texts(void **state)
     assert_int_equal(wal__catalogue_layout(&header, &layout), WAL__FMT_FIELD);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_index_fmt__summary_round_trip),
-        cmocka_unit_test(test_index_fmt__summary_layout_is_as_specified),
-        cmocka_unit_test(
-            test_index_fmt__summary_field_out_of_range_is_rejected),
-        cmocka_unit_test(
-            test_index_fmt__summary_text_over_its_limit_is_rejected),
-        cmocka_unit_test(test_index_fmt__posting_round_trip),
-        cmocka_unit_test(test_index_fmt__index_round_trip),
-        cmocka_unit_test(test_index_fmt__find_is_by_number),
-        cmocka_unit_test(test_index_fmt__empty_index_is_valid),
-        cmocka_unit_test(test_index_fmt__truncated_index_is_rejected),
-        cmocka_unit_test(test_index_fmt__flipped_bit_is_rejected),
-        cmocka_unit_test(test_index_fmt__older_version_is_decoded_on_request),
-        cmocka_unit_test(test_index_fmt__header_field_out_of_range_is_rejected),
-        cmocka_unit_test(
-            test_index_fmt__postings_beyond_the_index_are_rejected),
-        cmocka_unit_test(test_index_fmt__catalogue_header_round_trip),
-        cmocka_unit_test(test_index_fmt__catalogue_header_faults_are_rejected),
-        cmocka_unit_test(
-            test_index_fmt__catalogue_field_out_of_range_is_rejected),
-        cmocka_unit_test(test_index_fmt__catalogue_sections_begin_on_pages),
-        cmocka_unit_test(test_index_fmt__catalogue_layout_bounds_texts),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_FILE(set_up, NULL, NULL);

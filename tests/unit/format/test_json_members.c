@@ -1,14 +1,11 @@
 /* Tests of the search for members, and of find. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/json/json_scan.h"
+#include "tests/lib/test.h"
 
 #define TEXT(literal) literal, sizeof(literal) - 1
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
@@ -25,7 +22,7 @@ static bool span_is(struct wal__json_span span, const char *text)
     return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
 }
 
-static void test_json_members__are_found_in_one_pass(void **state)
+TEST(json_members__are_found_in_one_pass)
 {
     struct wal__json_member wanted[] = {
         {.key = "type"},
@@ -51,7 +48,6 @@ static void test_json_members__are_found_in_one_pass(void **state)
         "\"user\"",
         "{}"};
 
-    (void)state;
     assert_int_equal(
         wal__json_members(
             TEXT("{\"type\":\"user\",\"message\": { \"role\":[1,{\"role\":0}], "
@@ -71,14 +67,13 @@ static void test_json_members__are_found_in_one_pass(void **state)
     assert_int_equal(wanted[3].value.kind, WAL__JSON_NULL);
 }
 
-static void test_json_members__match_unescaped_keys(void **state)
+TEST(json_members__match_unescaped_keys)
 {
     struct wal__json_member wanted[] = {{.key = "id"},
                                         {.key = "\xc3\xa9"},
                                         {.parent = "id", .key = "a\"b"},
                                         {.key = "z"}};
 
-    (void)state;
     assert_int_equal(wal__json_members(TEXT("{\"\\u0069d\":{\"a\\\"b\":1},"
                                             "\"\\u00e9\":2,\"z\\u0000\":3}"),
                                        wanted, COUNT(wanted), NULL),
@@ -89,8 +84,7 @@ static void test_json_members__match_unescaped_keys(void **state)
     assert_int_equal(wanted[3].value.kind, WAL__JSON_NONE);
 }
 
-static void
-test_json_members__last_duplicate_counts_and_is_reported(void **state)
+TEST(json_members__last_duplicate_counts_and_is_reported)
 {
     struct wal__json_member wanted[] = {{.key = "a"},
                                         {.key = "b"},
@@ -98,7 +92,6 @@ test_json_members__last_duplicate_counts_and_is_reported(void **state)
                                         {.parent = "m", .key = "y"},
                                         {.parent = "m", .key = "z"}};
 
-    (void)state;
     assert_int_equal(
         wal__json_members(TEXT("{\"a\":1,\"m\":{\"x\":1,\"y\":1},\"b\":3,"
                                "\"\\u0061\":2,\"m\":{\"x\":5,\"z\":6}}"),
@@ -115,7 +108,7 @@ test_json_members__last_duplicate_counts_and_is_reported(void **state)
     assert_true(span_is(wanted[4].value.span, "6"));
 }
 
-static void test_json_members__failure_leaves_the_outputs(void **state)
+TEST(json_members__failure_leaves_the_outputs)
 {
     static const struct rejected cases[] = {
         {TEXT("{\"a\":1"), WAL__JSON_TRUNCATED, 6},
@@ -129,7 +122,6 @@ static void test_json_members__failure_leaves_the_outputs(void **state)
     struct wal__json_member wanted[2];
     struct wal__json_member before[2];
 
-    (void)state;
     memset(wanted, 0, sizeof(wanted));
     wanted[0].key = "a";
     wanted[1].parent = "m";
@@ -146,11 +138,10 @@ static void test_json_members__failure_leaves_the_outputs(void **state)
     }
 }
 
-static void test_json_members__are_bounded(void **state)
+TEST(json_members__are_bounded)
 {
     struct wal__json_member wanted[WAL__JSON_MEMBERS_MAX + 1];
 
-    (void)state;
     memset(wanted, 0, sizeof(wanted));
     for (size_t i = 0; i < COUNT(wanted); i++) {
         wanted[i].key = "a";
@@ -167,11 +158,10 @@ static void test_json_members__are_bounded(void **state)
                      WAL__JSON_OK);
 }
 
-static void test_json_members__find_gives_one_value(void **state)
+TEST(json_members__find_gives_one_value)
 {
     struct wal__json_token value = {.depth = 9};
 
-    (void)state;
     assert_int_equal(wal__json_find(TEXT("{\"a\":{\"b\":1}}"), "b", &value),
                      WAL__JSON_NOT_FOUND);
     assert_int_equal(wal__json_find(TEXT("[\"a\"]"), "a", &value),
@@ -184,19 +174,4 @@ static void test_json_members__find_gives_one_value(void **state)
     assert_int_equal(value.kind, WAL__JSON_OBJECT);
     assert_int_equal(value.depth, 1);
     assert_true(span_is(value.span, "{\"b\":1}"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_members__are_found_in_one_pass),
-        cmocka_unit_test(test_json_members__match_unescaped_keys),
-        cmocka_unit_test(
-            test_json_members__last_duplicate_counts_and_is_reported),
-        cmocka_unit_test(test_json_members__failure_leaves_the_outputs),
-        cmocka_unit_test(test_json_members__are_bounded),
-        cmocka_unit_test(test_json_members__find_gives_one_value),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

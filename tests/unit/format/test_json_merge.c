@@ -1,17 +1,15 @@
 /* Tests of merge patches: RFC 7386, and what stays the bytes that it was. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
-#include <cmocka.h>
 
 #include "format/json/json_character.h"
 #include "format/json/json_merge.h"
 #include "format/json/json_scan.h"
+#include "tests/lib/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -53,7 +51,7 @@ static void assert_merged(const char *target, const char *patch,
     free(text);
 }
 
-static void test_json_merge__examples_of_the_rfc(void **state)
+TEST(json_merge__examples_of_the_rfc)
 {
     static const char *const examples[][3] = {
         {"{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}"},
@@ -74,16 +72,14 @@ static void test_json_merge__examples_of_the_rfc(void **state)
         {"{}", "{\"a\":{\"bb\":{\"ccc\":null}}}", "{\"a\":{\"bb\":{}}}"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(examples); i++) {
         assert_merged(examples[i][0], examples[i][1], examples[i][2]);
     }
 }
 
 /* The document of RFC 7386 section 3. */
-static void test_json_merge__document_of_the_rfc(void **state)
+TEST(json_merge__document_of_the_rfc)
 {
-    (void)state;
     assert_merged("{\n\"title\": \"Goodbye!\",\n\"author\" : {\n"
                   "\"givenName\" : \"John\",\n\"familyName\" : \"Doe\"\n},\n"
                   "\"tags\":[ \"example\", \"sample\" ],\n"
@@ -98,9 +94,8 @@ static void test_json_merge__document_of_the_rfc(void **state)
                   "\"phoneNumber\":\"+01-123-456-7890\"}");
 }
 
-static void test_json_merge__untouched_values_keep_their_bytes(void **state)
+TEST(json_merge__untouched_values_keep_their_bytes)
 {
-    (void)state;
     assert_merged(" { \"n\" : 1.50e+07 , \"s\" : \"\\u0041\\/\" , \"o\" : "
                   "{ \"x\" : 9007199254740993 } , \"k\\u0065y\" : [ 1 ] } ",
                   " { \"new\" : -0.0 } ",
@@ -110,17 +105,15 @@ static void test_json_merge__untouched_values_keep_their_bytes(void **state)
     assert_merged("{\"a\":1}", "{}", "{\"a\":1}");
 }
 
-static void test_json_merge__absent_target(void **state)
+TEST(json_merge__absent_target)
 {
-    (void)state;
     assert_merged("", "{\"a\":{\"b\":null,\"c\":[null]}}",
                   "{\"a\":{\"c\":[null]}}");
     assert_merged("", " 7 ", "7");
 }
 
-static void test_json_merge__last_of_equal_members_counts(void **state)
+TEST(json_merge__last_of_equal_members_counts)
 {
-    (void)state;
     /* In the patch. */
     assert_merged("{\"a\":1}", "{\"a\":2,\"a\":null}", "{}");
     assert_merged("{\"a\":1}", "{\"a\":null,\"a\":2}", "{\"a\":2}");
@@ -134,9 +127,8 @@ static void test_json_merge__last_of_equal_members_counts(void **state)
                   "{\"a\":1,\"a\":3}");
 }
 
-static void test_json_merge__names_are_compared_unescaped(void **state)
+TEST(json_merge__names_are_compared_unescaped)
 {
-    (void)state;
     assert_merged("{\"a\\u00e9\":1}", "{\"\\u0061\xc3\xa9\":2}",
                   "{\"a\\u00e9\":2}");
     assert_merged("{\"\\ud83d\\ude00\":1}", "{\"\xf0\x9f\x98\x80\":null}",
@@ -162,7 +154,7 @@ static char *nested(size_t depth, const char *inner)
     return text;
 }
 
-static void test_json_merge__deepest_is_merged_and_deeper_refused(void **state)
+TEST(json_merge__deepest_is_merged_and_deeper_refused)
 {
     char *target = nested(WAL__JSON_DEPTH_MAX, "1");
     char *patch = nested(WAL__JSON_DEPTH_MAX, "2");
@@ -170,7 +162,6 @@ static void test_json_merge__deepest_is_merged_and_deeper_refused(void **state)
     uint8_t *out = malloc(16384);
     size_t size = 77;
 
-    (void)state;
     assert_non_null(out);
     assert_merged(target, patch, patch);
     assert_merged("", patch, patch);
@@ -185,7 +176,7 @@ static void test_json_merge__deepest_is_merged_and_deeper_refused(void **state)
     free(out);
 }
 
-static void test_json_merge__invalid_json_is_refused(void **state)
+TEST(json_merge__invalid_json_is_refused)
 {
     static const struct {
         const char *target;
@@ -200,7 +191,6 @@ static void test_json_merge__invalid_json_is_refused(void **state)
     uint8_t out[16] = "zzz";
     size_t size = 77;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_int_equal(wal__json_merge(span_of(cases[i].target),
                                          span_of(cases[i].patch), out,
@@ -265,11 +255,10 @@ static json_t *oracle(json_t *target, json_t *patch)
     return result;
 }
 
-static void test_json_merge__agrees_with_the_algorithm_of_the_rfc(void **state)
+TEST(json_merge__agrees_with_the_algorithm_of_the_rfc)
 {
     uint64_t seed = 7386;
 
-    (void)state;
     print_message("seed %llu\n", (unsigned long long)seed);
     for (int i = 0; i < 20000; i++) {
         json_t *target = random_value(&seed, 4);
@@ -291,21 +280,4 @@ static void test_json_merge__agrees_with_the_algorithm_of_the_rfc(void **state)
         free(patch_text);
         free(target_text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_merge__examples_of_the_rfc),
-        cmocka_unit_test(test_json_merge__document_of_the_rfc),
-        cmocka_unit_test(test_json_merge__untouched_values_keep_their_bytes),
-        cmocka_unit_test(test_json_merge__absent_target),
-        cmocka_unit_test(test_json_merge__last_of_equal_members_counts),
-        cmocka_unit_test(test_json_merge__names_are_compared_unescaped),
-        cmocka_unit_test(test_json_merge__deepest_is_merged_and_deeper_refused),
-        cmocka_unit_test(test_json_merge__invalid_json_is_refused),
-        cmocka_unit_test(test_json_merge__agrees_with_the_algorithm_of_the_rfc),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,19 +8,17 @@
  * AGENTWAL_SEED sets the seed of the random texts.
  */
 #include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
-#include <cmocka.h>
 
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     TEXT_SIZE_MAX = 1 << 16,
@@ -372,12 +370,11 @@ static void write_text(struct writer *writer)
     }
 }
 
-static void test_json_oracle__every_one_byte_change_agrees(void **state)
+TEST(json_oracle__every_one_byte_change_agrees)
 {
     char text[sizeof(sample)];
     size_t accepted = 0;
 
-    (void)state;
     assert_true(compare(sample, sizeof(sample) - 1));
     memcpy(text, sample, sizeof(text));
     for (size_t at = 0; at < sizeof(sample) - 1; at++) {
@@ -390,14 +387,13 @@ static void test_json_oracle__every_one_byte_change_agrees(void **state)
     assert_true(accepted > sizeof(sample));
 }
 
-static void test_json_oracle__every_insertion_and_removal_agrees(void **state)
+TEST(json_oracle__every_insertion_and_removal_agrees)
 {
     enum {
         SIZE = sizeof(sample) - 1
     };
     char text[SIZE + 1];
 
-    (void)state;
     for (size_t at = 0; at <= SIZE; at++) {
         memcpy(text, sample, at);
         memcpy(text + at + 1, sample + at, SIZE - at);
@@ -412,16 +408,15 @@ static void test_json_oracle__every_insertion_and_removal_agrees(void **state)
     }
 }
 
-static void test_json_oracle__every_truncation_agrees(void **state)
+TEST(json_oracle__every_truncation_agrees)
 {
-    (void)state;
     for (size_t size = 0; size < sizeof(sample) - 1; size++) {
         assert_false(compare(sample, size));
     }
 }
 
 /* Two bytes after each of all leads, in a string long enough to end blocks. */
-static void test_json_oracle__every_utf8_lead_byte_agrees(void **state)
+TEST(json_oracle__every_utf8_lead_byte_agrees)
 {
     enum {
         COUNT = 12
@@ -430,7 +425,6 @@ static void test_json_oracle__every_utf8_lead_byte_agrees(void **state)
                                            0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff};
     char text[] = "\"0123456789abcdXXXX\"";
 
-    (void)state;
     for (size_t i = 0; i < (size_t)COUNT * COUNT; i++) {
         text[16] = (char)seconds[i % COUNT];
         text[17] = (char)seconds[i / COUNT];
@@ -444,11 +438,10 @@ static void test_json_oracle__every_utf8_lead_byte_agrees(void **state)
     }
 }
 
-static void test_json_oracle__every_unicode_escape_agrees(void **state)
+TEST(json_oracle__every_unicode_escape_agrees)
 {
     char text[32];
 
-    (void)state;
     for (unsigned unit = 0; unit < 0x10000; unit++) {
         int size = snprintf(text, sizeof(text), "\"\\u%04x\"", unit);
         bool is_half = unit >= 0xd800 && unit <= 0xdfff;
@@ -460,11 +453,10 @@ static void test_json_oracle__every_unicode_escape_agrees(void **state)
 }
 
 /* Between the two bounds only jansson accepts. */
-static void test_json_oracle__depth_differs_only_by_policy(void **state)
+TEST(json_oracle__depth_differs_only_by_policy)
 {
     static char text[2 * 2100];
 
-    (void)state;
     for (size_t depth = 1; depth < sizeof(text) / 2; depth += 37) {
         memset(text, '[', depth);
         memset(text + depth, ']', depth);
@@ -485,13 +477,12 @@ static void mutate(uint64_t *random, char *text, size_t size)
     }
 }
 
-static void test_json_oracle__random_texts_agree(void **state)
+TEST(json_oracle__random_texts_agree)
 {
     static struct writer writer;
     static char text[TEXT_SIZE_MAX];
     size_t accepted = 0;
 
-    (void)state;
     writer.random = rng_seed(1);
     for (int i = 0; i < DOCUMENTS; i++) {
         write_text(&writer);
@@ -506,19 +497,4 @@ static void test_json_oracle__random_texts_agree(void **state)
     }
     /* The rest holds a number or a key that jansson refuses. */
     assert_true(accepted > DOCUMENTS / 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_oracle__every_one_byte_change_agrees),
-        cmocka_unit_test(test_json_oracle__every_insertion_and_removal_agrees),
-        cmocka_unit_test(test_json_oracle__every_truncation_agrees),
-        cmocka_unit_test(test_json_oracle__every_utf8_lead_byte_agrees),
-        cmocka_unit_test(test_json_oracle__every_unicode_escape_agrees),
-        cmocka_unit_test(test_json_oracle__depth_differs_only_by_policy),
-        cmocka_unit_test(test_json_oracle__random_texts_agree),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

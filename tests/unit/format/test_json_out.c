@@ -1,16 +1,13 @@
 /*
  * Tests of format/jsonl/json_out: JSON, written piece by piece.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/json/json_out.h"
+#include "tests/lib/test.h"
 
 struct text {
     char bytes[512];
@@ -35,7 +32,7 @@ static struct wal__json_span span(const char *text)
     return (struct wal__json_span){(const uint8_t *)text, strlen(text)};
 }
 
-static void test_json_out__commas_separate_members_and_elements(void **state)
+TEST(json_out__commas_separate_members_and_elements)
 {
     static const char expected[] =
         "{\"a\":\"\\u00e9\",\"b\":[1,{},[],null],\"c\":-9223372036854775808,"
@@ -43,7 +40,6 @@ static void test_json_out__commas_separate_members_and_elements(void **state)
     struct text text = {.room = sizeof(text.bytes)};
     struct wal__json_out out = {.put = put, .ctx = &text};
 
-    (void)state;
     wal__json_out_open(&out, '{');
     wal__json_out_member(&out, "a", span("\"\\u00e9\""));
     wal__json_out_optional(&out, "none", span(""));
@@ -68,12 +64,11 @@ static void test_json_out__commas_separate_members_and_elements(void **state)
     assert_memory_equal(text.bytes, expected, text.size);
 }
 
-static void test_json_out__strings_are_joined(void **state)
+TEST(json_out__strings_are_joined)
 {
     struct text text = {.room = sizeof(text.bytes)};
     struct wal__json_out out = {.put = put, .ctx = &text};
 
-    (void)state;
     wal__json_out_string_begin(&out);
     wal__json_out_string_json(&out, span("\"a\\n\""));
     wal__json_out_string_text(&out, span("\"b\""));
@@ -83,14 +78,13 @@ static void test_json_out__strings_are_joined(void **state)
     assert_memory_equal(text.bytes, "\"a\\n\\\"b\\\"\"", 10);
 }
 
-static void test_json_out__members_are_swapped(void **state)
+TEST(json_out__members_are_swapped)
 {
     static const char expected[] = "{\"b\":2,\"c\":{\"a\":1}}[1, 2]";
     struct wal__json_override swaps[] = {{"a", {NULL, 0}}, {"b", span("2")}};
     struct text text = {.room = sizeof(text.bytes)};
     struct wal__json_out out = {.put = put, .ctx = &text};
 
-    (void)state;
     wal__json_out_overridden(
         &out, span("{\"a\":1, \"\\u0062\":1, \"c\":{\"a\":1}}"), swaps, 2);
     assert_memory_equal(text.bytes, "{\"\\u0062\":2,", 12);
@@ -107,12 +101,11 @@ static void test_json_out__members_are_swapped(void **state)
     assert_true(out.has_failed);
 }
 
-static void test_json_out__failure_is_sticky(void **state)
+TEST(json_out__failure_is_sticky)
 {
     struct text text = {.room = 3};
     struct wal__json_out out = {.put = put, .ctx = &text};
 
-    (void)state;
     wal__json_out_literal(&out, "null");
     assert_true(out.has_failed);
     wal__json_out_bytes(&out, "1", 1);
@@ -120,7 +113,7 @@ static void test_json_out__failure_is_sticky(void **state)
     assert_int_equal(text.size, 0);
 }
 
-static void test_json_out__inner_values_stay_on_their_line(void **state)
+TEST(json_out__inner_values_stay_on_their_line)
 {
     static const char *const cases[][2] = {
         {"{\n  \"a b\" : [ 1 ,\t2.50 ],\r\n \"c\": \"x  \\\" \\\\\" }\n",
@@ -132,7 +125,6 @@ static void test_json_out__inner_values_stay_on_their_line(void **state)
         {"", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct text text = {.room = sizeof(text.bytes)};
         struct wal__json_out out = {.put = put, .ctx = &text};
@@ -140,17 +132,4 @@ static void test_json_out__inner_values_stay_on_their_line(void **state)
         assert_int_equal(text.size, strlen(cases[i][1]));
         assert_memory_equal(text.bytes, cases[i][1], text.size);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_out__inner_values_stay_on_their_line),
-        cmocka_unit_test(test_json_out__commas_separate_members_and_elements),
-        cmocka_unit_test(test_json_out__strings_are_joined),
-        cmocka_unit_test(test_json_out__members_are_swapped),
-        cmocka_unit_test(test_json_out__failure_is_sticky),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

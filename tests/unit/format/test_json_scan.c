@@ -3,16 +3,13 @@
  * of exactly its size, so that the address sanitizer sees a read beyond its
  * end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/json/json_scan.h"
+#include "tests/lib/test.h"
 
 #define TEXT(literal) literal, sizeof(literal) - 1
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
@@ -56,7 +53,7 @@ static bool span_is(struct wal__json_span span, const char *text)
     return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
 }
 
-static void test_json_scan__valid_texts_are_accepted(void **state)
+TEST(json_scan__valid_texts_are_accepted)
 {
     static const char *const texts[] = {"0",
                                         "-0",
@@ -98,7 +95,6 @@ static void test_json_scan__valid_texts_are_accepted(void **state)
                                         "\"\xe2\x80\xa8\"",
                                         "[\"a\",1,true,null,{\"b\":[]}]"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
         size_t offset = 77;
         if (validate(texts[i], strlen(texts[i]), &offset) != WAL__JSON_OK) {
@@ -125,7 +121,7 @@ static void check_rejected(const struct rejected *cases, size_t count)
     }
 }
 
-static void test_json_scan__grammar_errors_are_rejected(void **state)
+TEST(json_scan__grammar_errors_are_rejected)
 {
     static const struct rejected cases[] = {
         {TEXT("]"), WAL__JSON_SYNTAX, 0},
@@ -180,11 +176,10 @@ static void test_json_scan__grammar_errors_are_rejected(void **state)
         {TEXT("\"a\"\xff"), WAL__JSON_TRAILING, 3},
     };
 
-    (void)state;
     check_rejected(cases, COUNT(cases));
 }
 
-static void test_json_scan__half_of_a_surrogate_pair_is_accepted(void **state)
+TEST(json_scan__half_of_a_surrogate_pair_is_accepted)
 {
     static const struct {
         const char *text;
@@ -196,14 +191,13 @@ static void test_json_scan__half_of_a_surrogate_pair_is_accepted(void **state)
         {TEXT("\"\\ud800x\"")},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_int_equal(wal__json_validate(cases[i].text, cases[i].size, NULL),
                          WAL__JSON_OK);
     }
 }
 
-static void test_json_scan__string_errors_are_rejected(void **state)
+TEST(json_scan__string_errors_are_rejected)
 {
     static const struct rejected cases[] = {
         {TEXT("\"a\nb\""), WAL__JSON_CONTROL, 2},
@@ -233,11 +227,10 @@ static void test_json_scan__string_errors_are_rejected(void **state)
         {TEXT("\"\xff\""), WAL__JSON_UTF8, 1},
     };
 
-    (void)state;
     check_rejected(cases, COUNT(cases));
 }
 
-static void test_json_scan__raw_nul_is_rejected_everywhere(void **state)
+TEST(json_scan__raw_nul_is_rejected_everywhere)
 {
     static const struct rejected cases[] = {
         {TEXT("\0"), WAL__JSON_NUL_BYTE, 0},
@@ -253,16 +246,14 @@ static void test_json_scan__raw_nul_is_rejected_everywhere(void **state)
         {TEXT("{\0}"), WAL__JSON_NUL_BYTE, 1},
     };
 
-    (void)state;
     check_rejected(cases, COUNT(cases));
 }
 
-static void test_json_scan__every_truncation_is_reported(void **state)
+TEST(json_scan__every_truncation_is_reported)
 {
     static const char *const others[] = {"true ", "\"\\ud83d\\ude00\"",
                                          "[-1.5e+3]", "\"\xf0\x9f\x98\x80\""};
 
-    (void)state;
     assert_int_equal(validate(TEXT(sample), NULL), WAL__JSON_OK);
     for (size_t size = 0; size < sizeof(sample) - 1; size++) {
         size_t offset = SIZE_MAX;
@@ -293,11 +284,10 @@ static void check_places(size_t size, int byte, enum wal__json_status expected)
     }
 }
 
-static void test_json_scan__stops_are_found_at_every_alignment(void **state)
+TEST(json_scan__stops_are_found_at_every_alignment)
 {
     static const char plain[] = " !#[]~\x7f";
 
-    (void)state;
     for (size_t size = 4; size < 80; size++) {
         check_places(size, 0, WAL__JSON_NUL_BYTE);
         check_places(size, 0x1f, WAL__JSON_CONTROL);
@@ -347,11 +337,10 @@ static void check_after(size_t plain, size_t backslashes, char byte)
     }
 }
 
-static void test_json_scan__escapes_are_checked_at_every_alignment(void **state)
+TEST(json_scan__escapes_are_checked_at_every_alignment)
 {
     static const char bytes[] = "\"/bfnrtuaBN0'.\x01\x1f \x7f\x80\xff";
 
-    (void)state;
     for (size_t plain = 0; plain < 140; plain++) {
         for (size_t backslashes = 0; backslashes < 6; backslashes++) {
             for (size_t i = 0; i < sizeof(bytes); i++) {
@@ -366,7 +355,7 @@ static void test_json_scan__escapes_are_checked_at_every_alignment(void **state)
     }
 }
 
-static void test_json_scan__depth_is_bounded(void **state)
+TEST(json_scan__depth_is_bounded)
 {
     enum {
         DEPTH = WAL__JSON_DEPTH_MAX
@@ -376,7 +365,6 @@ static void test_json_scan__depth_is_bounded(void **state)
     static char text[(DEPTH + 1) * 6 + 1];
     size_t offset = 0;
 
-    (void)state;
     for (size_t kind = 0; kind < 2; kind++) {
         size_t open_size = strlen(opens[kind]);
         size_t size = 0;
@@ -406,7 +394,7 @@ static void append_token(char *trace, const struct wal__json_token *token)
             (int)token->span.size, (const char *)token->span.data);
 }
 
-static void test_json_scan__tokens_carry_kind_depth_and_span(void **state)
+TEST(json_scan__tokens_carry_kind_depth_and_span)
 {
     static const char text[] =
         " {\"a\" : [1, \"x\\n\"],\"\\u0062\":{ },\"c\":[true,false,null]} ";
@@ -418,7 +406,6 @@ static void test_json_scan__tokens_carry_kind_depth_and_span(void **state)
     struct wal__json_scan scan;
     struct wal__json_token token = {0};
 
-    (void)state;
     wal__json_scan_init(&scan, TEXT(text));
     while (token.kind != WAL__JSON_END) {
         assert_int_equal(wal__json_scan_next(&scan, &token), WAL__JSON_OK);
@@ -430,13 +417,12 @@ static void test_json_scan__tokens_carry_kind_depth_and_span(void **state)
     assert_int_equal(wal__json_scan_offset(&scan), sizeof(text) - 1);
 }
 
-static void test_json_scan__failure_is_final_and_leaves_the_token(void **state)
+TEST(json_scan__failure_is_final_and_leaves_the_token)
 {
     struct wal__json_scan scan;
     struct wal__json_token token;
     struct wal__json_token before;
 
-    (void)state;
     wal__json_scan_init(&scan, TEXT("[1,x,2]"));
     assert_int_equal(wal__json_scan_next(&scan, &token), WAL__JSON_OK);
     assert_int_equal(wal__json_scan_next(&scan, &token), WAL__JSON_OK);
@@ -449,14 +435,13 @@ static void test_json_scan__failure_is_final_and_leaves_the_token(void **state)
     }
 }
 
-static void test_json_scan__skip_gives_whole_values(void **state)
+TEST(json_scan__skip_gives_whole_values)
 {
     static const char *const expected[] = {"{\"a\":[1,{}]}", "[ [] ]", "\"s\"",
                                            "-1.0",           "null",   "]"};
     struct wal__json_scan scan;
     struct wal__json_token value;
 
-    (void)state;
     wal__json_scan_init(&scan,
                         TEXT("[{\"a\":[1,{}]} , [ [] ],\"s\",-1.0,null ] "));
     assert_int_equal(wal__json_scan_next(&scan, &value), WAL__JSON_OK);
@@ -470,20 +455,18 @@ static void test_json_scan__skip_gives_whole_values(void **state)
     assert_int_equal(value.kind, WAL__JSON_END);
 }
 
-static void test_json_scan__skip_validates_the_value(void **state)
+TEST(json_scan__skip_validates_the_value)
 {
     struct wal__json_scan scan;
     struct wal__json_token value;
 
-    (void)state;
     wal__json_scan_init(&scan, TEXT("[[1,[2,}]]]"));
     assert_int_equal(wal__json_scan_skip(&scan, &value), WAL__JSON_SYNTAX);
     assert_int_equal(wal__json_scan_offset(&scan), 7);
 }
 
-static void test_json_scan__every_status_has_its_text(void **state)
+TEST(json_scan__every_status_has_its_text)
 {
-    (void)state;
     for (int i = WAL__JSON_OK; i < WAL__JSON_NO_SPACE; i++) {
         const char *text = wal__json_status_text((enum wal__json_status)i);
         const char *next =
@@ -493,27 +476,4 @@ static void test_json_scan__every_status_has_its_text(void **state)
     }
     assert_string_equal(wal__json_status_text((enum wal__json_status)999),
                         "unknown status");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_scan__valid_texts_are_accepted),
-        cmocka_unit_test(test_json_scan__grammar_errors_are_rejected),
-        cmocka_unit_test(test_json_scan__half_of_a_surrogate_pair_is_accepted),
-        cmocka_unit_test(test_json_scan__string_errors_are_rejected),
-        cmocka_unit_test(test_json_scan__raw_nul_is_rejected_everywhere),
-        cmocka_unit_test(test_json_scan__every_truncation_is_reported),
-        cmocka_unit_test(test_json_scan__stops_are_found_at_every_alignment),
-        cmocka_unit_test(
-            test_json_scan__escapes_are_checked_at_every_alignment),
-        cmocka_unit_test(test_json_scan__depth_is_bounded),
-        cmocka_unit_test(test_json_scan__tokens_carry_kind_depth_and_span),
-        cmocka_unit_test(test_json_scan__failure_is_final_and_leaves_the_token),
-        cmocka_unit_test(test_json_scan__skip_gives_whole_values),
-        cmocka_unit_test(test_json_scan__skip_validates_the_value),
-        cmocka_unit_test(test_json_scan__every_status_has_its_text),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* Tests of decoding and encoding JSON strings and numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/json/json_value.h"
+#include "tests/lib/test.h"
 
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
 #define TEXT(literal) literal, sizeof(literal) - 1
@@ -42,9 +39,8 @@ static const struct {
     {TEXT("\"!\\ud83d\""), TEXT("!\xef\xbf\xbd")},
 };
 
-static void test_json_value__strings_are_unescaped(void **state)
+TEST(json_value__strings_are_unescaped)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(strings); i++) {
         struct wal__json_span string =
             span_of(strings[i].string, strings[i].string_size);
@@ -63,13 +59,12 @@ static void test_json_value__strings_are_unescaped(void **state)
     }
 }
 
-static void test_json_value__small_buffer_is_left_alone(void **state)
+TEST(json_value__small_buffer_is_left_alone)
 {
     uint8_t buffer[4] = "zzz";
     size_t size = 77;
     bool has_nul = true;
 
-    (void)state;
     assert_int_equal(wal__json_unescape(span_of(TEXT("\"ab\\u20ac\"")), buffer,
                                         4, &size, &has_nul),
                      WAL__JSON_NO_SPACE);
@@ -80,7 +75,7 @@ static void test_json_value__small_buffer_is_left_alone(void **state)
     assert_true(has_nul);
 }
 
-static void test_json_value__non_string_spans_are_refused(void **state)
+TEST(json_value__non_string_spans_are_refused)
 {
     static const struct {
         const char *text;
@@ -101,7 +96,6 @@ static void test_json_value__non_string_spans_are_refused(void **state)
         {TEXT("\"\xff\""), WAL__JSON_UTF8},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct wal__json_span span = span_of(cases[i].text, cases[i].size);
         uint8_t buffer[16];
@@ -115,9 +109,8 @@ static void test_json_value__non_string_spans_are_refused(void **state)
     }
 }
 
-static void test_json_value__strings_are_compared_unescaped(void **state)
+TEST(json_value__strings_are_compared_unescaped)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(strings); i++) {
         for (size_t j = 0; j < COUNT(strings); j++) {
             struct wal__json_span string =
@@ -135,7 +128,7 @@ static void test_json_value__strings_are_compared_unescaped(void **state)
     assert_false(wal__json_string_is(span_of(TEXT("\"\\n\"")), "\\n"));
 }
 
-static void test_json_value__text_is_escaped_as_stringify_does(void **state)
+TEST(json_value__text_is_escaped_as_stringify_does)
 {
     static const struct {
         const char *text;
@@ -150,7 +143,6 @@ static void test_json_value__text_is_escaped_as_stringify_does(void **state)
          "\"\xc3\xa9\xe2\x80\xa8\xf0\x9f\x98\x80\""},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct wal__json_span text = span_of(cases[i].text, cases[i].size);
         uint8_t buffer[64];
@@ -163,7 +155,7 @@ static void test_json_value__text_is_escaped_as_stringify_does(void **state)
     }
 }
 
-static void test_json_value__ill_formed_text_is_not_escaped(void **state)
+TEST(json_value__ill_formed_text_is_not_escaped)
 {
     static const char *const cases[] = {"\xff",     "a\xc3",
                                         "\xe2\x82", "\xed\xa0\x80",
@@ -172,7 +164,6 @@ static void test_json_value__ill_formed_text_is_not_escaped(void **state)
     uint8_t buffer[64];
     size_t size = 77;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct wal__json_span text = span_of(cases[i], strlen(cases[i]));
         assert_int_equal(wal__json_escaped_size(text, &size), WAL__JSON_UTF8);
@@ -185,7 +176,7 @@ static void test_json_value__ill_formed_text_is_not_escaped(void **state)
     assert_int_equal(size, 2);
 }
 
-static void test_json_value__integers_are_exact(void **state)
+TEST(json_value__integers_are_exact)
 {
     static const struct {
         const char *text;
@@ -200,7 +191,6 @@ static void test_json_value__integers_are_exact(void **state)
         {"-9223372036854775808", INT64_MIN},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct wal__json_span number =
             span_of(cases[i].text, strlen(cases[i].text));
@@ -210,7 +200,7 @@ static void test_json_value__integers_are_exact(void **state)
     }
 }
 
-static void test_json_value__other_numbers_are_not_integers(void **state)
+TEST(json_value__other_numbers_are_not_integers)
 {
     static const struct {
         const char *text;
@@ -232,7 +222,6 @@ static void test_json_value__other_numbers_are_not_integers(void **state)
         {"99999999999999999999999999999999999999999.5", WAL__JSON_NOT_INTEGER},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct wal__json_span number =
             span_of(cases[i].text, strlen(cases[i].text));
@@ -240,20 +229,4 @@ static void test_json_value__other_numbers_are_not_integers(void **state)
         assert_int_equal(wal__json_integer(number, &value), cases[i].status);
         assert_true(value == 77);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_value__strings_are_unescaped),
-        cmocka_unit_test(test_json_value__small_buffer_is_left_alone),
-        cmocka_unit_test(test_json_value__non_string_spans_are_refused),
-        cmocka_unit_test(test_json_value__strings_are_compared_unescaped),
-        cmocka_unit_test(test_json_value__text_is_escaped_as_stringify_does),
-        cmocka_unit_test(test_json_value__ill_formed_text_is_not_escaped),
-        cmocka_unit_test(test_json_value__integers_are_exact),
-        cmocka_unit_test(test_json_value__other_numbers_are_not_integers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

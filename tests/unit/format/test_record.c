@@ -4,12 +4,8 @@
  * lie in blocks of exactly their size, so that the address sanitizer sees a
  * read beyond the end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +15,7 @@
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     ROUNDS = 1000
@@ -252,15 +249,14 @@ static void open_round_trip(void)
     free_block(payload);
 }
 
-static void test_record__open_round_trip(void **state)
+TEST(record__open_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         open_round_trip();
     }
 }
 
-static void test_record__open_is_checked(void **state)
+TEST(record__open_is_checked)
 {
     struct wal__damage damage[2] = {{8192, 100, 1, 2}, {16384, 8, 0, 0}};
     struct wal__open_record open = {
@@ -271,7 +267,6 @@ static void test_record__open_is_checked(void **state)
     };
     struct wal__span payload = make_open(&open, damage);
 
-    (void)state;
     assert_size_is_exact(decode_open, payload, 40);
     assert_int_equal(decode_with(decode_open, payload, 0, 8, 0),
                      WAL__FMT_FIELD);
@@ -292,24 +287,22 @@ static void test_record__open_is_checked(void **state)
     free_block(payload);
 }
 
-static void test_record__open_of_the_first_segment_has_no_previous(void **state)
+TEST(record__open_of_the_first_segment_has_no_previous)
 {
     struct wal__open_record open = {.epoch = 1};
     struct wal__span payload = make_open(&open, NULL);
 
-    (void)state;
     assert_int_equal(decode_open(payload), WAL__FMT_OK);
     assert_int_equal(decode_with(decode_open, payload, 8, 8, 4096),
                      WAL__FMT_FIELD);
     free_block(payload);
 }
 
-static void test_record__open_takes_256_ranges_at_most(void **state)
+TEST(record__open_takes_256_ranges_at_most)
 {
     static struct wal__damage damage[WAL__DAMAGE_MAX + 1];
     struct wal__open_record open = {.epoch = 1};
 
-    (void)state;
     for (uint32_t i = 0; i <= WAL__DAMAGE_MAX; i++) {
         damage[i].offset = i;
     }
@@ -370,15 +363,14 @@ static void session_round_trip(void)
     free_block(payload);
 }
 
-static void test_record__session_round_trip(void **state)
+TEST(record__session_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         session_round_trip();
     }
 }
 
-static void test_record__session_is_checked(void **state)
+TEST(record__session_is_checked)
 {
     struct wal__session_record session = {
         .schema_version = 1,
@@ -388,7 +380,6 @@ static void test_record__session_is_checked(void **state)
     };
     struct wal__span payload = make_session(&session);
 
-    (void)state;
     assert_size_is_exact(decode_session, payload, 32);
     assert_int_equal(decode_with(decode_session, payload, 8, 4, 0),
                      WAL__FMT_FIELD);
@@ -407,7 +398,7 @@ static void test_record__session_is_checked(void **state)
     free_block(payload);
 }
 
-static void test_record__session_texts_are_bounded(void **state)
+TEST(record__session_texts_are_bounded)
 {
     struct wal__session_record session = {.schema_version = 1, .id = {pool, 1}};
     const struct {
@@ -420,7 +411,6 @@ static void test_record__session_texts_are_bounded(void **state)
         {&session.metadata, 1 << 20},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct wal__span before = *texts[i].text;
 
@@ -438,12 +428,11 @@ static void test_record__session_texts_are_bounded(void **state)
     }
 }
 
-static void test_record__session_without_id_is_rejected(void **state)
+TEST(record__session_without_id_is_rejected)
 {
     struct wal__session_record session = {.schema_version = 1};
     struct wal__span payload = make_session(&session);
 
-    (void)state;
     assert_int_equal(decode_session(payload), WAL__FMT_FIELD);
     free_block(payload);
 }
@@ -516,15 +505,14 @@ static void session_0_is_read(void)
     free_block(payload);
 }
 
-static void test_record__session_of_version_0_is_read(void **state)
+TEST(record__session_of_version_0_is_read)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         session_0_is_read();
     }
 }
 
-static void test_record__session_of_version_0_is_checked(void **state)
+TEST(record__session_of_version_0_is_checked)
 {
     struct wal__session_record session = {
         .id = {pool, 3},
@@ -533,7 +521,6 @@ static void test_record__session_of_version_0_is_checked(void **state)
     };
     struct wal__span payload = make_session_0(&session, 1);
 
-    (void)state;
     assert_size_is_exact(decode_session_0, payload, SESSION_0_FIXED);
     assert_int_equal(decode_with(decode_session_0, payload, 8, 4, 1),
                      WAL__FMT_OK);
@@ -552,7 +539,7 @@ static void test_record__session_of_version_0_is_checked(void **state)
     free_block(payload);
 }
 
-static void test_record__session_of_version_0_fits_milliseconds(void **state)
+TEST(record__session_of_version_0_fits_milliseconds)
 {
     static const struct {
         int64_t created_s;
@@ -565,7 +552,6 @@ static void test_record__session_of_version_0_fits_milliseconds(void **state)
     };
     struct wal__session_record session = {.id = {pool, 1}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct wal__span payload = make_session_0(&session, cases[i].created_s);
 
@@ -611,9 +597,8 @@ static void entry_round_trip(void)
     free_block(payload);
 }
 
-static void test_record__entry_round_trip(void **state)
+TEST(record__entry_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         entry_round_trip();
     }
@@ -647,15 +632,14 @@ static void outside_round_trip(void)
     free_block(payload);
 }
 
-static void test_record__entry_out_of_line_round_trip(void **state)
+TEST(record__entry_out_of_line_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         outside_round_trip();
     }
 }
 
-static void test_record__entry_out_of_line_is_checked(void **state)
+TEST(record__entry_out_of_line_is_checked)
 {
     static const struct {
         uint64_t size;
@@ -672,7 +656,6 @@ static void test_record__entry_out_of_line_is_checked(void **state)
     struct wal__entry_record entry = {.id = {pool, 3}, .digest = pool};
     struct wal__span payload;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         entry.payload_size = cases[i].size;
         entry.payload = (struct wal__span){pool, cases[i].excerpt};
@@ -692,14 +675,13 @@ static void test_record__entry_out_of_line_is_checked(void **state)
 }
 
 /* What an erased entry may keep. */
-static void test_record__erased_entry_is_checked(void **state)
+TEST(record__erased_entry_is_checked)
 {
     uint8_t bytes[WAL__ERASED_PAYLOAD_MAX + 1] = {0};
     struct wal__entry_record entry = {.id = {pool, 3},
                                       .payload = {bytes, sizeof(bytes)}};
     struct wal__span payload = make_entry(&entry);
 
-    (void)state;
     assert_int_equal(decode_with(decode_entry, payload, 0, 1, 4),
                      WAL__FMT_FIELD);
     free_block(payload);
@@ -715,7 +697,7 @@ static void test_record__erased_entry_is_checked(void **state)
     free_block(payload);
 }
 
-static void test_record__entry_is_checked(void **state)
+TEST(record__entry_is_checked)
 {
     struct wal__entry_record entry = {
         .id = {pool, 3},
@@ -725,7 +707,6 @@ static void test_record__entry_is_checked(void **state)
     };
     struct wal__span payload = make_entry(&entry);
 
-    (void)state;
     assert_size_is_exact(decode_entry, payload, 16);
     assert_int_equal(decode_with(decode_entry, payload, 0, 1, 1), WAL__FMT_OK);
     assert_int_equal(decode_with(decode_entry, payload, 0, 1, 4), WAL__FMT_OK);
@@ -744,22 +725,20 @@ static void test_record__entry_is_checked(void **state)
     free_block(payload);
 }
 
-static void test_record__entry_without_id_is_rejected(void **state)
+TEST(record__entry_without_id_is_rejected)
 {
     struct wal__entry_record entry = {.payload = {pool, 30}};
     struct wal__span payload = make_entry(&entry);
 
-    (void)state;
     assert_int_equal(decode_entry(payload), WAL__FMT_FIELD);
     free_block(payload);
 }
 
-static void test_record__entry_time_is_bounded(void **state)
+TEST(record__entry_time_is_bounded)
 {
     struct wal__entry_record entry = {.id = {pool, 1}, .time = {pool, 64}};
     struct wal__span payload = make_entry(&entry);
 
-    (void)state;
     assert_int_equal(decode_entry(payload), WAL__FMT_OK);
     free_block(payload);
     entry.time.size = 65;
@@ -768,12 +747,11 @@ static void test_record__entry_time_is_bounded(void **state)
     free_block(payload);
 }
 
-static void test_record__entry_payload_is_bounded(void **state)
+TEST(record__entry_payload_is_bounded)
 {
     uint8_t *large = calloc(1, WAL__PAYLOAD_MAX + 1);
     struct wal__entry_record entry = {.id = {pool, 1}};
 
-    (void)state;
     assert_non_null(large);
     for (size_t over = 0; over <= 1; over++) {
         struct wal__span payload;
@@ -788,7 +766,7 @@ static void test_record__entry_payload_is_bounded(void **state)
     free(large);
 }
 
-static void test_record__kinds_are_the_formats(void **state)
+TEST(record__kinds_are_the_formats)
 {
     static const char *const names[] = {
         "message",
@@ -805,7 +783,6 @@ static void test_record__kinds_are_the_formats(void **state)
         "compaction",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         uint8_t kind = (uint8_t)(i + 1);
 
@@ -852,21 +829,19 @@ static void fork_round_trip(void)
     free(block);
 }
 
-static void test_record__fork_round_trip(void **state)
+TEST(record__fork_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         fork_round_trip();
     }
 }
 
-static void test_record__fork_is_checked(void **state)
+TEST(record__fork_is_checked)
 {
     uint8_t block[] = {9, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,   0,   2,  0,
                        0, 0, 3, 0, 0, 0, 1, 1, 1, 0, 'a', 'b', 'c'};
     struct wal__span payload = {block, sizeof(block)};
 
-    (void)state;
     assert_size_is_exact(decode_fork, payload, 24);
     assert_int_equal(decode_with(decode_fork, payload, 8, 4, 65535),
                      WAL__FMT_OK);
@@ -906,20 +881,18 @@ static void head_round_trip(void)
     free(block);
 }
 
-static void test_record__head_round_trip(void **state)
+TEST(record__head_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         head_round_trip();
     }
 }
 
-static void test_record__head_is_checked(void **state)
+TEST(record__head_is_checked)
 {
     uint8_t block[] = {1, 1, 1, 0, 0, 0, 0, 0, 'm', 'e', 'n'};
     struct wal__span payload = {block, sizeof(block)};
 
-    (void)state;
     assert_size_is_exact(decode_head, payload, 8);
     assert_int_equal(decode_with(decode_head, payload, 0, 2, 0x0200),
                      WAL__FMT_FIELD);
@@ -929,11 +902,10 @@ static void test_record__head_is_checked(void **state)
     }
 }
 
-static void test_record__head_note_is_bounded(void **state)
+TEST(record__head_note_is_bounded)
 {
     struct wal__head_record head = {.name = {pool, 1}};
 
-    (void)state;
     for (size_t size = WAL__TEXT_MAX; size <= WAL__TEXT_MAX + 1; size++) {
         uint8_t block[WAL__TEXT_MAX + 16];
         struct wal__span payload = {block, 0};
@@ -1000,15 +972,14 @@ static void commit_round_trip(void)
     free_block(payload);
 }
 
-static void test_record__commit_round_trip(void **state)
+TEST(record__commit_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         commit_round_trip();
     }
 }
 
-static void test_record__commit_is_checked(void **state)
+TEST(record__commit_is_checked)
 {
     static const uint32_t sessions[] = {4, 5, 900};
     struct wal__commit_record commit = {
@@ -1018,7 +989,6 @@ static void test_record__commit_is_checked(void **state)
     };
     struct wal__span payload = make_commit(&commit, sessions);
 
-    (void)state;
     assert_size_is_exact(decode_commit, payload, 56);
     assert_int_equal(decode_with(decode_commit, payload, 20, 4, 4095),
                      WAL__FMT_FIELD);
@@ -1037,12 +1007,11 @@ static void test_record__commit_is_checked(void **state)
     free_block(payload);
 }
 
-static void test_record__commit_takes_4096_sessions_at_most(void **state)
+TEST(record__commit_takes_4096_sessions_at_most)
 {
     static uint32_t sessions[WAL__COMMIT_SESSIONS_MAX + 1];
     struct wal__commit_record commit = {.durable_off = 4096, .epoch = 1};
 
-    (void)state;
     for (uint32_t i = 0; i <= WAL__COMMIT_SESSIONS_MAX; i++) {
         sessions[i] = i;
     }
@@ -1059,7 +1028,7 @@ static void test_record__commit_takes_4096_sessions_at_most(void **state)
 
 /* SEAL */
 
-static void test_record__seal_round_trip_and_checks(void **state)
+TEST(record__seal_round_trip_and_checks)
 {
     struct wal__seal_record seal = {
         .end = 8192,
@@ -1071,7 +1040,6 @@ static void test_record__seal_round_trip_and_checks(void **state)
     uint8_t block[WAL__SEAL_SIZE];
     struct wal__span payload = {block, sizeof(block)};
 
-    (void)state;
     wal__seal_record_encode(&seal, block);
     assert_int_equal(wal__seal_record_decode(payload, &read), WAL__FMT_OK);
     assert_true(read.end == 8192);
@@ -1085,7 +1053,7 @@ static void test_record__seal_round_trip_and_checks(void **state)
                      WAL__FMT_FIELD);
 }
 
-static void test_record__failed_decode_leaves_the_output(void **state)
+TEST(record__failed_decode_leaves_the_output)
 {
     static uint8_t zeros[64];
     struct wal__span payload = {zeros, sizeof(zeros)};
@@ -1094,7 +1062,6 @@ static void test_record__failed_decode_leaves_the_output(void **state)
     struct wal__fork_record fork = {.depth = 9};
     struct wal__commit_record commit = {.epoch = 9};
 
-    (void)state;
     assert_int_equal(wal__entry_record_decode(payload, &entry), WAL__FMT_FIELD);
     assert_int_equal(wal__session_record_decode(payload, 0, &session),
                      WAL__FMT_FIELD);
@@ -1109,41 +1076,4 @@ static void test_record__failed_decode_leaves_the_output(void **state)
     assert_int_equal(commit.epoch, 9);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record__open_round_trip),
-        cmocka_unit_test(test_record__open_is_checked),
-        cmocka_unit_test(
-            test_record__open_of_the_first_segment_has_no_previous),
-        cmocka_unit_test(test_record__open_takes_256_ranges_at_most),
-        cmocka_unit_test(test_record__session_round_trip),
-        cmocka_unit_test(test_record__session_is_checked),
-        cmocka_unit_test(test_record__session_texts_are_bounded),
-        cmocka_unit_test(test_record__session_without_id_is_rejected),
-        cmocka_unit_test(test_record__session_of_version_0_is_read),
-        cmocka_unit_test(test_record__session_of_version_0_is_checked),
-        cmocka_unit_test(test_record__session_of_version_0_fits_milliseconds),
-        cmocka_unit_test(test_record__entry_round_trip),
-        cmocka_unit_test(test_record__entry_out_of_line_round_trip),
-        cmocka_unit_test(test_record__entry_out_of_line_is_checked),
-        cmocka_unit_test(test_record__entry_is_checked),
-        cmocka_unit_test(test_record__erased_entry_is_checked),
-        cmocka_unit_test(test_record__entry_without_id_is_rejected),
-        cmocka_unit_test(test_record__entry_time_is_bounded),
-        cmocka_unit_test(test_record__entry_payload_is_bounded),
-        cmocka_unit_test(test_record__kinds_are_the_formats),
-        cmocka_unit_test(test_record__fork_round_trip),
-        cmocka_unit_test(test_record__fork_is_checked),
-        cmocka_unit_test(test_record__head_round_trip),
-        cmocka_unit_test(test_record__head_is_checked),
-        cmocka_unit_test(test_record__head_note_is_bounded),
-        cmocka_unit_test(test_record__commit_round_trip),
-        cmocka_unit_test(test_record__commit_is_checked),
-        cmocka_unit_test(test_record__commit_takes_4096_sessions_at_most),
-        cmocka_unit_test(test_record__seal_round_trip_and_checks),
-        cmocka_unit_test(test_record__failed_decode_leaves_the_output),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_FILE(set_up, NULL, NULL);

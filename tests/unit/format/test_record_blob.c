@@ -4,12 +4,8 @@
  * is accepted. Payloads lie in blocks of exactly their size, so that the
  * address sanitizer sees a read beyond the end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +15,7 @@
 #include "format/bytes/crc32.h"
 #include "format/index/pack_index.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     AT_SIZE = 32,
@@ -101,9 +98,8 @@ static enum wal__fmt try_chunk(uint8_t encoding, uint8_t depth, uint32_t size,
     return fmt;
 }
 
-static void test_record_blob__sizes_of_chunks_are_bounded(void **state)
+TEST(record_blob__sizes_of_chunks_are_bounded)
 {
-    (void)state;
     assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, 0, 0), WAL__FMT_OK);
     assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, 1, 1), WAL__FMT_OK);
     assert_int_equal(
@@ -122,9 +118,8 @@ static void test_record_blob__sizes_of_chunks_are_bounded(void **state)
     assert_int_equal(try_chunk(WAL__CHUNK_DELTA, 1, 50, 0), WAL__FMT_FIELD);
 }
 
-static void test_record_blob__only_deltas_have_a_depth(void **state)
+TEST(record_blob__only_deltas_have_a_depth)
 {
-    (void)state;
     for (uint32_t depth = 0; depth < 256; depth++) {
         bool fits = depth > 0 && depth <= WAL__CHUNK_DEPTH_MAX;
 
@@ -137,13 +132,12 @@ static void test_record_blob__only_deltas_have_a_depth(void **state)
     }
 }
 
-static void test_record_blob__chunk_round_trip(void **state)
+TEST(record_blob__chunk_round_trip)
 {
     struct wal__span payload = encode_chunk(WAL__CHUNK_DELTA, 3, 90, 40);
     struct wal__chunk_record chunk;
     uint8_t head[128];
 
-    (void)state;
     assert_int_equal(wal__chunk_record_decode(payload, &chunk), WAL__FMT_OK);
     assert_int_equal(chunk.size, 90);
     assert_int_equal(chunk.depth, 3);
@@ -154,12 +148,11 @@ static void test_record_blob__chunk_round_trip(void **state)
     free((void *)(uintptr_t)payload.data);
 }
 
-static void test_record_blob__fields_of_chunks_are_checked(void **state)
+TEST(record_blob__fields_of_chunks_are_checked)
 {
     struct wal__span payload = encode_chunk(WAL__CHUNK_RAW, 0, 9, 9);
     uint8_t *bytes = (uint8_t *)(uintptr_t)payload.data;
 
-    (void)state;
     for (int encoding = 3; encoding < 256; encoding++) {
         bytes[AT_ENCODING] = (uint8_t)encoding;
         assert_int_equal(decode(payload), WAL__FMT_FIELD);
@@ -175,11 +168,10 @@ static void test_record_blob__fields_of_chunks_are_checked(void **state)
     free(bytes);
 }
 
-static void test_record_blob__short_payloads_are_refused(void **state)
+TEST(record_blob__short_payloads_are_refused)
 {
     struct wal__span payload = encode_chunk(WAL__CHUNK_DELTA, 1, 90, 40);
 
-    (void)state;
     for (size_t size = 0; size < 72; size++) {
         uint8_t *cut = new_block(size);
 
@@ -190,14 +182,13 @@ static void test_record_blob__short_payloads_are_refused(void **state)
     free((void *)(uintptr_t)payload.data);
 }
 
-static void test_record_blob__blocks_are_bounded_by_their_data(void **state)
+TEST(record_blob__blocks_are_bounded_by_their_data)
 {
     struct wal__chunk_block block = {.stored_size = 10, .window = 77};
     uint8_t *bytes = new_block(18);
     struct wal__span data = {bytes, 18};
     struct wal__chunk_block read;
 
-    (void)state;
     wal__chunk_block_encode_head(&block, bytes);
     assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_OK);
     assert_int_equal(read.window, 77);
@@ -260,12 +251,11 @@ static enum wal__fmt try_blob(uint64_t size, uint32_t count)
     return fmt;
 }
 
-static void test_record_blob__chunk_count_matches_the_size(void **state)
+TEST(record_blob__chunk_count_matches_the_size)
 {
     const uint64_t mib = WAL__CHUNK_MAX;
     const uint64_t most = mib * WAL__BLOB_CHUNKS_MAX;
 
-    (void)state;
     assert_int_equal(try_blob(mib + 1, 2), WAL__FMT_OK);
     assert_int_equal(try_blob(2 * mib, 2), WAL__FMT_OK);
     assert_int_equal(try_blob(2 * mib + 1, 3), WAL__FMT_OK);
@@ -278,13 +268,12 @@ static void test_record_blob__chunk_count_matches_the_size(void **state)
                      WAL__FMT_FIELD);
 }
 
-static void test_record_blob__sizes_match_the_payload(void **state)
+TEST(record_blob__sizes_match_the_payload)
 {
     struct wal__span payload = encode_blob(3 * WAL__CHUNK_MAX, 3);
     struct wal__blob_record blob;
     uint8_t *bytes;
 
-    (void)state;
     for (size_t size = 0; size < payload.size; size++) {
         assert_int_equal(wal__blob_record_decode(
                              (struct wal__span){payload.data, size}, &blob),
@@ -332,12 +321,11 @@ static struct wal__span encode_index(struct wal__digest *digests,
     return bytes;
 }
 
-static void test_pack_index__finds_exactly_its_digests(void **state)
+TEST(pack_index__finds_exactly_its_digests)
 {
     static struct wal__digest digests[DIGESTS];
     static const uint32_t counts[] = {0, 1, 2, 255, DIGESTS};
 
-    (void)state;
     for (size_t n = 0; n < sizeof(counts) / sizeof(counts[0]); n++) {
         struct wal__pack_index index;
         struct wal__span bytes;
@@ -363,14 +351,13 @@ static void test_pack_index__finds_exactly_its_digests(void **state)
     }
 }
 
-static void test_pack_index__newest_of_equal_digests_is_found(void **state)
+TEST(pack_index__newest_of_equal_digests_is_found)
 {
     struct wal__digest digests[5];
     struct wal__pack_index index;
     struct wal__span bytes;
     uint32_t offset = 0;
 
-    (void)state;
     for (int i = 0; i < 5; i++) {
         digests[i] = (struct wal__digest){{9, (uint8_t)(i == 4)}};
     }
@@ -381,7 +368,7 @@ static void test_pack_index__newest_of_equal_digests_is_found(void **state)
     free((void *)(uintptr_t)bytes.data);
 }
 
-static void test_pack_index__any_flip_is_detected(void **state)
+TEST(pack_index__any_flip_is_detected)
 {
     struct wal__digest digests[3] = {random_digest(), random_digest(),
                                      random_digest()};
@@ -389,7 +376,6 @@ static void test_pack_index__any_flip_is_detected(void **state)
     uint8_t *block = (uint8_t *)(uintptr_t)bytes.data;
     struct wal__pack_index index;
 
-    (void)state;
     for (size_t bit = 0; bit < bytes.size * 8; bit++) {
         block[bit / 8] ^= (uint8_t)(1u << bit % 8);
         assert_int_not_equal(wal__pack_index_decode(bytes, &index),
@@ -406,7 +392,7 @@ static void test_pack_index__any_flip_is_detected(void **state)
 }
 
 /* A fan-out that leads out of the digests is refused, whatever its CRC. */
-static void test_pack_index__fan_out_is_bounded(void **state)
+TEST(pack_index__fan_out_is_bounded)
 {
     struct wal__digest digests[3] = {random_digest(), random_digest(),
                                      random_digest()};
@@ -414,7 +400,6 @@ static void test_pack_index__fan_out_is_bounded(void **state)
     uint8_t *block = (uint8_t *)(uintptr_t)bytes.data;
     struct wal__pack_index index;
 
-    (void)state;
     for (int byte = 0; byte < WAL__PACK_FAN_OUT; byte++) {
         uint8_t *at = block + WAL__INDEX_HEADER_SIZE + (size_t)byte * 4;
         uint32_t kept = wal__get32(at);
@@ -428,22 +413,4 @@ static void test_pack_index__fan_out_is_bounded(void **state)
     free(block);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record_blob__sizes_of_chunks_are_bounded),
-        cmocka_unit_test(test_record_blob__only_deltas_have_a_depth),
-        cmocka_unit_test(test_record_blob__chunk_round_trip),
-        cmocka_unit_test(test_record_blob__fields_of_chunks_are_checked),
-        cmocka_unit_test(test_record_blob__short_payloads_are_refused),
-        cmocka_unit_test(test_record_blob__blocks_are_bounded_by_their_data),
-        cmocka_unit_test(test_record_blob__chunk_count_matches_the_size),
-        cmocka_unit_test(test_record_blob__sizes_match_the_payload),
-        cmocka_unit_test(test_pack_index__finds_exactly_its_digests),
-        cmocka_unit_test(test_pack_index__newest_of_equal_digests_is_found),
-        cmocka_unit_test(test_pack_index__any_flip_is_detected),
-        cmocka_unit_test(test_pack_index__fan_out_is_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_FILE(set_up, NULL, NULL);

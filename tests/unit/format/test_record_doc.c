@@ -4,12 +4,8 @@
  * accepted. Payloads lie in blocks of exactly their size, so that the address
  * sanitizer sees a read beyond the end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +15,7 @@
 #include "format/bytes/bytes.h"
 #include "format/segment/record.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     ROUNDS = 1000,
@@ -163,21 +160,19 @@ static void doc_round_trip(void)
     free_block(payload);
 }
 
-static void test_record_doc__doc_round_trip(void **state)
+TEST(record_doc__doc_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         doc_round_trip();
     }
 }
 
-static void test_record_doc__deletion_has_no_value(void **state)
+TEST(record_doc__deletion_has_no_value)
 {
     struct wal__doc_record doc = {.modified_ms = -1, .key = {pool, 3}};
     struct wal__doc_record read;
     struct wal__span payload = make_doc(&doc);
 
-    (void)state;
     assert_int_equal(payload.size, 16 + 3);
     assert_int_equal(wal__doc_record_decode(payload, &read), WAL__FMT_OK);
     assert_true(read.modified_ms == -1);
@@ -186,12 +181,11 @@ static void test_record_doc__deletion_has_no_value(void **state)
     free_block(payload);
 }
 
-static void test_record_doc__doc_is_checked(void **state)
+TEST(record_doc__doc_is_checked)
 {
     struct wal__doc_record doc = {.key = {pool, 3}, .value = {pool, 5}};
     struct wal__span payload = make_doc(&doc);
 
-    (void)state;
     assert_size_is_exact(decode_doc, payload, 16);
     assert_int_equal(decode_with(decode_doc, payload, 8, 2, 4), WAL__FMT_FIELD);
     assert_int_equal(decode_with(decode_doc, payload, 10, 1, 1),
@@ -206,11 +200,10 @@ static void test_record_doc__doc_is_checked(void **state)
 }
 
 /* The value takes what the key leaves, so that only the key is wrong. */
-static void test_record_doc__key_is_bounded(void **state)
+TEST(record_doc__key_is_bounded)
 {
     static const size_t sizes[] = {0, 1, 1024, 1025};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct wal__doc_record doc = {.key = {pool, sizes[i]},
                                       .value = {pool, 9}};
@@ -223,11 +216,10 @@ static void test_record_doc__key_is_bounded(void **state)
     }
 }
 
-static void test_record_doc__value_is_bounded(void **state)
+TEST(record_doc__value_is_bounded)
 {
     uint8_t *large = calloc(1, (16u << 20) + 1);
 
-    (void)state;
     assert_non_null(large);
     for (size_t over = 0; over <= 1; over++) {
         struct wal__doc_record doc = {.key = {pool, 1},
@@ -271,15 +263,14 @@ static void redact_round_trip(void)
     free_block(payload);
 }
 
-static void test_record_doc__redact_round_trip(void **state)
+TEST(record_doc__redact_round_trip)
 {
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         redact_round_trip();
     }
 }
 
-static void test_record_doc__redact_is_checked(void **state)
+TEST(record_doc__redact_is_checked)
 {
     struct wal__redact_record redact = {
         .session = 1,
@@ -289,7 +280,6 @@ static void test_record_doc__redact_is_checked(void **state)
     };
     struct wal__span payload = make_redact(&redact);
 
-    (void)state;
     assert_size_is_exact(decode_redact, payload, 8);
     /* The sizes still add up, but one is none. */
     assert_int_equal(decode_with(decode_redact, payload, 0, 2, 0x0500),
@@ -305,9 +295,8 @@ static void test_record_doc__redact_is_checked(void **state)
     free_block(payload);
 }
 
-static void test_record_doc__reason_is_bounded(void **state)
+TEST(record_doc__reason_is_bounded)
 {
-    (void)state;
     for (size_t size = 4096; size <= 4097; size++) {
         struct wal__redact_record redact = {
             .session = 1,
@@ -323,14 +312,13 @@ static void test_record_doc__reason_is_bounded(void **state)
     }
 }
 
-static void test_record_doc__failed_decode_leaves_the_output(void **state)
+TEST(record_doc__failed_decode_leaves_the_output)
 {
     static uint8_t zeros[64];
     struct wal__span payload = {zeros, sizeof(zeros)};
     struct wal__doc_record doc = {.modified_ms = 9};
     struct wal__redact_record redact = {.session = 9};
 
-    (void)state;
     assert_int_equal(wal__doc_record_decode(payload, &doc), WAL__FMT_FIELD);
     assert_int_equal(wal__redact_record_decode(payload, &redact),
                      WAL__FMT_FIELD);
@@ -339,7 +327,7 @@ static void test_record_doc__failed_decode_leaves_the_output(void **state)
 }
 
 /* SPEC.md 2.14 and 2.15, by their own offsets. */
-static void test_record_doc__field_offsets_are_as_specified(void **state)
+TEST(record_doc__field_offsets_are_as_specified)
 {
     struct wal__doc_record doc = {
         .modified_ms = 0x0102030405060708,
@@ -354,7 +342,6 @@ static void test_record_doc__field_offsets_are_as_specified(void **state)
     };
     struct wal__span payload = make_doc(&doc);
 
-    (void)state;
     assert_int_equal(payload.size, 20);
     assert_memory_equal(payload.data, "\10\7\6\5\4\3\2\1\3\0\0\0\1\0\0\0keyv",
                         20);
@@ -365,20 +352,4 @@ static void test_record_doc__field_offsets_are_as_specified(void **state)
     free_block(payload);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record_doc__doc_round_trip),
-        cmocka_unit_test(test_record_doc__deletion_has_no_value),
-        cmocka_unit_test(test_record_doc__doc_is_checked),
-        cmocka_unit_test(test_record_doc__key_is_bounded),
-        cmocka_unit_test(test_record_doc__value_is_bounded),
-        cmocka_unit_test(test_record_doc__redact_round_trip),
-        cmocka_unit_test(test_record_doc__redact_is_checked),
-        cmocka_unit_test(test_record_doc__reason_is_bounded),
-        cmocka_unit_test(test_record_doc__failed_decode_leaves_the_output),
-        cmocka_unit_test(test_record_doc__field_offsets_are_as_specified),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_FILE(set_up, NULL, NULL);

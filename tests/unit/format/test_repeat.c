@@ -2,16 +2,13 @@
  * test_repeat.c - whether a segment repeats the first records of another one
  * (SPEC.md 3.5).
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "format/bytes/assert.h"
 #include "format/segment/repeat.h"
 #include "tests/lib/segment_image.h"
+#include "tests/lib/test.h"
 
 enum {
     CAPACITY = 64 * 1024
@@ -61,7 +58,7 @@ static enum wal__repeat compare(struct state *s)
     return wal__segment_repeats(&left, &chain, &s->scratch);
 }
 
-static void test_repeat__open_alone_is_empty(void **state)
+TEST_WITH(repeat__open_alone_is_empty, set_up, tear_down)
 {
     struct state *s = *state;
     const struct wal__repeat_segment left = segment_of(&s->left);
@@ -72,7 +69,7 @@ static void test_repeat__open_alone_is_empty(void **state)
                      WAL__REPEAT_EMPTY);
 }
 
-static void test_repeat__first_records_of_the_other(void **state)
+TEST_WITH(repeat__first_records_of_the_other, set_up, tear_down)
 {
     struct state *s = *state;
     const struct wal__repeat_segment left = segment_of(&s->left);
@@ -90,7 +87,7 @@ static void test_repeat__first_records_of_the_other(void **state)
                      WAL__REPEAT_NO);
 }
 
-static void test_repeat__record_that_differs(void **state)
+TEST_WITH(repeat__record_that_differs, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -100,7 +97,7 @@ static void test_repeat__record_that_differs(void **state)
     assert_int_equal(compare(s), WAL__REPEAT_NO);
 }
 
-static void test_repeat__content_that_differs(void **state)
+TEST_WITH(repeat__content_that_differs, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -111,7 +108,7 @@ static void test_repeat__content_that_differs(void **state)
     assert_int_equal(compare(s), WAL__REPEAT_NO);
 }
 
-static void test_repeat__other_sequence_numbers(void **state)
+TEST_WITH(repeat__other_sequence_numbers, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -122,7 +119,7 @@ static void test_repeat__other_sequence_numbers(void **state)
     assert_int_equal(compare(s), WAL__REPEAT_NO);
 }
 
-static void test_repeat__torn_end_is_no_record(void **state)
+TEST_WITH(repeat__torn_end_is_no_record, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -132,7 +129,7 @@ static void test_repeat__torn_end_is_no_record(void **state)
     assert_int_equal(compare(s), WAL__REPEAT_RECORDS);
 }
 
-static void test_repeat__damage_and_read_errors_are_not_taken(void **state)
+TEST_WITH(repeat__damage_and_read_errors_are_not_taken, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t group = image_group(&s->left, 1, 2, true);
@@ -151,21 +148,4 @@ static void test_repeat__damage_and_read_errors_are_not_taken(void **state)
     s->chain.bad_offset = group;
     s->chain.bad_size = 1;
     assert_int_equal(compare(s), WAL__REPEAT_NO);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_repeat__open_alone_is_empty),
-        TEST(test_repeat__first_records_of_the_other),
-        TEST(test_repeat__record_that_differs),
-        TEST(test_repeat__content_that_differs),
-        TEST(test_repeat__other_sequence_numbers),
-        TEST(test_repeat__torn_end_is_no_record),
-        TEST(test_repeat__damage_and_read_errors_are_not_taken),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,18 +3,15 @@
  * block in its header and BLOCK, each field at its bounds and beyond, and
  * records in a BLOCK that are none (SPEC.md 2.22, 2.23).
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/block.h"
 #include "format/segment/segment_fmt.h"
+#include "tests/lib/test.h"
 
 #define SALT   UINT64_C(0x0123456789abcdef)
 #define OFFSET UINT64_C(8192)
@@ -48,13 +45,12 @@ static struct wal__segment_header a_header(void)
 
 /* --- the header --------------------------------------------------------- */
 
-static void test_rewrite_header__round_trip(void **state)
+TEST(rewrite_header__round_trip)
 {
     const struct wal__segment_header header = a_header();
     struct wal__segment_header read;
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
 
-    (void)state;
     wal__segment_header_encode(&header, bytes);
     assert_int_equal(wal__segment_header_decode(bytes, &read), WAL__FMT_OK);
     assert_int_equal(wal__segment_header_copies(bytes), 2);
@@ -121,9 +117,8 @@ static void set_field(uint8_t *bytes, const struct header_case *field)
     }
 }
 
-static void test_rewrite_header__fields_are_bounded(void **state)
+TEST(rewrite_header__fields_are_bounded)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(header_cases) / sizeof(header_cases[0]);
          i++) {
         const struct header_case *field = &header_cases[i];
@@ -142,13 +137,12 @@ static void test_rewrite_header__fields_are_bounded(void **state)
     }
 }
 
-static void test_rewrite_header__every_flipped_bit_is_rejected(void **state)
+TEST(rewrite_header__every_flipped_bit_is_rejected)
 {
     const struct wal__segment_header header = a_header();
     struct wal__segment_header read;
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
 
-    (void)state;
     wal__segment_header_encode(&header, bytes);
     for (size_t bit = REWRITE * 8; bit < REWRITE_END * 8; bit++) {
         const uint8_t mask = (uint8_t)(1u << bit % 8);
@@ -164,13 +158,12 @@ static void test_rewrite_header__every_flipped_bit_is_rejected(void **state)
     }
 }
 
-static void test_rewrite_header__without_the_feature_there_is_none(void **state)
+TEST(rewrite_header__without_the_feature_there_is_none)
 {
     struct wal__segment_header header = a_header();
     struct wal__segment_header read;
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
 
-    (void)state;
     header.rewrite.generation = 0;
     header.features.incompat = 0;
     wal__segment_header_encode(&header, bytes);
@@ -258,11 +251,10 @@ static const struct block_case block_cases[] = {
     {"stored_size", STORED + 512, 0, 0, 0, WAL__FMT_FIELD},
 };
 
-static void test_block__fields_are_bounded(void **state)
+TEST(block__fields_are_bounded)
 {
     uint8_t raw[RAW];
 
-    (void)state;
     make_raw(raw);
     for (size_t i = 0; i < sizeof(block_cases) / sizeof(block_cases[0]); i++) {
         const struct block_case *field = &block_cases[i];
@@ -327,9 +319,8 @@ static const struct record_case record_cases[] = {
      WAL__FMT_FIELD},
 };
 
-static void test_block_record__what_is_none_is_refused(void **state)
+TEST(block_record__what_is_none_is_refused)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(record_cases) / sizeof(record_cases[0]);
          i++) {
         struct wal__block_cursor cursor;
@@ -355,33 +346,16 @@ static void test_block_record__what_is_none_is_refused(void **state)
 }
 
 /* A record that is not there: zeros where it would be. */
-static void test_block_record__zeros_are_refused(void **state)
+TEST(block_record__zeros_are_refused)
 {
     uint8_t raw[RAW];
     const struct wal__span records = {raw, RAW};
     struct wal__span payload;
     struct wal__frame frame;
 
-    (void)state;
     make_raw(raw);
     memset(raw + RECORD, 0, RECORD);
     assert_int_equal(
         wal__block_record(records, SALT, OFFSET + 1, &frame, &payload),
         WAL__FMT_FIELD);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rewrite_header__round_trip),
-        cmocka_unit_test(test_rewrite_header__fields_are_bounded),
-        cmocka_unit_test(test_rewrite_header__every_flipped_bit_is_rejected),
-        cmocka_unit_test(
-            test_rewrite_header__without_the_feature_there_is_none),
-        cmocka_unit_test(test_block__fields_are_bounded),
-        cmocka_unit_test(test_block_record__what_is_none_is_refused),
-        cmocka_unit_test(test_block_record__zeros_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

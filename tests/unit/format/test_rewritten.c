@@ -2,18 +2,15 @@
  * test_rewritten.c - the blocks of rewritten segments (SPEC.md 2.22, 2.23), the
  * pass over such a segment, and what its frames say without its header.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/block.h"
 #include "format/segment/salt.h"
 #include "tests/lib/segment_image.h"
+#include "tests/lib/test.h"
 
 enum {
     CAPACITY = 64 * 1024,
@@ -111,7 +108,7 @@ static void expect_damage(const struct state *s, uint64_t from, uint64_t to)
 
 /* --- the scan ------------------------------------------------------------- */
 
-static void test_scan__rewritten_segment_is_clean(void **state)
+TEST_WITH(scan__rewritten_segment_is_clean, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -123,7 +120,7 @@ static void test_scan__rewritten_segment_is_clean(void **state)
     assert_int_equal(s->count, 3);
 }
 
-static void test_scan__damaged_block_costs_that_block(void **state)
+TEST_WITH(scan__damaged_block_costs_that_block, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -144,7 +141,7 @@ static void test_scan__damaged_block_costs_that_block(void **state)
 }
 
 /* Nothing in it is torn, whatever else is damaged. */
-static void test_scan__damaged_block_without_seal_and_commit(void **state)
+TEST_WITH(scan__damaged_block_without_seal_and_commit, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -160,7 +157,7 @@ static void test_scan__damaged_block_without_seal_and_commit(void **state)
     assert_int_equal(s->facts.damage[0].offset, s->blocks[0]);
 }
 
-static void test_scan__damaged_open_and_commits_lose_no_block(void **state)
+TEST_WITH(scan__damaged_open_and_commits_lose_no_block, set_up, tear_down)
 {
     struct state *s = *state;
     const uint64_t open = WAL__SEGMENT_HEADER_SIZE;
@@ -184,7 +181,7 @@ static void test_scan__damaged_open_and_commits_lose_no_block(void **state)
 
 /* --- without a header ----------------------------------------------------- */
 
-static void test_rewrite_find__lost_header(void **state)
+TEST_WITH(rewrite_find__lost_header, set_up, tear_down)
 {
     struct state *s = *state;
     const struct wal__scan_source source = image_source(&s->image);
@@ -200,7 +197,7 @@ static void test_rewrite_find__lost_header(void **state)
     assert_int_equal(rewrite.original_end, 0);
 }
 
-static void test_rewrite_find__rewritten_segment_without_blocks(void **state)
+TEST_WITH(rewrite_find__rewritten_segment_without_blocks, set_up, tear_down)
 {
     struct state *s = *state;
     const struct wal__scan_source source = image_source(&s->image);
@@ -216,7 +213,7 @@ static void test_rewrite_find__rewritten_segment_without_blocks(void **state)
     assert_int_equal(rewrite.last_sequence, LAST);
 }
 
-static void test_rewrite_find__segment_of_records_is_none(void **state)
+TEST_WITH(rewrite_find__segment_of_records_is_none, set_up, tear_down)
 {
     struct state *s = *state;
     const struct wal__scan_source source = image_source(&s->image);
@@ -260,7 +257,7 @@ static struct wal__span unpack(const struct state *s, uint32_t rank,
     return (struct wal__span){out, block.raw_size};
 }
 
-static void test_block__record_of_each_offset(void **state)
+TEST_WITH(block__record_of_each_offset, set_up, tear_down)
 {
     struct state *s = *state;
     uint8_t bytes[ROOM];
@@ -288,7 +285,7 @@ static void test_block__record_of_each_offset(void **state)
     }
 }
 
-static void test_block__damaged_record_is_not_returned(void **state)
+TEST_WITH(block__damaged_record_is_not_returned, set_up, tear_down)
 {
     struct state *s = *state;
     uint8_t bytes[ROOM];
@@ -320,7 +317,7 @@ static void test_block__damaged_record_is_not_returned(void **state)
                      WAL__FMT_DATA_CRC);
 }
 
-static void test_block__record_without_flag_is_refused(void **state)
+TEST_WITH(block__record_without_flag_is_refused, set_up, tear_down)
 {
     struct state *s = *state;
     uint8_t bytes[ROOM];
@@ -345,24 +342,4 @@ static void test_block__record_without_flag_is_refused(void **state)
     assert_int_equal(wal__block_record(records, s->image.salt, s->blocks[0],
                                        &frame, &payload),
                      WAL__FMT_FIELD);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_scan__rewritten_segment_is_clean),
-        TEST(test_scan__damaged_block_costs_that_block),
-        TEST(test_scan__damaged_block_without_seal_and_commit),
-        TEST(test_scan__damaged_open_and_commits_lose_no_block),
-        TEST(test_rewrite_find__lost_header),
-        TEST(test_rewrite_find__rewritten_segment_without_blocks),
-        TEST(test_rewrite_find__segment_of_records_is_none),
-        TEST(test_block__record_of_each_offset),
-        TEST(test_block__damaged_record_is_not_returned),
-        TEST(test_block__record_without_flag_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,14 @@
  * test_scan.c - the pass over a segment and the decision table about its end
  * (SPEC.md 3.4), each row by a segment in that state.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "format/bytes/assert.h"
 #include "format/index/index_fmt.h"
 #include "format/segment/probe.h"
 #include "tests/lib/segment_image.h"
+#include "tests/lib/test.h"
 
 enum {
     CAPACITY = 64 * 1024,
@@ -156,7 +153,7 @@ static int tear_down(void **state)
 
 /* --- clean ends ----------------------------------------------------------- */
 
-static void test_scan__zeros_after_last_group_are_a_clean_end(void **state)
+TEST_WITH(scan__zeros_after_last_group_are_a_clean_end, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -172,7 +169,7 @@ static void test_scan__zeros_after_last_group_are_a_clean_end(void **state)
     assert_int_equal(s->facts.sealed_end, 0);
 }
 
-static void test_scan__segment_without_any_group_is_clean(void **state)
+TEST_WITH(scan__segment_without_any_group_is_clean, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -183,7 +180,7 @@ static void test_scan__segment_without_any_group_is_clean(void **state)
     assert_int_equal(s->kept.count, 0);
 }
 
-static void test_scan__sealed_segment_is_clean(void **state)
+TEST_WITH(scan__sealed_segment_is_clean, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -196,8 +193,8 @@ static void test_scan__sealed_segment_is_clean(void **state)
     assert_int_equal(s->facts.index_size, WAL__INDEX_HEADER_SIZE);
 }
 
-static void
-test_scan__damaged_index_of_sealed_segment_loses_nothing(void **state)
+TEST_WITH(scan__damaged_index_of_sealed_segment_loses_nothing, set_up,
+          tear_down)
 {
     struct state *s = *state;
 
@@ -211,7 +208,7 @@ test_scan__damaged_index_of_sealed_segment_loses_nothing(void **state)
     expect_kept(s, 3);
 }
 
-static void test_scan__start_in_the_middle_returns_later_records(void **state)
+TEST_WITH(scan__start_in_the_middle_returns_later_records, set_up, tear_down)
 {
     struct state *s = *state;
     struct wal__scan_start start;
@@ -228,7 +225,7 @@ static void test_scan__start_in_the_middle_returns_later_records(void **state)
     assert_int_equal(s->kept.sequences[0], 4);
 }
 
-static void test_scan__aligned_groups_begin_at_multiples(void **state)
+TEST_WITH(scan__aligned_groups_begin_at_multiples, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -245,7 +242,7 @@ static void test_scan__aligned_groups_begin_at_multiples(void **state)
 
 /* --- torn ----------------------------------------------------------------- */
 
-static void test_scan__group_without_commit_is_torn(void **state)
+TEST_WITH(scan__group_without_commit_is_torn, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t end;
@@ -260,7 +257,7 @@ static void test_scan__group_without_commit_is_torn(void **state)
     assert_int_equal(s->facts.torn_sequence, 5);
 }
 
-static void test_scan__every_unfinished_write_of_a_group_is_torn(void **state)
+TEST_WITH(scan__every_unfinished_write_of_a_group_is_torn, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t from;
@@ -285,7 +282,7 @@ static void test_scan__every_unfinished_write_of_a_group_is_torn(void **state)
     expect(s, WAL__VERDICT_CLEAN, from, 3);
 }
 
-static void test_scan__garbage_after_last_group_is_torn(void **state)
+TEST_WITH(scan__garbage_after_last_group_is_torn, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -299,7 +296,7 @@ static void test_scan__garbage_after_last_group_is_torn(void **state)
     }
 }
 
-static void test_scan__hole_before_unpromised_group_is_torn(void **state)
+TEST_WITH(scan__hole_before_unpromised_group_is_torn, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t hole;
@@ -318,7 +315,7 @@ static void test_scan__hole_before_unpromised_group_is_torn(void **state)
 
 /* --- ambiguous ------------------------------------------------------------ */
 
-static void test_scan__flipped_promised_group_is_ambiguous(void **state)
+TEST_WITH(scan__flipped_promised_group_is_ambiguous, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t group;
@@ -332,7 +329,7 @@ static void test_scan__flipped_promised_group_is_ambiguous(void **state)
     assert_int_equal(s->facts.dirty_end, s->image.end);
 }
 
-static void test_scan__hole_before_promised_group_is_ambiguous(void **state)
+TEST_WITH(scan__hole_before_promised_group_is_ambiguous, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t group;
@@ -347,8 +344,8 @@ static void test_scan__hole_before_promised_group_is_ambiguous(void **state)
 
 /* --- damage --------------------------------------------------------------- */
 
-static void
-test_scan__flipped_payload_below_watermark_names_its_session(void **state)
+TEST_WITH(scan__flipped_payload_below_watermark_names_its_session, set_up,
+          tear_down)
 {
     struct state *s = *state;
     uint64_t group = image_entry(&s->image, 7);
@@ -371,8 +368,8 @@ test_scan__flipped_payload_below_watermark_names_its_session(void **state)
     assert_false(has_kept(s, 2));
 }
 
-static void
-test_scan__flipped_header_below_watermark_is_named_by_commit(void **state)
+TEST_WITH(scan__flipped_header_below_watermark_is_named_by_commit, set_up,
+          tear_down)
 {
     struct state *s = *state;
     uint64_t group = image_group(&s->image, 7, 3, true);
@@ -387,7 +384,7 @@ test_scan__flipped_header_below_watermark_is_named_by_commit(void **state)
     assert_true(has_kept(s, 2) && has_kept(s, 3));
 }
 
-static void test_scan__lost_commit_below_watermark_loses_no_record(void **state)
+TEST_WITH(scan__lost_commit_below_watermark_loses_no_record, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t commit;
@@ -404,7 +401,7 @@ static void test_scan__lost_commit_below_watermark_loses_no_record(void **state)
     expect_kept(s, 3);
 }
 
-static void test_scan__lost_open_loses_no_record(void **state)
+TEST_WITH(scan__lost_open_loses_no_record, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -419,7 +416,7 @@ static void test_scan__lost_open_loses_no_record(void **state)
     assert_false(has_lost(s, 1));
 }
 
-static void test_scan__damage_before_a_seal_is_damage(void **state)
+TEST_WITH(scan__damage_before_a_seal_is_damage, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t group = image_group(&s->image, 1, 2, true);
@@ -432,7 +429,7 @@ static void test_scan__damage_before_a_seal_is_damage(void **state)
     assert_int_equal(s->facts.damage[0].offset, group);
 }
 
-static void test_scan__end_before_a_known_end_is_damage(void **state)
+TEST_WITH(scan__end_before_a_known_end_is_damage, set_up, tear_down)
 {
     struct state *s = *state;
     struct wal__scan_start start;
@@ -450,7 +447,7 @@ static void test_scan__end_before_a_known_end_is_damage(void **state)
     expect_kept(s, 2);
 }
 
-static void test_scan__hole_in_sequence_between_groups_is_damage(void **state)
+TEST_WITH(scan__hole_in_sequence_between_groups_is_damage, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -468,7 +465,7 @@ static void test_scan__hole_in_sequence_between_groups_is_damage(void **state)
 }
 
 /* OPEN of the next segment lists the ranges in this order. */
-static void test_scan__damage_is_listed_in_the_order_of_offsets(void **state)
+TEST_WITH(scan__damage_is_listed_in_the_order_of_offsets, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -484,7 +481,7 @@ static void test_scan__damage_is_listed_in_the_order_of_offsets(void **state)
     assert_true(s->facts.damage[0].offset < s->facts.damage[1].offset);
 }
 
-static void test_scan__chain_mismatch_between_groups_is_damage(void **state)
+TEST_WITH(scan__chain_mismatch_between_groups_is_damage, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -496,7 +493,7 @@ static void test_scan__chain_mismatch_between_groups_is_damage(void **state)
     assert_int_equal(s->facts.end, s->image.end);
 }
 
-static void test_scan__child_of_lost_entry_names_its_session(void **state)
+TEST_WITH(scan__child_of_lost_entry_names_its_session, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t group = image_group(&s->image, 7, 1, true);
@@ -511,7 +508,7 @@ static void test_scan__child_of_lost_entry_names_its_session(void **state)
     assert_true(has_lost(s, 9));
 }
 
-static void test_scan__more_damage_than_the_list_holds_is_merged(void **state)
+TEST_WITH(scan__more_damage_than_the_list_holds_is_merged, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t groups[WAL__DAMAGE_MAX + 20];
@@ -534,7 +531,7 @@ static void test_scan__more_damage_than_the_list_holds_is_merged(void **state)
 }
 
 /* Below the watermark a flipped bit costs the frame it is in, and no other. */
-static void test_scan__any_flip_below_watermark_costs_one_frame(void **state)
+TEST_WITH(scan__any_flip_below_watermark_costs_one_frame, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t marked;
@@ -559,7 +556,7 @@ static void test_scan__any_flip_below_watermark_costs_one_frame(void **state)
 
 /* --- what is no frame of this place --------------------------------------- */
 
-static void test_scan__copied_frame_is_rejected(void **state)
+TEST_WITH(scan__copied_frame_is_rejected, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t group = image_group(&s->image, 1, 2, true);
@@ -571,8 +568,8 @@ static void test_scan__copied_frame_is_rejected(void **state)
     assert_int_equal(s->facts.torn_sequence, 2);
 }
 
-static void
-test_scan__payload_with_a_copy_of_the_segment_is_one_record(void **state)
+TEST_WITH(scan__payload_with_a_copy_of_the_segment_is_one_record, set_up,
+          tear_down)
 {
     struct state *s = *state;
     uint8_t copy[2048];
@@ -589,7 +586,7 @@ test_scan__payload_with_a_copy_of_the_segment_is_one_record(void **state)
     assert_true(s->kept.count <= 5);
 }
 
-static void test_scan__frame_of_a_newer_format_stops_the_scan(void **state)
+TEST_WITH(scan__frame_of_a_newer_format_stops_the_scan, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t end;
@@ -605,7 +602,7 @@ static void test_scan__frame_of_a_newer_format_stops_the_scan(void **state)
 
 /* --- reading -------------------------------------------------------------- */
 
-static void test_scan__read_error_is_not_torn(void **state)
+TEST_WITH(scan__read_error_is_not_torn, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -618,7 +615,7 @@ static void test_scan__read_error_is_not_torn(void **state)
     }
 }
 
-static void test_scan__sink_can_stop(void **state)
+TEST_WITH(scan__sink_can_stop, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -630,7 +627,7 @@ static void test_scan__sink_can_stop(void **state)
     assert_int_equal(s->kept.pieces, 2);
 }
 
-static void test_probe__finds_frames_between_garbage(void **state)
+TEST_WITH(probe__finds_frames_between_garbage, set_up, tear_down)
 {
     struct state *s = *state;
     const struct wal__scan_source source = image_source(&s->image);
@@ -646,44 +643,4 @@ static void test_probe__finds_frames_between_garbage(void **state)
     assert_int_equal(hit.frame.sequence, 3);
     assert_false(wal__probe_next(&probe, s->image.end, 1, NULL, &hit));
     assert_false(probe.failed);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_scan__zeros_after_last_group_are_a_clean_end),
-        TEST(test_scan__segment_without_any_group_is_clean),
-        TEST(test_scan__sealed_segment_is_clean),
-        TEST(test_scan__damaged_index_of_sealed_segment_loses_nothing),
-        TEST(test_scan__start_in_the_middle_returns_later_records),
-        TEST(test_scan__aligned_groups_begin_at_multiples),
-        TEST(test_scan__group_without_commit_is_torn),
-        TEST(test_scan__every_unfinished_write_of_a_group_is_torn),
-        TEST(test_scan__garbage_after_last_group_is_torn),
-        TEST(test_scan__hole_before_unpromised_group_is_torn),
-        TEST(test_scan__flipped_promised_group_is_ambiguous),
-        TEST(test_scan__hole_before_promised_group_is_ambiguous),
-        TEST(test_scan__flipped_payload_below_watermark_names_its_session),
-        TEST(test_scan__flipped_header_below_watermark_is_named_by_commit),
-        TEST(test_scan__lost_commit_below_watermark_loses_no_record),
-        TEST(test_scan__lost_open_loses_no_record),
-        TEST(test_scan__damage_before_a_seal_is_damage),
-        TEST(test_scan__end_before_a_known_end_is_damage),
-        TEST(test_scan__hole_in_sequence_between_groups_is_damage),
-        TEST(test_scan__damage_is_listed_in_the_order_of_offsets),
-        TEST(test_scan__chain_mismatch_between_groups_is_damage),
-        TEST(test_scan__child_of_lost_entry_names_its_session),
-        TEST(test_scan__more_damage_than_the_list_holds_is_merged),
-        TEST(test_scan__any_flip_below_watermark_costs_one_frame),
-        TEST(test_scan__copied_frame_is_rejected),
-        TEST(test_scan__payload_with_a_copy_of_the_segment_is_one_record),
-        TEST(test_scan__frame_of_a_newer_format_stops_the_scan),
-        TEST(test_scan__read_error_is_not_torn),
-        TEST(test_scan__sink_can_stop),
-        TEST(test_probe__finds_frames_between_garbage),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,17 +3,14 @@
  * (SPEC.md 3.4): sequence numbers, watermarks, groups that are not whole, read
  * errors that pass, a full list of damage, a lost OPEN.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "format/bytes/assert.h"
 #include "format/index/index_fmt.h"
 #include "format/segment/probe.h"
 #include "tests/lib/segment_image.h"
+#include "tests/lib/test.h"
 
 enum {
     CAPACITY = 64 * 1024,
@@ -138,7 +135,7 @@ static int tear_down(void **state)
 
 /* --- what a probe after X believes ---------------------------------------- */
 
-static void test_probe__sequence_beyond_the_segment_is_no_frame(void **state)
+TEST_WITH(probe__sequence_beyond_the_segment_is_no_frame, set_up, tear_down)
 {
     struct state *s = *state;
     const struct wal__scan_source source = image_source(&s->image);
@@ -158,7 +155,7 @@ static void test_probe__sequence_beyond_the_segment_is_no_frame(void **state)
 }
 
 /* A COMMIT after X can only name an end before itself. */
-static void test_scan__watermark_beyond_its_commit_is_not_believed(void **state)
+TEST_WITH(scan__watermark_beyond_its_commit_is_not_believed, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t group;
@@ -177,8 +174,8 @@ static void test_scan__watermark_beyond_its_commit_is_not_believed(void **state)
 
 /* The damage reaches over the watermark into the next group, of which the rest
  * and the COMMIT are valid. */
-static void
-test_scan__group_beyond_the_watermark_with_a_lost_frame_is_dropped(void **state)
+TEST_WITH(scan__group_beyond_the_watermark_with_a_lost_frame_is_dropped, set_up,
+          tear_down)
 {
     struct state *s = *state;
     uint64_t first = image_group(&s->image, 1, 1, true);
@@ -219,7 +216,7 @@ static const uint8_t *fetch_unreliably(void *ctx, uint64_t offset,
                : unreliable->base.fetch(unreliable->base.ctx, offset, size);
 }
 
-static void test_scan__read_error_that_passes_is_not_torn(void **state)
+TEST_WITH(scan__read_error_that_passes_is_not_torn, set_up, tear_down)
 {
     struct state *s = *state;
     const struct wal__scan_sink sink = {&s->kept, take_piece, take_lost};
@@ -252,7 +249,7 @@ static void test_scan__read_error_that_passes_is_not_torn(void **state)
 /* --- more damage than the list holds -------------------------------------- */
 
 /* One range more than the list holds widens the last one, and is not stored. */
-static void test_scan__first_range_too_many_widens_the_last(void **state)
+TEST_WITH(scan__first_range_too_many_widens_the_last, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t groups[WAL__DAMAGE_MAX + 1];
@@ -293,7 +290,7 @@ static void test_scan__first_range_too_many_widens_the_last(void **state)
 /* --- a segment without OPEN ----------------------------------------------- */
 
 /* The write of OPEN's group was torn: nothing follows it. */
-static void test_scan__commit_of_a_torn_open_is_no_group(void **state)
+TEST_WITH(scan__commit_of_a_torn_open_is_no_group, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -305,7 +302,7 @@ static void test_scan__commit_of_a_torn_open_is_no_group(void **state)
 
 /* COMMITs that name no end, as in a healed segment: the group proves that OPEN
  * was there. */
-static void test_scan__group_after_a_lost_open_is_kept(void **state)
+TEST_WITH(scan__group_after_a_lost_open_is_kept, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t group;
@@ -316,22 +313,4 @@ static void test_scan__group_after_a_lost_open_is_kept(void **state)
     scan(s);
     expect(s, WAL__VERDICT_DAMAGED, s->image.end, 2);
     assert_true(has_kept(s, 1) && has_kept(s, 2));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_probe__sequence_beyond_the_segment_is_no_frame),
-        TEST(test_scan__watermark_beyond_its_commit_is_not_believed),
-        TEST(
-            test_scan__group_beyond_the_watermark_with_a_lost_frame_is_dropped),
-        TEST(test_scan__read_error_that_passes_is_not_torn),
-        TEST(test_scan__first_range_too_many_widens_the_last),
-        TEST(test_scan__commit_of_a_torn_open_is_no_group),
-        TEST(test_scan__group_after_a_lost_open_is_kept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

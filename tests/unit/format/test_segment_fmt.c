@@ -2,18 +2,15 @@
  * test_segment_fmt.c - manifest slots, segment headers, trailers and
  * positions: round trips, every rule, every flipped bit.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/segment_fmt.h"
+#include "tests/lib/test.h"
 
 #define SALT           UINT64_C(0x0123456789abcdef)
 #define TRAILER_OFFSET (UINT64_C(1024) * 1024 - 64)
@@ -97,13 +94,12 @@ static enum wal__fmt recode_trailer(struct wal__trailer trailer)
     return wal__trailer_decode(bytes, SALT, TRAILER_OFFSET, &out);
 }
 
-static void test_manifest__round_trip(void **state)
+TEST(manifest__round_trip)
 {
     struct wal__manifest manifest = a_manifest();
     struct wal__manifest read;
     uint8_t slot[WAL__MANIFEST_SLOT_SIZE];
 
-    (void)state;
     memset(slot, 0xff, sizeof(slot));
     wal__manifest_encode(&manifest, slot);
     assert_int_equal(wal__manifest_decode(slot, &read), WAL__FMT_OK);
@@ -120,13 +116,12 @@ static void test_manifest__round_trip(void **state)
     }
 }
 
-static void test_manifest__every_flipped_bit_is_rejected(void **state)
+TEST(manifest__every_flipped_bit_is_rejected)
 {
     struct wal__manifest manifest = a_manifest();
     struct wal__manifest read;
     uint8_t slot[WAL__MANIFEST_SLOT_SIZE];
 
-    (void)state;
     wal__manifest_encode(&manifest, slot);
     for (size_t bit = 0; bit < (MANIFEST_CRC + 4) * 8; bit++) {
         slot[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -136,13 +131,12 @@ static void test_manifest__every_flipped_bit_is_rejected(void **state)
     }
 }
 
-static void test_manifest__newer_store_is_reported(void **state)
+TEST(manifest__newer_store_is_reported)
 {
     struct wal__manifest manifest = a_manifest();
     struct wal__manifest read = {.generation = 77};
     uint8_t slot[WAL__MANIFEST_SLOT_SIZE];
 
-    (void)state;
     manifest.version = 2;
     manifest.group_align = 3;
     wal__manifest_encode(&manifest, slot);
@@ -159,13 +153,12 @@ static void test_manifest__newer_store_is_reported(void **state)
     assert_int_equal(read.generation, 77);
 }
 
-static void test_manifest__version_0_is_read(void **state)
+TEST(manifest__version_0_is_read)
 {
     struct wal__manifest manifest = a_manifest();
     struct wal__manifest read;
     uint8_t slot[WAL__MANIFEST_SLOT_SIZE];
 
-    (void)state;
     manifest.version = 0;
     wal__manifest_encode(&manifest, slot);
     assert_int_equal(wal__manifest_decode(slot, &read), WAL__FMT_OK);
@@ -177,11 +170,10 @@ static void test_manifest__version_0_is_read(void **state)
     assert_int_equal(recode_manifest(manifest), WAL__FMT_FEATURES);
 }
 
-static void test_manifest__fields_are_bounded(void **state)
+TEST(manifest__fields_are_bounded)
 {
     struct wal__manifest manifest = a_manifest();
 
-    (void)state;
     for (uint32_t align = 0; align <= 8192; align++) {
         enum wal__fmt expected = align == 8 || align == 512 || align == 4096
                                      ? WAL__FMT_OK
@@ -200,13 +192,12 @@ static void test_manifest__fields_are_bounded(void **state)
     assert_int_equal(recode_manifest(manifest), WAL__FMT_OK);
 }
 
-static void test_segment_header__round_trip_of_both_copies(void **state)
+TEST(segment_header__round_trip_of_both_copies)
 {
     struct wal__segment_header header = a_header();
     struct wal__segment_header read;
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
 
-    (void)state;
     memset(bytes, 0xff, sizeof(bytes));
     wal__segment_header_encode(&header, bytes);
     assert_int_equal(wal__segment_header_decode(bytes, &read), WAL__FMT_OK);
@@ -229,13 +220,12 @@ static void test_segment_header__round_trip_of_both_copies(void **state)
     }
 }
 
-static void test_segment_header__one_copy_is_enough(void **state)
+TEST(segment_header__one_copy_is_enough)
 {
     struct wal__segment_header header = a_header();
     struct wal__segment_header read;
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
 
-    (void)state;
     wal__segment_header_encode(&header, bytes);
     for (size_t bit = 0; bit < (size_t)HEADER_END * 8; bit++) {
         size_t at = bit / 8;
@@ -254,25 +244,23 @@ static void test_segment_header__one_copy_is_enough(void **state)
     }
 }
 
-static void test_segment_header__zeros_were_never_written(void **state)
+TEST(segment_header__zeros_were_never_written)
 {
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE] = {0};
     struct wal__segment_header read;
 
-    (void)state;
     assert_int_equal(wal__segment_header_decode(bytes, &read), WAL__FMT_ZERO);
     assert_int_equal(wal__segment_header_copies(bytes), 0);
     bytes[WAL__SEGMENT_HEADER_COPY + 3] = 1;
     assert_int_equal(wal__segment_header_decode(bytes, &read), WAL__FMT_MAGIC);
 }
 
-static void test_segment_header__torn_copy_does_not_hide_a_version(void **state)
+TEST(segment_header__torn_copy_does_not_hide_a_version)
 {
     struct wal__segment_header header = a_header();
     struct wal__segment_header read = {.id = 77};
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
 
-    (void)state;
     header.version = 2;
     header.features.incompat = 32;
     wal__segment_header_encode(&header, bytes);
@@ -289,13 +277,12 @@ static void test_segment_header__torn_copy_does_not_hide_a_version(void **state)
     assert_int_equal(recode_header(header), WAL__FMT_FEATURES);
 }
 
-static void test_segment_header__version_0_is_read(void **state)
+TEST(segment_header__version_0_is_read)
 {
     struct wal__segment_header header = a_header();
     struct wal__segment_header read;
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
 
-    (void)state;
     header.version = 0;
     wal__segment_header_encode(&header, bytes);
     assert_int_equal(wal__segment_header_decode(bytes, &read), WAL__FMT_OK);
@@ -306,7 +293,7 @@ static void test_segment_header__version_0_is_read(void **state)
     assert_int_equal(recode_header(header), WAL__FMT_VERSION);
 }
 
-static void test_segment_header__fields_are_bounded(void **state)
+TEST(segment_header__fields_are_bounded)
 {
     static const struct {
         uint64_t id;
@@ -327,7 +314,6 @@ static void test_segment_header__fields_are_bounded(void **state)
         {1, 64 << 10, 1, 16, WAL__FMT_FIELD},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct wal__segment_header header = a_header();
 
@@ -339,13 +325,12 @@ static void test_segment_header__fields_are_bounded(void **state)
     }
 }
 
-static void test_trailer__round_trip(void **state)
+TEST(trailer__round_trip)
 {
     struct wal__trailer trailer = a_trailer();
     struct wal__trailer read;
     uint8_t bytes[WAL__TRAILER_SIZE];
 
-    (void)state;
     memset(bytes, 0xff, sizeof(bytes));
     wal__trailer_encode(&trailer, SALT, TRAILER_OFFSET, bytes);
     assert_int_equal(wal__trailer_decode(bytes, SALT, TRAILER_OFFSET, &read),
@@ -358,13 +343,12 @@ static void test_trailer__round_trip(void **state)
     assert_int_equal(read.chain, 0xdeadbeef);
 }
 
-static void test_trailer__every_flipped_bit_is_rejected(void **state)
+TEST(trailer__every_flipped_bit_is_rejected)
 {
     struct wal__trailer trailer = a_trailer();
     struct wal__trailer read;
     uint8_t bytes[WAL__TRAILER_SIZE];
 
-    (void)state;
     wal__trailer_encode(&trailer, SALT, TRAILER_OFFSET, bytes);
     for (size_t bit = 0; bit < sizeof(bytes) * 8; bit++) {
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -375,13 +359,12 @@ static void test_trailer__every_flipped_bit_is_rejected(void **state)
     }
 }
 
-static void test_trailer__of_another_segment_is_rejected(void **state)
+TEST(trailer__of_another_segment_is_rejected)
 {
     struct wal__trailer trailer = a_trailer();
     struct wal__trailer read;
     uint8_t bytes[WAL__TRAILER_SIZE];
 
-    (void)state;
     wal__trailer_encode(&trailer, SALT, TRAILER_OFFSET, bytes);
     assert_int_equal(
         wal__trailer_decode(bytes, SALT + 1, TRAILER_OFFSET, &read),
@@ -391,14 +374,13 @@ static void test_trailer__of_another_segment_is_rejected(void **state)
         WAL__FMT_HEADER_CRC);
 }
 
-static void test_trailer__zero_bytes_are_checked(void **state)
+TEST(trailer__zero_bytes_are_checked)
 {
     struct wal__trailer trailer = a_trailer();
     struct wal__trailer read;
     uint8_t bytes[WAL__TRAILER_SIZE];
     uint32_t seed = wal__crc32_seed(SALT, TRAILER_OFFSET);
 
-    (void)state;
     for (size_t at = 52; at < TRAILER_CRC; at++) {
         wal__trailer_encode(&trailer, SALT, TRAILER_OFFSET, bytes);
         bytes[at] = 1;
@@ -409,7 +391,7 @@ static void test_trailer__zero_bytes_are_checked(void **state)
     }
 }
 
-static void test_trailer__offsets_are_in_order_and_inside(void **state)
+TEST(trailer__offsets_are_in_order_and_inside)
 {
     static const struct {
         uint64_t seal_offset;
@@ -428,7 +410,6 @@ static void test_trailer__offsets_are_in_order_and_inside(void **state)
     };
     struct wal__trailer trailer = a_trailer();
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         trailer.seal_offset = cases[i].seal_offset;
         trailer.index_offset = cases[i].index_offset;
@@ -440,20 +421,18 @@ static void test_trailer__offsets_are_in_order_and_inside(void **state)
     assert_int_equal(recode_trailer(trailer), WAL__FMT_FIELD);
 }
 
-static void test_position__segment_and_offset_round_trip(void **state)
+TEST(position__segment_and_offset_round_trip)
 {
     uint64_t id = UINT64_C(1) << 36;
     uint64_t position = wal__position(id, WAL__SEGMENT_MAX);
 
-    (void)state;
     assert_true(wal__position_segment(position) == id);
     assert_true(wal__position_offset(position) == WAL__SEGMENT_MAX);
     assert_true(wal__position(2, 0) > wal__position(1, WAL__SEGMENT_MAX));
 }
 
-static void test_fmt__every_fault_has_its_own_text(void **state)
+TEST(fmt__every_fault_has_its_own_text)
 {
-    (void)state;
     for (int a = WAL__FMT_OK; a <= WAL__FMT_FIELD; a++) {
         const char *text = wal__fmt_text((enum wal__fmt)a);
 
@@ -462,31 +441,4 @@ static void test_fmt__every_fault_has_its_own_text(void **state)
             assert_string_not_equal(text, wal__fmt_text((enum wal__fmt)b));
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_manifest__round_trip),
-        cmocka_unit_test(test_manifest__every_flipped_bit_is_rejected),
-        cmocka_unit_test(test_manifest__newer_store_is_reported),
-        cmocka_unit_test(test_manifest__version_0_is_read),
-        cmocka_unit_test(test_manifest__fields_are_bounded),
-        cmocka_unit_test(test_segment_header__round_trip_of_both_copies),
-        cmocka_unit_test(test_segment_header__one_copy_is_enough),
-        cmocka_unit_test(test_segment_header__zeros_were_never_written),
-        cmocka_unit_test(
-            test_segment_header__torn_copy_does_not_hide_a_version),
-        cmocka_unit_test(test_segment_header__version_0_is_read),
-        cmocka_unit_test(test_segment_header__fields_are_bounded),
-        cmocka_unit_test(test_trailer__round_trip),
-        cmocka_unit_test(test_trailer__every_flipped_bit_is_rejected),
-        cmocka_unit_test(test_trailer__of_another_segment_is_rejected),
-        cmocka_unit_test(test_trailer__zero_bytes_are_checked),
-        cmocka_unit_test(test_trailer__offsets_are_in_order_and_inside),
-        cmocka_unit_test(test_position__segment_and_offset_round_trip),
-        cmocka_unit_test(test_fmt__every_fault_has_its_own_text),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

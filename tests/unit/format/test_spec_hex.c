@@ -4,12 +4,8 @@
  * bytes again. The frames of OPEN, SESSION, ENTRY and COMMIT are also checked
  * to be one group.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <ctype.h>
 #include <lz4.h>
@@ -25,6 +21,7 @@
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
+#include "tests/lib/test.h"
 
 #ifndef AGENTWAL_SOURCE_DIR
 #define AGENTWAL_SOURCE_DIR "."
@@ -138,14 +135,13 @@ static struct wal__span decode_frame(const struct example *example,
     return payload;
 }
 
-static void test_spec_hex__manifest_slot(void **state)
+TEST(spec_hex__manifest_slot)
 {
     struct example example = find_example("manifest-slot");
     uint8_t slot[WAL__MANIFEST_SLOT_SIZE] = {0};
     uint8_t again[WAL__MANIFEST_SLOT_SIZE];
     struct wal__manifest manifest;
 
-    (void)state;
     assert_int_equal(example.size, 64);
     memcpy(slot, example.bytes, example.size);
     assert_int_equal(wal__manifest_decode(slot, &manifest), WAL__FMT_OK);
@@ -161,14 +157,13 @@ static void test_spec_hex__manifest_slot(void **state)
     assert_memory_equal(again, slot, sizeof(slot));
 }
 
-static void test_spec_hex__segment_header(void **state)
+TEST(spec_hex__segment_header)
 {
     struct example example = find_example("segment-header");
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE] = {0};
     uint8_t again[WAL__SEGMENT_HEADER_SIZE];
     struct wal__segment_header header;
 
-    (void)state;
     assert_int_equal(example.size, 84);
     memcpy(bytes, example.bytes, example.size);
     memcpy(bytes + WAL__SEGMENT_HEADER_COPY, example.bytes, example.size);
@@ -188,7 +183,7 @@ static void test_spec_hex__segment_header(void **state)
     assert_memory_equal(again, bytes, sizeof(bytes));
 }
 
-static void test_spec_hex__open_frame(void **state)
+TEST(spec_hex__open_frame)
 {
     struct example example = find_example("open-frame");
     struct wal__frame frame;
@@ -196,7 +191,6 @@ static void test_spec_hex__open_frame(void **state)
     struct wal__open_record open;
     uint8_t again[EXAMPLE_SIZE_MAX];
 
-    (void)state;
     assert_int_equal(frame.type, WAL__FRAME_OPEN);
     assert_int_equal(frame.flags, 0);
     assert_int_equal(frame.kind, 0);
@@ -215,7 +209,7 @@ static void test_spec_hex__open_frame(void **state)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
-static void test_spec_hex__session_frame(void **state)
+TEST(spec_hex__session_frame)
 {
     struct example example = find_example("session-frame");
     struct wal__frame frame;
@@ -223,7 +217,6 @@ static void test_spec_hex__session_frame(void **state)
     struct wal__session_record session;
     uint8_t again[EXAMPLE_SIZE_MAX];
 
-    (void)state;
     assert_int_equal(frame.type, WAL__FRAME_SESSION);
     assert_int_equal(frame.flags, WAL__FRAME_FIRST);
     assert_int_equal(frame.kind, 0);
@@ -249,7 +242,7 @@ static void test_spec_hex__session_frame(void **state)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
-static void test_spec_hex__entry_frame(void **state)
+TEST(spec_hex__entry_frame)
 {
     struct example example = find_example("entry-frame");
     struct wal__frame frame;
@@ -257,7 +250,6 @@ static void test_spec_hex__entry_frame(void **state)
     struct wal__entry_record entry;
     uint8_t again[EXAMPLE_SIZE_MAX];
 
-    (void)state;
     assert_int_equal(frame.type, WAL__FRAME_ENTRY);
     assert_int_equal(frame.flags, WAL__FRAME_LAST | WAL__FRAME_MOVES_HEAD);
     assert_int_equal(frame.kind, WAL__KIND_MESSAGE);
@@ -278,14 +270,13 @@ static void test_spec_hex__entry_frame(void **state)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
-static void test_spec_hex__fork_payload(void **state)
+TEST(spec_hex__fork_payload)
 {
     struct example example = find_example("fork-payload");
     struct wal__span payload = {example.bytes, example.size};
     struct wal__fork_record fork;
     uint8_t again[EXAMPLE_SIZE_MAX];
 
-    (void)state;
     assert_int_equal(wal__fork_record_decode(payload, &fork), WAL__FMT_OK);
     assert_true(fork.inherited == 12);
     assert_int_equal(fork.depth, 1);
@@ -300,14 +291,13 @@ static void test_spec_hex__fork_payload(void **state)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
-static void test_spec_hex__head_payload(void **state)
+TEST(spec_hex__head_payload)
 {
     struct example example = find_example("head-payload");
     struct wal__span payload = {example.bytes, example.size};
     struct wal__head_record head;
     uint8_t again[EXAMPLE_SIZE_MAX];
 
-    (void)state;
     assert_int_equal(wal__head_record_decode(payload, &head), WAL__FMT_OK);
     assert_text(head.name, "main");
     assert_text(head.entry_id, "e-1");
@@ -317,14 +307,13 @@ static void test_spec_hex__head_payload(void **state)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
-static void test_spec_hex__doc_payload(void **state)
+TEST(spec_hex__doc_payload)
 {
     struct example example = find_example("doc-payload");
     struct wal__span payload = {example.bytes, example.size};
     struct wal__doc_record doc;
     uint8_t again[EXAMPLE_SIZE_MAX];
 
-    (void)state;
     assert_int_equal(wal__doc_record_decode(payload, &doc), WAL__FMT_OK);
     assert_true(doc.modified_ms == CREATED_MS);
     assert_text(doc.key, "notes/plan");
@@ -334,14 +323,13 @@ static void test_spec_hex__doc_payload(void **state)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
-static void test_spec_hex__doc_delete_payload(void **state)
+TEST(spec_hex__doc_delete_payload)
 {
     struct example example = find_example("doc-delete-payload");
     struct wal__span payload = {example.bytes, example.size};
     struct wal__doc_record doc;
     uint8_t again[EXAMPLE_SIZE_MAX];
 
-    (void)state;
     assert_int_equal(wal__doc_record_decode(payload, &doc), WAL__FMT_OK);
     assert_true(doc.modified_ms == CREATED_MS);
     assert_text(doc.key, "notes/plan");
@@ -351,14 +339,13 @@ static void test_spec_hex__doc_delete_payload(void **state)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
-static void test_spec_hex__redact_payload(void **state)
+TEST(spec_hex__redact_payload)
 {
     struct example example = find_example("redact-payload");
     struct wal__span payload = {example.bytes, example.size};
     struct wal__redact_record redact;
     uint8_t again[EXAMPLE_SIZE_MAX];
 
-    (void)state;
     assert_int_equal(wal__redact_record_decode(payload, &redact), WAL__FMT_OK);
     assert_int_equal(redact.session, 1);
     assert_text(redact.entry_id, "r-1");
@@ -369,13 +356,12 @@ static void test_spec_hex__redact_payload(void **state)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
-static void test_spec_hex__session_of_version_0(void **state)
+TEST(spec_hex__session_of_version_0)
 {
     struct example example = find_example("session-0-payload");
     struct wal__span payload = {example.bytes, example.size};
     struct wal__session_record session;
 
-    (void)state;
     assert_int_equal(wal__session_record_decode(payload, 0, &session),
                      WAL__FMT_OK);
     assert_true(session.created_ms == CREATED_MS);
@@ -390,7 +376,7 @@ static void test_spec_hex__session_of_version_0(void **state)
     assert_text(session.metadata, "{\"title\":\"Demo\"}");
 }
 
-static void test_spec_hex__commit_frame(void **state)
+TEST(spec_hex__commit_frame)
 {
     struct example example = find_example("commit-frame");
     const uint32_t sessions[] = {1};
@@ -399,7 +385,6 @@ static void test_spec_hex__commit_frame(void **state)
     struct wal__commit_record commit;
     uint8_t again[EXAMPLE_SIZE_MAX];
 
-    (void)state;
     assert_int_equal(frame.type, WAL__FRAME_COMMIT);
     assert_int_equal(frame.flags, 0);
     assert_int_equal(frame.kind, 0);
@@ -442,7 +427,7 @@ static uint32_t chain_of_group(uint64_t *offset)
     return chain;
 }
 
-static void test_spec_hex__frames_are_one_group(void **state)
+TEST(spec_hex__frames_are_one_group)
 {
     struct example example = find_example("commit-frame");
     uint64_t offset;
@@ -450,7 +435,6 @@ static void test_spec_hex__frames_are_one_group(void **state)
     struct wal__frame frame;
     struct wal__commit_record commit;
 
-    (void)state;
     assert_true(offset == COMMIT_OFFSET);
     assert_int_equal(wal__commit_record_decode(
                          decode_frame(&example, offset, &frame), &commit),
@@ -471,14 +455,13 @@ static uint32_t chain_at_end(void)
     return wal__frame_chain_crc(chain, &frame);
 }
 
-static void test_spec_hex__seal_payload(void **state)
+TEST(spec_hex__seal_payload)
 {
     struct example example = find_example("seal-payload");
     struct wal__span payload = {example.bytes, example.size};
     struct wal__seal_record seal;
     uint8_t again[WAL__SEAL_SIZE];
 
-    (void)state;
     assert_int_equal(wal__seal_record_decode(payload, &seal), WAL__FMT_OK);
     assert_true(seal.end == GROUP_END);
     assert_true(seal.last_sequence == 2);
@@ -497,13 +480,12 @@ static uint64_t index_span(void)
     return wal__frame_total_size((uint32_t)wal__index_size(1, 2, text_size));
 }
 
-static void test_spec_hex__trailer(void **state)
+TEST(spec_hex__trailer)
 {
     struct example example = find_example("trailer");
     struct wal__trailer trailer;
     uint8_t again[WAL__TRAILER_SIZE];
 
-    (void)state;
     assert_int_equal(example.size, WAL__TRAILER_SIZE);
     assert_int_equal(
         wal__trailer_decode(example.bytes, SALT, TRAILER_OFFSET, &trailer),
@@ -544,12 +526,11 @@ static struct wal__chunk_record read_chunk(const struct example *example)
     return chunk;
 }
 
-static void test_spec_hex__chunk_payload(void **state)
+TEST(spec_hex__chunk_payload)
 {
     struct example example = find_example("chunk-payload");
     struct wal__chunk_record chunk = read_chunk(&example);
 
-    (void)state;
     assert_int_equal(chunk.size, 5);
     assert_int_equal(chunk.encoding, WAL__CHUNK_RAW);
     assert_int_equal(chunk.depth, 0);
@@ -557,7 +538,7 @@ static void test_spec_hex__chunk_payload(void **state)
     assert_digest(chunk.digest.bytes, "hello", 5);
 }
 
-static void test_spec_hex__chunk_delta_payload(void **state)
+TEST(spec_hex__chunk_delta_payload)
 {
     static const char base[] = "The quick brown fox jumps over the lazy dog.\n"
                                "The quick brown fox sleeps.\n";
@@ -569,7 +550,6 @@ static void test_spec_hex__chunk_delta_payload(void **state)
     struct wal__chunk_block block;
     char content[sizeof(now)] = {0};
 
-    (void)state;
     assert_int_equal(chunk.size, strlen(now));
     assert_int_equal(chunk.encoding, WAL__CHUNK_DELTA);
     assert_int_equal(chunk.depth, 1);
@@ -588,7 +568,7 @@ static void test_spec_hex__chunk_delta_payload(void **state)
     assert_digest(chunk.digest.bytes, now, strlen(now));
 }
 
-static void test_spec_hex__blob_payload(void **state)
+TEST(spec_hex__blob_payload)
 {
     static const uint8_t zeros[WAL__CHUNK_MAX + 1];
     struct example example = find_example("blob-payload");
@@ -596,7 +576,6 @@ static void test_spec_hex__blob_payload(void **state)
     struct wal__blob_record blob;
     uint8_t again[EXAMPLE_SIZE_MAX];
 
-    (void)state;
     assert_int_equal(wal__blob_record_decode(payload, &blob), WAL__FMT_OK);
     assert_true(blob.size == sizeof(zeros));
     assert_int_equal(blob.chunk_count, 2);
@@ -609,7 +588,7 @@ static void test_spec_hex__blob_payload(void **state)
 }
 
 /* The header alone is shown: the fan-out is long. */
-static void test_spec_hex__pack_index_header(void **state)
+TEST(spec_hex__pack_index_header)
 {
     static uint8_t bytes[2048];
     struct example example = find_example("pack-index-header");
@@ -627,7 +606,6 @@ static void test_spec_hex__pack_index_header(void **state)
     struct wal__digest digest;
     uint32_t offset = 0;
 
-    (void)state;
     memcpy(header.uuid, uuid, sizeof(uuid));
     memcpy(digest.bytes, chunk.bytes, sizeof(digest.bytes));
     wal__pack_index_put(bytes, 1, 0, &digest, 4184);
@@ -639,7 +617,7 @@ static void test_spec_hex__pack_index_header(void **state)
     assert_int_equal(offset, 4184);
 }
 
-static void test_spec_hex__file_list(void **state)
+TEST(spec_hex__file_list)
 {
     struct example example = find_example("file-list");
     struct wal__span bytes = {example.bytes, example.size};
@@ -648,7 +626,6 @@ static void test_spec_hex__file_list(void **state)
     uint8_t again[EXAMPLE_SIZE_MAX];
     uint8_t *at = again + wal__file_list_head_size();
 
-    (void)state;
     assert_int_equal(wal__file_list_decode(bytes, &list), WAL__FMT_OK);
     assert_int_equal(list.count, 2);
     for (int i = 0; i < 2; i++) {
@@ -672,30 +649,4 @@ static void test_spec_hex__file_list(void **state)
     assert_text(files[1].path, "run.sh");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spec_hex__manifest_slot),
-        cmocka_unit_test(test_spec_hex__segment_header),
-        cmocka_unit_test(test_spec_hex__open_frame),
-        cmocka_unit_test(test_spec_hex__session_frame),
-        cmocka_unit_test(test_spec_hex__entry_frame),
-        cmocka_unit_test(test_spec_hex__fork_payload),
-        cmocka_unit_test(test_spec_hex__head_payload),
-        cmocka_unit_test(test_spec_hex__doc_payload),
-        cmocka_unit_test(test_spec_hex__doc_delete_payload),
-        cmocka_unit_test(test_spec_hex__redact_payload),
-        cmocka_unit_test(test_spec_hex__session_of_version_0),
-        cmocka_unit_test(test_spec_hex__commit_frame),
-        cmocka_unit_test(test_spec_hex__frames_are_one_group),
-        cmocka_unit_test(test_spec_hex__seal_payload),
-        cmocka_unit_test(test_spec_hex__trailer),
-        cmocka_unit_test(test_spec_hex__file_list),
-        cmocka_unit_test(test_spec_hex__chunk_payload),
-        cmocka_unit_test(test_spec_hex__chunk_delta_payload),
-        cmocka_unit_test(test_spec_hex__blob_payload),
-        cmocka_unit_test(test_spec_hex__pack_index_header),
-    };
-
-    return cmocka_run_group_tests(tests, read_spec, NULL);
-}
+TEST_FILE(read_spec, NULL, NULL);

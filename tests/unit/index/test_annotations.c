@@ -2,19 +2,16 @@
  * test_annotations.c - tests of the annotations of a session: deltas,
  * redactions, named heads.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "engine/index/annotations.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/test.h"
 
 static void add(struct wal__annotations *annotations, uint8_t type,
                 uint8_t kind, uint64_t sequence, uint64_t parent)
@@ -51,9 +48,8 @@ static void head(struct wal__annotations *annotations, uint64_t name,
         wal__annotations_add(annotations, &posting, sequence * 100), WAL_OK);
 }
 
-static void test_marks__of_no_records(void **state)
+TEST(marks__of_no_records)
 {
-    (void)state;
     struct wal__annotations annotations;
 
     wal__annotations_init(&annotations, &wal__heap_libc);
@@ -69,9 +65,8 @@ static void test_marks__of_no_records(void **state)
     wal__annotations_deinit(&annotations);
 }
 
-static void test_marks__other_records_are_ignored(void **state)
+TEST(marks__other_records_are_ignored)
 {
-    (void)state;
     static const uint8_t types[] = {WAL__FRAME_SESSION,   WAL__FRAME_FORK,
                                     WAL__FRAME_DOC,       WAL__FRAME_DOC_DELETE,
                                     WAL__FRAME_TOMBSTONE, WAL__FRAME_ACCEPT};
@@ -89,9 +84,8 @@ static void test_marks__other_records_are_ignored(void **state)
     wal__annotations_deinit(&annotations);
 }
 
-static void test_marks__deltas_are_found_by_sequence(void **state)
+TEST(marks__deltas_are_found_by_sequence)
 {
-    (void)state;
     struct wal__annotations annotations;
 
     wal__annotations_init(&annotations, &wal__heap_libc);
@@ -111,9 +105,8 @@ static void test_marks__deltas_are_found_by_sequence(void **state)
     wal__annotations_deinit(&annotations);
 }
 
-static void test_marks__redactions_in_any_order_of_targets(void **state)
+TEST(marks__redactions_in_any_order_of_targets)
 {
-    (void)state;
     struct wal__annotations annotations;
     const struct wal__redaction *found;
 
@@ -141,9 +134,8 @@ static void test_marks__redactions_in_any_order_of_targets(void **state)
     wal__annotations_deinit(&annotations);
 }
 
-static void test_marks__first_redaction_of_an_entry_is_returned(void **state)
+TEST(marks__first_redaction_of_an_entry_is_returned)
 {
-    (void)state;
     struct wal__annotations annotations;
 
     wal__annotations_init(&annotations, &wal__heap_libc);
@@ -156,9 +148,8 @@ static void test_marks__first_redaction_of_an_entry_is_returned(void **state)
     wal__annotations_deinit(&annotations);
 }
 
-static void test_marks__last_record_of_a_head_counts(void **state)
+TEST(marks__last_record_of_a_head_counts)
 {
-    (void)state;
     struct wal__annotations annotations;
     const struct wal__named_head *found;
 
@@ -182,9 +173,8 @@ static void test_marks__last_record_of_a_head_counts(void **state)
     wal__annotations_deinit(&annotations);
 }
 
-static void test_marks__removed_head_is_absent_until_set_again(void **state)
+TEST(marks__removed_head_is_absent_until_set_again)
 {
-    (void)state;
     struct wal__annotations annotations;
 
     wal__annotations_init(&annotations, &wal__heap_libc);
@@ -209,9 +199,8 @@ static void test_marks__removed_head_is_absent_until_set_again(void **state)
     wal__annotations_deinit(&annotations);
 }
 
-static void test_marks__main_without_an_entry_stays(void **state)
+TEST(marks__main_without_an_entry_stays)
 {
-    (void)state;
     struct wal__annotations annotations;
     uint64_t name = wal__id_hash("main", 4);
 
@@ -248,9 +237,8 @@ static void add_one(struct wal__annotations *annotations, uint64_t i,
     }
 }
 
-static void test_marks__without_memory_nothing_changes(void **state)
+TEST(marks__without_memory_nothing_changes)
 {
-    (void)state;
     struct faulty_heap faulty;
     struct wal__annotations annotations;
 
@@ -266,21 +254,4 @@ static void test_marks__without_memory_nothing_changes(void **state)
     assert_int_equal(annotations.redactions[0].target, 960);
     wal__annotations_deinit(&annotations);
     assert_int_equal(faulty.live, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_marks__of_no_records),
-        cmocka_unit_test(test_marks__other_records_are_ignored),
-        cmocka_unit_test(test_marks__deltas_are_found_by_sequence),
-        cmocka_unit_test(test_marks__redactions_in_any_order_of_targets),
-        cmocka_unit_test(test_marks__first_redaction_of_an_entry_is_returned),
-        cmocka_unit_test(test_marks__last_record_of_a_head_counts),
-        cmocka_unit_test(test_marks__removed_head_is_absent_until_set_again),
-        cmocka_unit_test(test_marks__main_without_an_entry_stays),
-        cmocka_unit_test(test_marks__without_memory_nothing_changes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,27 +60,23 @@ static void put_and_get(bool compressible, uint32_t flags)
     kit_close(store);
 }
 
-static void test_blobs__content_of_any_size_round_trip(void **state)
+KIT_TEST(blobs__content_of_any_size_round_trip)
 {
-    (void)state;
     put_and_get(true, 0);
 }
 
-static void test_blobs__incompressible_content_round_trip(void **state)
+KIT_TEST(blobs__incompressible_content_round_trip)
 {
-    (void)state;
     put_and_get(false, 0);
 }
 
-static void test_blobs__content_is_read_without_maps(void **state)
+KIT_TEST(blobs__content_is_read_without_maps)
 {
-    (void)state;
     put_and_get(true, WAL_OPEN_PREAD);
 }
 
-static void test_blobs__content_of_a_store_in_memory(void **state)
+KIT_TEST(blobs__content_of_a_store_in_memory)
 {
-    (void)state;
     uint8_t digests[SIZES][WAL_DIGEST_SIZE];
     struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
 
@@ -89,9 +85,8 @@ static void test_blobs__content_of_a_store_in_memory(void **state)
     kit_close(store);
 }
 
-static void test_blobs__duplicate_takes_no_space(void **state)
+KIT_TEST(blobs__duplicate_takes_no_space)
 {
-    (void)state;
     uint8_t digests[SIZES][WAL_DIGEST_SIZE];
     struct wal_store *store = kit_store();
     struct wal_store_info before;
@@ -108,9 +103,8 @@ static void test_blobs__duplicate_takes_no_space(void **state)
     kit_close(store);
 }
 
-static void test_blobs__a_store_without_blobs_has_no_pack(void **state)
+KIT_TEST(blobs__a_store_without_blobs_has_no_pack)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
 
@@ -121,9 +115,8 @@ static void test_blobs__a_store_without_blobs_has_no_pack(void **state)
     assert_int_not_equal(access("store/pack", F_OK), 0);
 }
 
-static void test_blobs__unknown_content_is_not_found(void **state)
+KIT_TEST(blobs__unknown_content_is_not_found)
 {
-    (void)state;
     const uint8_t digest[WAL_DIGEST_SIZE] = {1, 2, 3};
     struct wal_store *store = kit_store();
     struct wal_error error = KIT_ERROR;
@@ -136,9 +129,8 @@ static void test_blobs__unknown_content_is_not_found(void **state)
     kit_close(store);
 }
 
-static void test_blobs__misuse_changes_nothing(void **state)
+KIT_TEST(blobs__misuse_changes_nothing)
 {
-    (void)state;
     const struct wal_slice nothing = {NULL, 5};
     struct wal_store *store = kit_store();
     struct wal_error error = KIT_ERROR;
@@ -184,9 +176,8 @@ static void test_blobs__misuse_changes_nothing(void **state)
 }
 
 /* Reading in any order gives what reading in order does. */
-static void test_blobs__pieces_in_any_order(void **state)
+KIT_TEST(blobs__pieces_in_any_order)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content content = kit_content(5, 3 * KIT_MIB + 77, true);
     struct wal_error error = KIT_ERROR;
@@ -214,21 +205,4 @@ static void test_blobs__pieces_in_any_order(void **state)
     free(bytes);
     kit_content_free(&content);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_blobs__content_of_any_size_round_trip),
-        KIT_TEST(test_blobs__incompressible_content_round_trip),
-        KIT_TEST(test_blobs__content_is_read_without_maps),
-        KIT_TEST(test_blobs__content_of_a_store_in_memory),
-        KIT_TEST(test_blobs__duplicate_takes_no_space),
-        KIT_TEST(test_blobs__a_store_without_blobs_has_no_pack),
-        KIT_TEST(test_blobs__unknown_content_is_not_found),
-        KIT_TEST(test_blobs__misuse_changes_nothing),
-        KIT_TEST(test_blobs__pieces_in_any_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

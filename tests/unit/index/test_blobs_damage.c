@@ -158,9 +158,8 @@ static void zero(const char *path, off_t offset, size_t size)
     free(bytes);
 }
 
-static void test_damage__flipped_byte_loses_one_content(void **state)
+KIT_TEST(damage__flipped_byte_loses_one_content)
 {
-    (void)state;
     struct wal_store *store;
     enum wal_status why = WAL_OK;
 
@@ -172,9 +171,8 @@ static void test_damage__flipped_byte_loses_one_content(void **state)
     check_usable(store);
 }
 
-static void test_damage__in_the_tail_below_its_watermark(void **state)
+KIT_TEST(damage__in_the_tail_below_its_watermark)
 {
-    (void)state;
     struct wal_store *store;
     enum wal_status why = WAL_OK;
 
@@ -200,9 +198,8 @@ static void put_all_again(struct wal_store *store)
 }
 
 /* The same content again is kept anew, where recovery lost it. */
-static void test_damage__lost_content_can_be_put_again(void **state)
+KIT_TEST(damage__lost_content_can_be_put_again)
 {
-    (void)state;
     struct wal_store *store;
     enum wal_status why = WAL_OK;
 
@@ -215,9 +212,8 @@ static void test_damage__lost_content_can_be_put_again(void **state)
 }
 
 /* Also if its record is there and cannot be read. */
-static void test_damage__damaged_content_can_be_put_again(void **state)
+KIT_TEST(damage__damaged_content_can_be_put_again)
 {
-    (void)state;
     struct wal_store *store;
     enum wal_status why = WAL_OK;
     uint64_t bytes;
@@ -233,9 +229,8 @@ static void test_damage__damaged_content_can_be_put_again(void **state)
     check_usable(store);
 }
 
-static void test_damage__index_frame_is_rebuilt(void **state)
+KIT_TEST(damage__index_frame_is_rebuilt)
 {
-    (void)state;
     enum wal_status why = WAL_OK;
     struct wal_store *store;
     struct stat stat_of;
@@ -254,9 +249,8 @@ static void test_damage__index_frame_is_rebuilt(void **state)
     check_usable(store);
 }
 
-static void test_damage__missing_segment(void **state)
+KIT_TEST(damage__missing_segment)
 {
-    (void)state;
     enum wal_status why = WAL_OK;
     struct wal_store *store;
     uint32_t good;
@@ -284,9 +278,8 @@ static void refused_strictly(void)
     assert_null(store);
 }
 
-static void test_damage__missing_newest_segment(void **state)
+KIT_TEST(damage__missing_newest_segment)
 {
-    (void)state;
     uint32_t last;
     enum wal_status why = WAL_OK;
     struct wal_store *store;
@@ -308,9 +301,8 @@ static void test_damage__missing_newest_segment(void **state)
     kit_close(store);
 }
 
-static void test_damage__newest_segment_is_truncated_or_zeroed(void **state)
+KIT_TEST(damage__newest_segment_is_truncated_or_zeroed)
 {
-    (void)state;
     for (int way = 0; way < 3; way++) {
         enum wal_status why = WAL_OK;
         struct wal_store *store;
@@ -339,9 +331,8 @@ static void test_damage__newest_segment_is_truncated_or_zeroed(void **state)
 }
 
 /* What the log names durable is damage, not a tear, where it is missing. */
-static void test_damage__truncated_stream(void **state)
+KIT_TEST(damage__truncated_stream)
 {
-    (void)state;
     enum wal_status why = WAL_OK;
     struct wal_store *store;
     struct stat stat_of;
@@ -358,9 +349,8 @@ static void test_damage__truncated_stream(void **state)
     check_usable(store);
 }
 
-static void test_damage__missing_pack(void **state)
+KIT_TEST(damage__missing_pack)
 {
-    (void)state;
     enum wal_status why = WAL_OK;
     struct wal_store *store;
 
@@ -371,22 +361,4 @@ static void test_damage__missing_pack(void **state)
     assert_int_equal(read_all(store, &why), 0);
     assert_int_equal(why, WAL_ENOTFOUND);
     check_usable(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_damage__flipped_byte_loses_one_content),
-        KIT_TEST(test_damage__in_the_tail_below_its_watermark),
-        KIT_TEST(test_damage__lost_content_can_be_put_again),
-        KIT_TEST(test_damage__damaged_content_can_be_put_again),
-        KIT_TEST(test_damage__index_frame_is_rebuilt),
-        KIT_TEST(test_damage__missing_segment),
-        KIT_TEST(test_damage__missing_newest_segment),
-        KIT_TEST(test_damage__newest_segment_is_truncated_or_zeroed),
-        KIT_TEST(test_damage__truncated_stream),
-        KIT_TEST(test_damage__missing_pack),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,9 +78,8 @@ static uint8_t depth_of(struct wal_store *store,
 }
 
 /* An edit costs about itself, wherever it is, and whether it moves the rest. */
-static void test_delta__small_edit_is_a_small_delta(void **state)
+KIT_TEST(delta__small_edit_is_a_small_delta)
 {
-    (void)state;
     static const struct {
         uint64_t at;
         uint64_t removed;
@@ -113,9 +112,8 @@ static void test_delta__small_edit_is_a_small_delta(void **state)
     kit_close(store);
 }
 
-static void test_delta__chains_are_bounded(void **state)
+KIT_TEST(delta__chains_are_bounded)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content versions[20];
     struct wal__digest digests[20];
@@ -144,9 +142,8 @@ static void test_delta__chains_are_bounded(void **state)
     kit_close(store);
 }
 
-static void test_delta__large_content_is_encoded_by_chunk(void **state)
+KIT_TEST(delta__large_content_is_encoded_by_chunk)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content was = letters(3, 3 * KIT_MIB + 1000);
     struct kit_content now = edited(&was, 2 * KIT_MIB + 77, 5, "here");
@@ -167,9 +164,8 @@ static void test_delta__large_content_is_encoded_by_chunk(void **state)
     kit_close(store);
 }
 
-static void test_delta__between_small_and_large_content(void **state)
+KIT_TEST(delta__between_small_and_large_content)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content large = letters(4, KIT_MIB + 5000);
     struct kit_content small = {large.data, 600000};
@@ -190,9 +186,8 @@ static void test_delta__between_small_and_large_content(void **state)
     kit_close(store);
 }
 
-static void test_delta__unrelated_content_is_stored_whole(void **state)
+KIT_TEST(delta__unrelated_content_is_stored_whole)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content was = letters(5, LETTERS);
     struct kit_content other = letters(6, LETTERS);
@@ -220,9 +215,8 @@ static void test_delta__unrelated_content_is_stored_whole(void **state)
 
 /* Any bytes decoded as a delta are rejected or yield content of the expected
  * size, and nothing outside the buffers is touched. */
-static void test_delta__any_bytes_decode_safely(void **state)
+KIT_TEST(delta__any_bytes_decode_safely)
 {
-    (void)state;
     uint64_t random = kit_seed();
     struct kit_content was = letters(7, 90000);
     struct kit_content now = edited(&was, 40000, 10, "something else");
@@ -262,9 +256,8 @@ static void test_delta__any_bytes_decode_safely(void **state)
     kit_content_free(&was);
 }
 
-static void test_delta__stops_at_its_size_limit(void **state)
+KIT_TEST(delta__stops_at_its_size_limit)
 {
-    (void)state;
     struct kit_content was = letters(8, 90000);
     struct kit_content other = letters(9, 90000);
     struct wal__buf delta;
@@ -277,19 +270,4 @@ static void test_delta__stops_at_its_size_limit(void **state)
     wal__buf_deinit(&delta);
     kit_content_free(&was);
     kit_content_free(&other);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_delta__small_edit_is_a_small_delta),
-        KIT_TEST(test_delta__chains_are_bounded),
-        KIT_TEST(test_delta__large_content_is_encoded_by_chunk),
-        KIT_TEST(test_delta__between_small_and_large_content),
-        KIT_TEST(test_delta__unrelated_content_is_stored_whole),
-        KIT_TEST(test_delta__any_bytes_decode_safely),
-        KIT_TEST(test_delta__stops_at_its_size_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,11 +136,10 @@ static uint32_t forge_chunks(const char *path)
     return changed;
 }
 
-static void test_forged__content_that_is_not_its_digest(void **state)
+KIT_TEST(forged__content_that_is_not_its_digest)
 {
     uint32_t changed = 0;
 
-    (void)state;
     make_store();
     assert_int_equal(refused(), 0);
     for (unsigned i = 1; i < SEGMENTS_MAX; i++) {
@@ -153,7 +152,7 @@ static void test_forged__content_that_is_not_its_digest(void **state)
 }
 
 /* Exchanges the offsets of each two records of a kind in turn. */
-static void test_forged__index_that_names_other_records(void **state)
+KIT_TEST(forged__index_that_names_other_records)
 {
     struct wal__pack_index index;
     const char *path = NULL;
@@ -161,7 +160,6 @@ static void test_forged__index_that_names_other_records(void **state)
     uint32_t count;
     size_t size;
 
-    (void)state;
     make_store();
     for (unsigned i = SEGMENTS_MAX; path == NULL && i > 0; i--) {
         path = path_of("store/index/pack-%016x.idx", i);
@@ -191,14 +189,4 @@ static void test_forged__index_that_names_other_records(void **state)
         assert_in_range(refused(), 1, 4);
     }
     free(good);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_forged__content_that_is_not_its_digest),
-        KIT_TEST(test_forged__index_that_names_other_records),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,9 +19,8 @@ static struct kit_content nth(uint32_t number)
     return kit_content(number, 1000 + number * 997u, number % 2 == 0);
 }
 
-static void test_shared__handle_finds_content_of_another(void **state)
+KIT_TEST(shared__handle_finds_content_of_another)
 {
-    (void)state;
     struct wal_store *stores[2] = {kit_store(), kit_store()};
 
     for (uint32_t i = 0; i < 40; i++) {
@@ -41,9 +40,8 @@ static void test_shared__handle_finds_content_of_another(void **state)
 }
 
 /* One that only reads follows those who write. */
-static void test_shared__a_reader_follows(void **state)
+KIT_TEST(shared__a_reader_follows)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
     struct wal_error error = KIT_ERROR;
@@ -111,9 +109,8 @@ static void check_once(void)
     kit_close(store);
 }
 
-static void test_shared__threads_put_the_same(void **state)
+KIT_TEST(shared__threads_put_the_same)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     pthread_t threads[WRITERS];
 
@@ -128,9 +125,8 @@ static void test_shared__threads_put_the_same(void **state)
     check_once();
 }
 
-static void test_shared__processes_put_the_same(void **state)
+KIT_TEST(shared__processes_put_the_same)
 {
-    (void)state;
     pid_t children[WRITERS];
 
     kit_close(kit_store());
@@ -156,9 +152,8 @@ static void test_shared__processes_put_the_same(void **state)
     check_once();
 }
 
-static void test_shared__child_of_fork_cannot_use_handles(void **state)
+KIT_TEST(shared__child_of_fork_cannot_use_handles)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     uint8_t digest[WAL_DIGEST_SIZE];
     struct wal_error error = KIT_ERROR;
@@ -179,17 +174,4 @@ static void test_shared__child_of_fork_cannot_use_handles(void **state)
     assert_int_equal(waitpid(child, &result, 0), child);
     assert_int_equal(result, 0);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_shared__handle_finds_content_of_another),
-        KIT_TEST(test_shared__a_reader_follows),
-        KIT_TEST(test_shared__threads_put_the_same),
-        KIT_TEST(test_shared__processes_put_the_same),
-        KIT_TEST(test_shared__child_of_fork_cannot_use_handles),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,9 +75,8 @@ static void write_all(struct wal_store *store,
     wal_blob_discard(writer);
 }
 
-static void test_stream__pieces_equal_the_whole(void **state)
+KIT_TEST(stream__pieces_equal_the_whole)
 {
-    (void)state;
     static const uint64_t sizes[] = {
         0, 1, KIT_MIB, KIT_MIB + 1, 2 * KIT_MIB, 2 * KIT_MIB + 99};
     struct wal_store *store = kit_store();
@@ -102,9 +101,8 @@ static void test_stream__pieces_equal_the_whole(void **state)
     kit_close(store);
 }
 
-static void test_stream__unfinished_content_is_not_found(void **state)
+KIT_TEST(stream__unfinished_content_is_not_found)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct kit_content content = kit_content(9, 3 * KIT_MIB, true);
     struct wal_error error = KIT_ERROR;
@@ -168,9 +166,8 @@ static void check_large(struct wal_store *store, const uint8_t *digest,
     wal_blob_close(blob);
 }
 
-static void test_stream__memory_is_bounded(void **state)
+KIT_TEST(stream__memory_is_bounded)
 {
-    (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_CREATE};
     const uint64_t mib = is_long() ? 10240 : 300;
@@ -211,9 +208,8 @@ static void test_stream__memory_is_bounded(void **state)
 }
 
 /* What is there need not be durable: a caller that puts it again waits. */
-static void test_stream__content_put_again_names_its_end(void **state)
+KIT_TEST(stream__content_put_again_names_its_end)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal__blob_store *blobs = &store->core.blobs;
     struct kit_content content = kit_content(1, 2 * KIT_MIB, false);
@@ -237,9 +233,8 @@ static void test_stream__content_put_again_names_its_end(void **state)
 }
 
 /* A record of chunks that are valid, in the order of another content. */
-static void test_stream__chunks_in_another_order_are_refused(void **state)
+KIT_TEST(stream__chunks_in_another_order_are_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal__blob_store *blobs = &store->core.blobs;
     struct kit_content content = kit_content(1, 2 * KIT_MIB, false);
@@ -284,17 +279,4 @@ static void test_stream__chunks_in_another_order_are_refused(void **state)
     wal_blob_close(blob);
     kit_content_free(&content);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_stream__content_put_again_names_its_end),
-        KIT_TEST(test_stream__chunks_in_another_order_are_refused),
-        KIT_TEST(test_stream__pieces_equal_the_whole),
-        KIT_TEST(test_stream__unfinished_content_is_not_found),
-        KIT_TEST(test_stream__memory_is_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

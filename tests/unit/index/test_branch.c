@@ -2,12 +2,8 @@
  * test_branch.c - tests of engine/index/branch against a naive model: an
  * array of records, searched from its end. AGENTWAL_SEED sets the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +15,7 @@
 #include "format/segment/record.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     RECORDS = 600,
@@ -359,11 +356,10 @@ static enum wal_status add_ids(struct wal__branch *branch,
     return status == WAL_OK ? wal__branch_end_ids(branch) : status;
 }
 
-static void test_branch__random_trees_agree_with_a_parent_walk(void **state)
+TEST(branch__random_trees_agree_with_a_parent_walk)
 {
     static struct model model;
 
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         struct wal__branch branch;
         uint64_t sequence = FORK_SEQUENCE;
@@ -395,13 +391,12 @@ static void test_branch__random_trees_agree_with_a_parent_walk(void **state)
     }
 }
 
-static void test_branch__ids_of_other_entries_are_corrupt(void **state)
+TEST(branch__ids_of_other_entries_are_corrupt)
 {
     struct faulty_heap heap;
     struct wal__branch branch;
     struct wal__posting posting = {.type = WAL__FRAME_ENTRY, .sequence = 1};
 
-    (void)state;
     faulty_heap_init(&heap, &wal__heap_libc);
     wal__branch_init(&branch, &heap.heap, 1);
     wal__branch_defer_ids(&branch);
@@ -429,14 +424,13 @@ static void test_branch__ids_of_other_entries_are_corrupt(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-static void test_branch__failed_allocation_changes_nothing(void **state)
+TEST(branch__failed_allocation_changes_nothing)
 {
     static struct model model;
     struct faulty_heap heap;
     struct wal__branch branch;
     uint64_t failures = 0;
 
-    (void)state;
     faulty_heap_init(&heap, &wal__heap_libc);
     begin(&branch, &heap.heap, &model);
     for (uint64_t i = 1; i <= 200; i++) {
@@ -460,15 +454,13 @@ static void test_branch__failed_allocation_changes_nothing(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-static void
-test_branch__failed_allocation_of_a_path_leaves_the_buffer(void **state)
+TEST(branch__failed_allocation_of_a_path_leaves_the_buffer)
 {
     struct faulty_heap heap;
     struct wal__branch branch;
     struct wal__buf out;
     uint64_t rest = 77;
 
-    (void)state;
     faulty_heap_init(&heap, &wal__heap_libc);
     wal__branch_init(&branch, &wal__heap_libc, 1);
     /* Each entry is a separate run: a child of the one before the last. */
@@ -498,12 +490,11 @@ test_branch__failed_allocation_of_a_path_leaves_the_buffer(void **state)
     wal__branch_deinit(&branch);
 }
 
-static void test_branch__a_chain_is_one_run(void **state)
+TEST(branch__a_chain_is_one_run)
 {
     struct wal__branch branch;
     const struct wal__stream *stream;
 
-    (void)state;
     wal__branch_init(&branch, &wal__heap_libc, 1);
     for (uint64_t i = 1; i <= 1000; i++) {
         struct wal__posting posting = {
@@ -524,13 +515,12 @@ static void test_branch__a_chain_is_one_run(void **state)
     wal__branch_deinit(&branch);
 }
 
-static void test_branch__hint_without_memory_is_ignored(void **state)
+TEST(branch__hint_without_memory_is_ignored)
 {
     struct faulty_heap heap;
     struct wal__branch branch;
     struct wal__posting posting = {.type = WAL__FRAME_ENTRY, .sequence = 1};
 
-    (void)state;
     faulty_heap_init(&heap, &wal__heap_libc);
     for (uint64_t nth = 2; nth <= 3; nth++) {
         wal__branch_init(&branch, &heap.heap, 1);
@@ -546,13 +536,12 @@ static void test_branch__hint_without_memory_is_ignored(void **state)
     }
 }
 
-static void test_branch__record_out_of_order_is_corrupt(void **state)
+TEST(branch__record_out_of_order_is_corrupt)
 {
     struct wal__branch branch;
     struct wal__posting posting = {
         .type = WAL__FRAME_ENTRY, .sequence = 5, .parent = 5};
 
-    (void)state;
     wal__branch_init(&branch, &wal__heap_libc, 1);
     assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_ECORRUPT);
     posting.parent = 6;
@@ -570,7 +559,7 @@ static void test_branch__record_out_of_order_is_corrupt(void **state)
     wal__branch_deinit(&branch);
 }
 
-static void test_branch__heads_of_a_fork_begin_at_the_fork_point(void **state)
+TEST(branch__heads_of_a_fork_begin_at_the_fork_point)
 {
     struct wal__branch branch;
     struct wal__posting head = {
@@ -581,7 +570,6 @@ static void test_branch__heads_of_a_fork_begin_at_the_fork_point(void **state)
         .id_hash = wal__id_hash("other", 5),
     };
 
-    (void)state;
     wal__branch_init(&branch, &wal__heap_libc, 1);
     wal__branch_set_fork(&branch, 10, 1, 3);
     assert_int_equal(wal__branch_head(&branch, 0), 0);
@@ -601,19 +589,4 @@ static void test_branch__heads_of_a_fork_begin_at_the_fork_point(void **state)
     wal__branch_deinit(&branch);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_branch__random_trees_agree_with_a_parent_walk),
-        cmocka_unit_test(test_branch__ids_of_other_entries_are_corrupt),
-        cmocka_unit_test(test_branch__failed_allocation_changes_nothing),
-        cmocka_unit_test(
-            test_branch__failed_allocation_of_a_path_leaves_the_buffer),
-        cmocka_unit_test(test_branch__a_chain_is_one_run),
-        cmocka_unit_test(test_branch__hint_without_memory_is_ignored),
-        cmocka_unit_test(test_branch__record_out_of_order_is_corrupt),
-        cmocka_unit_test(test_branch__heads_of_a_fork_begin_at_the_fork_point),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_FILE(set_up, NULL, NULL);

@@ -2,12 +2,8 @@
  * test_catalogue.c - tests of engine/index/catalogue against a naive model:
  * records, contradictions, failing allocations. AGENTWAL_SEED sets the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -16,13 +12,13 @@
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/catalogue_model.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/test.h"
 
-static void test_catalogue__random_records_agree_with_the_model(void **state)
+TEST(catalogue__random_records_agree_with_the_model)
 {
     static struct model model;
     struct wal__catalogue catalogue;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 0);
     model_assert_same(&catalogue, &model);
     for (int i = 0; i < 3000; i++) {
@@ -51,13 +47,12 @@ static void assert_contradictions(struct wal__catalogue *catalogue)
         WAL_ENOTFOUND);
 }
 
-static void test_catalogue__number_and_id_stay_paired(void **state)
+TEST(catalogue__number_and_id_stay_paired)
 {
     struct wal__catalogue catalogue;
     struct wal__summary summary;
     struct wal__span bytes;
 
-    (void)state;
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     assert_int_equal(model_put(&catalogue, 7, "seven"), WAL_OK);
     assert_contradictions(&catalogue);
@@ -80,13 +75,12 @@ static enum wal_status put_indexed(struct wal__catalogue *catalogue,
     return wal__catalogue_put_indexed(catalogue, &summary);
 }
 
-static void test_put_indexed__present_number_keeps_its_id(void **state)
+TEST(put_indexed__present_number_keeps_its_id)
 {
     struct wal__catalogue catalogue;
     struct wal__summary summary;
     struct wal__span bytes;
 
-    (void)state;
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     assert_int_equal(model_put(&catalogue, 7, "seven"), WAL_OK);
     bytes = model_swap_snapshot(&catalogue, NULL);
@@ -110,14 +104,13 @@ static void test_put_indexed__present_number_keeps_its_id(void **state)
 }
 
 /* What was got may be changed and put, though its texts are the slot's. */
-static void test_catalogue__put_accepts_texts_of_the_catalogue(void **state)
+TEST(catalogue__put_accepts_texts_of_the_catalogue)
 {
     static const char long_id[] =
         "a head's id that is longer than any room which is left for one";
     struct wal__catalogue catalogue;
     struct wal__summary summary;
 
-    (void)state;
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     assert_int_equal(model_put(&catalogue, 1, "one"), WAL_OK);
     assert_int_equal(wal__catalogue_get(&catalogue, 1, &summary), WAL_OK);
@@ -167,7 +160,7 @@ static enum wal_status apply_raw(struct wal__catalogue *catalogue, uint8_t type,
     return wal__catalogue_apply(catalogue, &applied);
 }
 
-static void test_catalogue__contradicting_record_is_corrupt(void **state)
+TEST(catalogue__contradicting_record_is_corrupt)
 {
     static const uint8_t types[] = {
         WAL__FRAME_ENTRY,     WAL__FRAME_FORK,       WAL__FRAME_HEAD,
@@ -179,7 +172,6 @@ static void test_catalogue__contradicting_record_is_corrupt(void **state)
     struct wal__span none = {NULL, 0};
     uint32_t number;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 300);
     number = model.sessions[0].numbers.number;
     for (size_t i = 0; i < sizeof(types); i++) {
@@ -203,8 +195,7 @@ static void test_catalogue__contradicting_record_is_corrupt(void **state)
     wal__catalogue_deinit(&catalogue);
 }
 
-static void
-test_catalogue__fork_of_an_unknown_source_or_owner_is_corrupt(void **state)
+TEST(catalogue__fork_of_an_unknown_source_or_owner_is_corrupt)
 {
     static struct model model;
     struct wal__catalogue catalogue;
@@ -217,7 +208,6 @@ test_catalogue__fork_of_an_unknown_source_or_owner_is_corrupt(void **state)
     uint32_t number;
     uint32_t known;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 400);
     assert_true(model.count > 1 && model.store.numbers.number != 0);
     number = model.sessions[0].numbers.number;
@@ -239,14 +229,13 @@ test_catalogue__fork_of_an_unknown_source_or_owner_is_corrupt(void **state)
     wal__catalogue_deinit(&catalogue);
 }
 
-static void test_catalogue__record_of_no_session_is_ignored(void **state)
+TEST(catalogue__record_of_no_session_is_ignored)
 {
     static const uint8_t types[] = {WAL__FRAME_OPEN, WAL__FRAME_COMMIT,
                                     WAL__FRAME_INDEX, WAL__FRAME_SEAL, 200};
     static struct model model;
     struct wal__catalogue catalogue;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 50);
     for (size_t i = 0; i < sizeof(types); i++) {
         assert_int_equal(apply_raw(&catalogue, types[i], 0, 0, model_span("")),
@@ -256,8 +245,7 @@ static void test_catalogue__record_of_no_session_is_ignored(void **state)
     wal__catalogue_deinit(&catalogue);
 }
 
-static void
-test_catalogue__failed_allocation_of_apply_changes_nothing(void **state)
+TEST(catalogue__failed_allocation_of_apply_changes_nothing)
 {
     static struct model model;
     static struct model before;
@@ -265,7 +253,6 @@ test_catalogue__failed_allocation_of_apply_changes_nothing(void **state)
     struct wal__catalogue catalogue;
     uint64_t failures = 0;
 
-    (void)state;
     faulty_heap_init(&heap, &wal__heap_libc);
     model_begin(&model, &catalogue, &heap.heap, 0);
     for (int i = 0; i < 300; i++) {
@@ -290,20 +277,4 @@ test_catalogue__failed_allocation_of_apply_changes_nothing(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_catalogue__random_records_agree_with_the_model),
-        cmocka_unit_test(test_catalogue__number_and_id_stay_paired),
-        cmocka_unit_test(test_put_indexed__present_number_keeps_its_id),
-        cmocka_unit_test(test_catalogue__put_accepts_texts_of_the_catalogue),
-        cmocka_unit_test(test_catalogue__contradicting_record_is_corrupt),
-        cmocka_unit_test(
-            test_catalogue__fork_of_an_unknown_source_or_owner_is_corrupt),
-        cmocka_unit_test(test_catalogue__record_of_no_session_is_ignored),
-        cmocka_unit_test(
-            test_catalogue__failed_allocation_of_apply_changes_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, model_set_up, NULL);
-}
+TEST_FILE(model_set_up, NULL, NULL);

@@ -3,12 +3,8 @@
  * is in use, against a naive model: frozen, written from the image, adopted,
  * iterated meanwhile. AGENTWAL_SEED sets the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,6 +13,7 @@
 
 #include "tests/lib/catalogue_model.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/test.h"
 
 /* Bytes on the heap that a snapshot frees with its last release. */
 static void free_bytes(void *owner)
@@ -54,14 +51,12 @@ static void freeze(struct wal__catalogue *catalogue, struct model *model,
     model_omit(model);
 }
 
-static void
-test_catalogue_fold__answers_are_the_same_at_every_step(void **state)
+TEST(catalogue_fold__answers_are_the_same_at_every_step)
 {
     static struct model model;
     struct faulty_heap heap;
     struct wal__catalogue catalogue;
 
-    (void)state;
     faulty_heap_init(&heap, &wal__heap_libc);
     model_begin(&model, &catalogue, &heap.heap, 0);
     for (int round = 0; round < 60; round++) {
@@ -87,15 +82,13 @@ test_catalogue_fold__answers_are_the_same_at_every_step(void **state)
 
 /* A layer that could not be written stays, and is written together with what
  * came after it. */
-static void
-test_catalogue_fold__frozen_layer_is_written_with_the_next(void **state)
+TEST(catalogue_fold__frozen_layer_is_written_with_the_next)
 {
     static struct model model;
     struct wal__catalogue catalogue;
     struct wal__catalogue image;
     struct wal__span bytes;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 300);
     wal__catalogue_freeze(&catalogue, &image);
     step(&model, &catalogue, 300);
@@ -111,12 +104,11 @@ test_catalogue_fold__frozen_layer_is_written_with_the_next(void **state)
 }
 
 /* The same sessions in the same order, whatever replaced the layers. */
-static void test_catalogue_fold__open_iterator_keeps_its_order(void **state)
+TEST(catalogue_fold__open_iterator_keeps_its_order)
 {
     static struct model model;
     static struct model then;
 
-    (void)state;
     for (int round = 0; round < 60; round++) {
         const struct model_filter *filter =
             &model_filters[(size_t)round % MODEL_FILTERS];
@@ -176,7 +168,7 @@ static void test_catalogue_fold__open_iterator_keeps_its_order(void **state)
 
 /* A session that the adopted snapshot omits is skipped by an iterator that has
  * yet to reach it. */
-static void test_catalogue_fold__omitted_session_is_skipped(void **state)
+TEST(catalogue_fold__omitted_session_is_skipped)
 {
     struct wal__catalogue catalogue;
     struct wal__catalogue image;
@@ -185,7 +177,6 @@ static void test_catalogue_fold__omitted_session_is_skipped(void **state)
     struct wal__summary summary;
     struct wal__span bytes;
 
-    (void)state;
     for (int in_snapshot = 0; in_snapshot < 2; in_snapshot++) {
         wal__catalogue_init(&catalogue, &wal__heap_libc);
         assert_int_equal(model_put(&catalogue, 1, "a"), WAL_OK);
@@ -233,13 +224,11 @@ static void *write_in_thread(void *ctx)
     return NULL;
 }
 
-static void
-test_catalogue_fold__image_is_written_while_records_come(void **state)
+TEST(catalogue_fold__image_is_written_while_records_come)
 {
     static struct model model;
     struct wal__catalogue catalogue;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 0);
     for (int round = 0; round < 20; round++) {
         struct writer writer = {.snapshot = NULL};
@@ -257,18 +246,4 @@ test_catalogue_fold__image_is_written_while_records_come(void **state)
     wal__catalogue_deinit(&catalogue);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            test_catalogue_fold__answers_are_the_same_at_every_step),
-        cmocka_unit_test(
-            test_catalogue_fold__frozen_layer_is_written_with_the_next),
-        cmocka_unit_test(test_catalogue_fold__open_iterator_keeps_its_order),
-        cmocka_unit_test(test_catalogue_fold__omitted_session_is_skipped),
-        cmocka_unit_test(
-            test_catalogue_fold__image_is_written_while_records_come),
-    };
-
-    return cmocka_run_group_tests(tests, model_set_up, NULL);
-}
+TEST_FILE(model_set_up, NULL, NULL);

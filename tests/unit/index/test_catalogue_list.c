@@ -3,24 +3,20 @@
  * model: while it changes, from a place on, without the hidden.
  * AGENTWAL_SEED sets the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/lib/catalogue_model.h"
+#include "tests/lib/test.h"
 
-static void test_catalogue_list__is_a_snapshot_of_its_init(void **state)
+TEST(catalogue_list__is_a_snapshot_of_its_init)
 {
     static struct model model;
     static struct model then;
 
-    (void)state;
     for (int round = 0; round < 60; round++) {
         const struct model_filter *filter =
             &model_filters[(size_t)round % MODEL_FILTERS];
@@ -105,11 +101,10 @@ static void assert_rest(const struct wal__catalogue *catalogue,
     wal__catalogue_iter_deinit(&cursor);
 }
 
-static void test_catalogue_list__continues_after_every_position(void **state)
+TEST(catalogue_list__continues_after_every_position)
 {
     static struct model model;
 
-    (void)state;
     for (int round = 0; round < 40; round++) {
         const struct model_filter *filter =
             &model_filters[(size_t)round % MODEL_FILTERS];
@@ -147,8 +142,7 @@ static void test_catalogue_list__continues_after_every_position(void **state)
 }
 
 /* Sessions that lost their records have no sequence number. */
-static void
-test_catalogue_list__equal_sequences_are_ordered_by_number(void **state)
+TEST(catalogue_list__equal_sequences_are_ordered_by_number)
 {
     enum {
         COUNT = 20
@@ -157,7 +151,6 @@ test_catalogue_list__equal_sequences_are_ordered_by_number(void **state)
     struct wal__catalogue_filter filter;
     struct wal__span bytes = {NULL, 0};
 
-    (void)state;
     memset(&filter, 0, sizeof(filter));
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -205,7 +198,7 @@ static uint32_t count_pages_read(const struct wal__catalogue *catalogue)
 }
 
 /* The pages before a place are searched through, never walked. */
-static void test_catalogue_list__last_page_reads_few_pages(void **state)
+TEST(catalogue_list__last_page_reads_few_pages)
 {
     enum {
         COUNT = 20000,
@@ -218,7 +211,6 @@ static void test_catalogue_list__last_page_reads_few_pages(void **state)
     struct wal__span bytes;
     char id[16];
 
-    (void)state;
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     for (uint32_t number = 1; number <= COUNT; number++) {
         sprintf(id, "s%u", number);
@@ -258,7 +250,7 @@ static void put_with_source(struct wal__catalogue *catalogue, uint32_t number,
 
 /* Once the sources are indexed, only the sessions of one are read, also those
  * that were created since. */
-static void test_catalogue_list__source_reads_its_sessions_alone(void **state)
+TEST(catalogue_list__source_reads_its_sessions_alone)
 {
     enum {
         COUNT = 20001
@@ -270,7 +262,6 @@ static void test_catalogue_list__source_reads_its_sessions_alone(void **state)
     struct wal__summary summary;
     struct wal__span bytes;
 
-    (void)state;
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     for (uint32_t number = 1; number < COUNT; number++) {
         put_with_source(&catalogue, number, 0);
@@ -303,16 +294,4 @@ static void test_catalogue_list__source_reads_its_sessions_alone(void **state)
     model_free(bytes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_catalogue_list__is_a_snapshot_of_its_init),
-        cmocka_unit_test(test_catalogue_list__continues_after_every_position),
-        cmocka_unit_test(
-            test_catalogue_list__equal_sequences_are_ordered_by_number),
-        cmocka_unit_test(test_catalogue_list__last_page_reads_few_pages),
-        cmocka_unit_test(test_catalogue_list__source_reads_its_sessions_alone),
-    };
-
-    return cmocka_run_group_tests(tests, model_set_up, NULL);
-}
+TEST_FILE(model_set_up, NULL, NULL);

@@ -3,12 +3,8 @@
  * summary: deletion, the store's own documents, the first user message,
  * lineage, format version 0.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +13,7 @@
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/catalogue_model.h"
+#include "tests/lib/test.h"
 
 static const char user[] = "{\"role\":\"user\",\"content\":\"hello there\"}";
 static const char agent[] = "{\"role\":\"assistant\",\"content\":\"yes\"}";
@@ -194,12 +191,10 @@ static uint32_t listed(const struct kit *kit)
 /* ------------------------------------------------------------- deletion --- */
 
 /* In the overlay, then in the snapshot, then in one and the other. */
-static void
-test_catalogue_records__deleted_session_is_found_by_number(void **state)
+TEST(catalogue_records__deleted_session_is_found_by_number)
 {
     struct kit kit;
 
-    (void)state;
     for (int rolls = 0; rolls < 4; rolls++) {
         begin(&kit);
         create(&kit, 1, "a");
@@ -224,12 +219,10 @@ test_catalogue_records__deleted_session_is_found_by_number(void **state)
     }
 }
 
-static void
-test_catalogue_records__id_of_a_deleted_session_is_free(void **state)
+TEST(catalogue_records__id_of_a_deleted_session_is_free)
 {
     struct kit kit;
 
-    (void)state;
     for (int rolls = 0; rolls < 8; rolls++) {
         begin(&kit);
         create(&kit, 1, "a");
@@ -256,13 +249,11 @@ test_catalogue_records__id_of_a_deleted_session_is_free(void **state)
     }
 }
 
-static void
-test_catalogue_records__deleted_session_is_not_restored(void **state)
+TEST(catalogue_records__deleted_session_is_not_restored)
 {
     struct wal__summary summary;
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "a");
     create(&kit, 3, "fork");
@@ -288,12 +279,10 @@ test_catalogue_records__deleted_session_is_not_restored(void **state)
 
 /* A chain of forks keeps what it came from, for as long as one of it is left:
  * each level is deleted but the last, then that too. */
-static void
-test_catalogue_records__deleted_session_stays_while_a_fork_exists(void **state)
+TEST(catalogue_records__deleted_session_stays_while_a_fork_exists)
 {
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "root");
     create(&kit, 2, "stranger");
@@ -319,13 +308,11 @@ test_catalogue_records__deleted_session_stays_while_a_fork_exists(void **state)
 
 /* The first message of a fork may be that of a session that is neither source
  * nor owner of its fork point. */
-static void
-test_catalogue_records__owner_of_the_first_message_is_kept(void **state)
+TEST(catalogue_records__owner_of_the_first_message_is_kept)
 {
     uint64_t first;
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "root");
     first = add(&kit, 1, 0, user);
@@ -343,8 +330,7 @@ test_catalogue_records__owner_of_the_first_message_is_kept(void **state)
 
 /* The records of an omitted session are applied again, while another session
  * has its id. */
-static void
-test_catalogue_records__omitted_session_is_applied_hidden(void **state)
+TEST(catalogue_records__omitted_session_is_applied_hidden)
 {
     struct wal__session_record session = {.schema_version = 3,
                                           .id = model_span("a")};
@@ -353,7 +339,6 @@ test_catalogue_records__omitted_session_is_applied_hidden(void **state)
                                      .version = WAL__FORMAT_VERSION};
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "a");
     plain(&kit, WAL__FRAME_TOMBSTONE, 1, 0);
@@ -375,11 +360,10 @@ test_catalogue_records__omitted_session_is_applied_hidden(void **state)
 
 /* ------------------------------------------------------------ documents --- */
 
-static void test_catalogue_records__documents_are_counted(void **state)
+TEST(catalogue_records__documents_are_counted)
 {
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "a");
     plain(&kit, WAL__FRAME_DOC, 1, 0);
@@ -391,12 +375,11 @@ static void test_catalogue_records__documents_are_counted(void **state)
     end(&kit);
 }
 
-static void test_catalogue_records__store_is_not_listed(void **state)
+TEST(catalogue_records__store_is_not_listed)
 {
     struct wal__summary summary;
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     plain(&kit, WAL__FRAME_DOC, WAL__STORE_NUMBER, 0);
     assert_int_equal(kit.catalogue.last_session, 0);
@@ -419,7 +402,7 @@ static void test_catalogue_records__store_is_not_listed(void **state)
     end(&kit);
 }
 
-static void test_catalogue_records__store_has_only_documents(void **state)
+TEST(catalogue_records__store_has_only_documents)
 {
     static const uint8_t types[] = {WAL__FRAME_SESSION, WAL__FRAME_ENTRY,
                                     WAL__FRAME_FORK,    WAL__FRAME_HEAD,
@@ -428,7 +411,6 @@ static void test_catalogue_records__store_has_only_documents(void **state)
                                    .id = model_span("lost-4294967295")};
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     for (int i = 0; i < 2; i++) {
         for (size_t k = 0; k < sizeof(types); k++) {
@@ -444,11 +426,10 @@ static void test_catalogue_records__store_has_only_documents(void **state)
     end(&kit);
 }
 
-static void test_catalogue_records__lost_documents_of_the_store(void **state)
+TEST(catalogue_records__lost_documents_of_the_store)
 {
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     assert_int_equal(
         wal__catalogue_mark_damaged(&kit.catalogue, WAL__STORE_NUMBER), WAL_OK);
@@ -473,12 +454,11 @@ static void expect_first(const struct kit *kit, uint32_t number,
     assert_true(model_span_is(summary.first_text, text));
 }
 
-static void test_catalogue_records__first_user_message_is_kept(void **state)
+TEST(catalogue_records__first_user_message_is_kept)
 {
     uint64_t first;
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "a");
     add(&kit, 1, 1, user); /* a transcript's */
@@ -494,13 +474,11 @@ static void test_catalogue_records__first_user_message_is_kept(void **state)
     end(&kit);
 }
 
-static void
-test_catalogue_records__first_message_is_among_64_entries(void **state)
+TEST(catalogue_records__first_message_is_among_64_entries)
 {
     uint64_t first;
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "a");
     create(&kit, 2, "b");
@@ -516,14 +494,12 @@ test_catalogue_records__first_message_is_among_64_entries(void **state)
     end(&kit);
 }
 
-static void
-test_catalogue_records__redacted_first_message_is_empty(void **state)
+TEST(catalogue_records__redacted_first_message_is_empty)
 {
     uint64_t first;
     uint64_t second;
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "a");
     first = add(&kit, 1, 0, user);
@@ -539,15 +515,13 @@ test_catalogue_records__redacted_first_message_is_empty(void **state)
     end(&kit);
 }
 
-static void
-test_catalogue_records__fork_inherits_the_first_message(void **state)
+TEST(catalogue_records__fork_inherits_the_first_message)
 {
     uint64_t first;
     uint64_t own;
     uint64_t point;
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "a");
     point = add(&kit, 1, 0, agent);
@@ -583,11 +557,10 @@ test_catalogue_records__fork_inherits_the_first_message(void **state)
 /* ------------------------------------------------------------ lineage --- */
 
 /* By number: the id may be another session's by now. */
-static void test_catalogue_records__fork_of_a_deleted_source(void **state)
+TEST(catalogue_records__fork_of_a_deleted_source)
 {
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "any");
     plain(&kit, WAL__FRAME_TOMBSTONE, 1, 0);
@@ -600,13 +573,12 @@ static void test_catalogue_records__fork_of_a_deleted_source(void **state)
     end(&kit);
 }
 
-static void test_catalogue_records__removed_head_is_absent(void **state)
+TEST(catalogue_records__removed_head_is_absent)
 {
     struct wal__head_record head = {.name = model_span("main"),
                                     .entry_id = model_span("e")};
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "a");
     for (int i = 0; i < 2; i++) {
@@ -626,11 +598,10 @@ static void test_catalogue_records__removed_head_is_absent(void **state)
 
 /* ----------------------------------------------------------- versions --- */
 
-static void test_catalogue_records__schema_version_is_kept(void **state)
+TEST(catalogue_records__schema_version_is_kept)
 {
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     create(&kit, 1, "a");
     assert_int_equal(get(&kit, 1).schema_version, 3);
@@ -640,14 +611,13 @@ static void test_catalogue_records__schema_version_is_kept(void **state)
 }
 
 /* Seconds, no schema version, no title. */
-static void test_catalogue_records__session_of_format_version_0(void **state)
+TEST(catalogue_records__session_of_format_version_0)
 {
     static const char texts[] = "old/wp{\"title\":\"t\"}";
     struct wal__frame frame = {.type = WAL__FRAME_SESSION, .session = 1};
     struct wal__summary summary;
     struct kit kit;
 
-    (void)state;
     begin(&kit);
     wal__put64(kit.payload, 1700000000);
     wal__put16(kit.payload + 12, 3);
@@ -669,39 +639,4 @@ static void test_catalogue_records__session_of_format_version_0(void **state)
     roll(&kit);
     assert_int_equal(get(&kit, 1).schema_version, 0);
     end(&kit);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            test_catalogue_records__deleted_session_is_found_by_number),
-        cmocka_unit_test(
-            test_catalogue_records__id_of_a_deleted_session_is_free),
-        cmocka_unit_test(
-            test_catalogue_records__deleted_session_is_not_restored),
-        cmocka_unit_test(
-            test_catalogue_records__deleted_session_stays_while_a_fork_exists),
-        cmocka_unit_test(
-            test_catalogue_records__owner_of_the_first_message_is_kept),
-        cmocka_unit_test(
-            test_catalogue_records__omitted_session_is_applied_hidden),
-        cmocka_unit_test(test_catalogue_records__documents_are_counted),
-        cmocka_unit_test(test_catalogue_records__store_is_not_listed),
-        cmocka_unit_test(test_catalogue_records__store_has_only_documents),
-        cmocka_unit_test(test_catalogue_records__lost_documents_of_the_store),
-        cmocka_unit_test(test_catalogue_records__first_user_message_is_kept),
-        cmocka_unit_test(
-            test_catalogue_records__first_message_is_among_64_entries),
-        cmocka_unit_test(
-            test_catalogue_records__redacted_first_message_is_empty),
-        cmocka_unit_test(
-            test_catalogue_records__fork_inherits_the_first_message),
-        cmocka_unit_test(test_catalogue_records__fork_of_a_deleted_source),
-        cmocka_unit_test(test_catalogue_records__removed_head_is_absent),
-        cmocka_unit_test(test_catalogue_records__schema_version_is_kept),
-        cmocka_unit_test(test_catalogue_records__session_of_format_version_0),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,8 @@
  * adopted, overlaid and rewritten against a naive model; damaged in every bit;
  * read by several threads. AGENTWAL_SEED sets the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -19,15 +15,14 @@
 #include "format/bytes/crc32.h"
 #include "tests/lib/catalogue_model.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/test.h"
 
-static void
-test_catalogue_snapshot__snapshots_are_overlaid_and_rewritten(void **state)
+TEST(catalogue_snapshot__snapshots_are_overlaid_and_rewritten)
 {
     static struct model model;
     struct wal__catalogue catalogue;
     struct wal__span old = {NULL, 0};
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 0);
     for (int generation = 0; generation < 40; generation++) {
         struct wal__span bytes = model_swap_snapshot(&catalogue, &model);
@@ -51,15 +46,13 @@ test_catalogue_snapshot__snapshots_are_overlaid_and_rewritten(void **state)
 }
 
 /* The bytes depend on the state alone, not on where it comes from. */
-static void
-test_catalogue_snapshot__snapshot_of_a_snapshot_is_the_same(void **state)
+TEST(catalogue_snapshot__snapshot_of_a_snapshot_is_the_same)
 {
     static struct model model;
     struct wal__catalogue catalogue;
     struct wal__span first;
     struct wal__span second;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 2000);
     first = model_swap_snapshot(&catalogue, &model);
     second = model_write(&catalogue, &model);
@@ -70,8 +63,7 @@ test_catalogue_snapshot__snapshot_of_a_snapshot_is_the_same(void **state)
     model_free(first);
 }
 
-static void
-test_catalogue_snapshot__failed_allocation_of_the_rest_is_reported(void **state)
+TEST(catalogue_snapshot__failed_allocation_of_the_rest_is_reported)
 {
     static struct model model;
     struct faulty_heap heap;
@@ -81,7 +73,6 @@ test_catalogue_snapshot__failed_allocation_of_the_rest_is_reported(void **state)
     struct model_sink sink = {.fail_at = 0};
     uint64_t nth = 1;
 
-    (void)state;
     faulty_heap_init(&heap, &wal__heap_libc);
     model_begin(&model, &catalogue, &heap.heap, 200);
     bytes = model_write(&catalogue, &model);
@@ -109,13 +100,12 @@ test_catalogue_snapshot__failed_allocation_of_the_rest_is_reported(void **state)
     model_free(bytes);
 }
 
-static void test_catalogue_snapshot__failed_put_ends_the_write(void **state)
+TEST(catalogue_snapshot__failed_put_ends_the_write)
 {
     static struct model model;
     struct wal__catalogue catalogue;
     struct model_sink sink = {.fail_at = 1};
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 200);
     wal__buf_init(&sink.bytes, &wal__heap_libc);
     assert_int_equal(wal__catalogue_write(&catalogue, &model_header,
@@ -127,7 +117,7 @@ static void test_catalogue_snapshot__failed_put_ends_the_write(void **state)
 }
 
 /* Of several chunks and pages in every section. */
-static void test_catalogue_snapshot__large_snapshot_is_read_back(void **state)
+TEST(catalogue_snapshot__large_snapshot_is_read_back)
 {
     enum {
         COUNT = 3000
@@ -137,7 +127,6 @@ static void test_catalogue_snapshot__large_snapshot_is_read_back(void **state)
     struct wal__summary summary;
     char id[16];
 
-    (void)state;
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     for (uint32_t number = 1; number <= COUNT; number++) {
         sprintf(id, "s%u", number);
@@ -179,8 +168,7 @@ static enum wal_status check_bytes(struct wal__span bytes,
     return status;
 }
 
-static void
-test_catalogue_snapshot__flipped_bit_is_detected_or_harmless(void **state)
+TEST(catalogue_snapshot__flipped_bit_is_detected_or_harmless)
 {
     static struct model model;
     struct wal__catalogue catalogue;
@@ -188,7 +176,6 @@ test_catalogue_snapshot__flipped_bit_is_detected_or_harmless(void **state)
     uint8_t *copy;
     size_t corrupt = 0;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 40);
     bytes = model_write(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
@@ -212,14 +199,12 @@ test_catalogue_snapshot__flipped_bit_is_detected_or_harmless(void **state)
     model_free(bytes);
 }
 
-static void
-test_catalogue_snapshot__truncated_snapshot_is_rejected(void **state)
+TEST(catalogue_snapshot__truncated_snapshot_is_rejected)
 {
     static struct model model;
     struct wal__catalogue catalogue;
     struct wal__span bytes;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 40);
     bytes = model_write(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
@@ -237,14 +222,12 @@ test_catalogue_snapshot__truncated_snapshot_is_rejected(void **state)
     model_free(bytes);
 }
 
-static void
-test_catalogue_snapshot__snapshot_of_another_store_is_rejected(void **state)
+TEST(catalogue_snapshot__snapshot_of_another_store_is_rejected)
 {
     static const uint8_t other[16] = "another store's.";
     struct wal__catalogue catalogue;
     struct wal__span bytes;
 
-    (void)state;
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     bytes = model_write(&catalogue, NULL);
     assert_int_equal(model_attach(&catalogue, bytes, other), WAL_ECORRUPT);
@@ -255,7 +238,7 @@ test_catalogue_snapshot__snapshot_of_another_store_is_rejected(void **state)
 
 /* A damaged page does no harm to what does not touch it, and what was read
  * from it before stays verified. */
-static void test_catalogue_snapshot__damage_is_detected_on_access(void **state)
+TEST(catalogue_snapshot__damage_is_detected_on_access)
 {
     static struct model model;
     struct wal__catalogue catalogue;
@@ -263,7 +246,6 @@ static void test_catalogue_snapshot__damage_is_detected_on_access(void **state)
     struct wal__span bytes;
     uint8_t *by_cwd;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 100);
     bytes = model_swap_snapshot(&catalogue, &model);
     by_cwd =
@@ -301,8 +283,7 @@ static void *read_all(void *ctx)
     return NULL;
 }
 
-static void
-test_catalogue_snapshot__readers_verify_pages_concurrently(void **state)
+TEST(catalogue_snapshot__readers_verify_pages_concurrently)
 {
     enum {
         READERS = 4
@@ -312,7 +293,6 @@ test_catalogue_snapshot__readers_verify_pages_concurrently(void **state)
     struct reader readers[READERS];
     struct wal__span bytes;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 2000);
     bytes = model_swap_snapshot(&catalogue, &model);
     for (int i = 0; i < READERS; i++) {
@@ -330,8 +310,7 @@ test_catalogue_snapshot__readers_verify_pages_concurrently(void **state)
 }
 
 /* Each page of texts but the first begins within some session's. */
-static void
-test_catalogue_snapshot__every_page_of_a_text_is_verified(void **state)
+TEST(catalogue_snapshot__every_page_of_a_text_is_verified)
 {
     enum {
         COUNT = 2000
@@ -341,7 +320,6 @@ test_catalogue_snapshot__every_page_of_a_text_is_verified(void **state)
     struct wal__span bytes;
     size_t corrupt = 0;
 
-    (void)state;
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     for (uint32_t number = 1; number <= COUNT; number++) {
         char id[16];
@@ -389,14 +367,13 @@ static void forge_sums(uint8_t *bytes, const struct wal__catalogue *catalogue)
 }
 
 /* A checksum holds over bytes that a broken writer made. */
-static void test_catalogue_snapshot__forged_rank_is_corrupt(void **state)
+TEST(catalogue_snapshot__forged_rank_is_corrupt)
 {
     static struct model model;
     struct wal__catalogue catalogue;
     struct wal__span bytes;
     uint8_t *forged;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 100);
     bytes = model_swap_snapshot(&catalogue, &model);
     forged = (uint8_t *)(uintptr_t)bytes.data;
@@ -413,8 +390,7 @@ static void test_catalogue_snapshot__forged_rank_is_corrupt(void **state)
     model_free(bytes);
 }
 
-static void
-test_catalogue_snapshot__unordered_numbers_are_not_written(void **state)
+TEST(catalogue_snapshot__unordered_numbers_are_not_written)
 {
     static struct model model;
     struct wal__catalogue catalogue;
@@ -422,7 +398,6 @@ test_catalogue_snapshot__unordered_numbers_are_not_written(void **state)
     struct model_sink sink = {.fail_at = 0};
     uint8_t *forged;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 100);
     bytes = model_swap_snapshot(&catalogue, &model);
     forged = (uint8_t *)(uintptr_t)bytes.data;
@@ -441,7 +416,7 @@ test_catalogue_snapshot__unordered_numbers_are_not_written(void **state)
 }
 
 /* What is newest of a cwd costs the same whatever else there is. */
-static void test_catalogue_snapshot__cwd_list_reads_only_its_cwd(void **state)
+TEST(catalogue_snapshot__cwd_list_reads_only_its_cwd)
 {
     static struct model model;
     const struct model_session *wanted[MODEL_SESSIONS];
@@ -453,7 +428,6 @@ static void test_catalogue_snapshot__cwd_list_reads_only_its_cwd(void **state)
     uint32_t count;
     uint32_t deleted = 0;
 
-    (void)state;
     model_begin(&model, &catalogue, &wal__heap_libc, 1000);
     bytes = model_swap_snapshot(&catalogue, &model);
     count = model_list(&model, &model_filters[1], wanted);
@@ -474,33 +448,4 @@ static void test_catalogue_snapshot__cwd_list_reads_only_its_cwd(void **state)
     model_free(bytes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            test_catalogue_snapshot__snapshots_are_overlaid_and_rewritten),
-        cmocka_unit_test(
-            test_catalogue_snapshot__snapshot_of_a_snapshot_is_the_same),
-        cmocka_unit_test(
-            test_catalogue_snapshot__failed_allocation_of_the_rest_is_reported),
-        cmocka_unit_test(test_catalogue_snapshot__failed_put_ends_the_write),
-        cmocka_unit_test(test_catalogue_snapshot__large_snapshot_is_read_back),
-        cmocka_unit_test(
-            test_catalogue_snapshot__flipped_bit_is_detected_or_harmless),
-        cmocka_unit_test(
-            test_catalogue_snapshot__truncated_snapshot_is_rejected),
-        cmocka_unit_test(
-            test_catalogue_snapshot__snapshot_of_another_store_is_rejected),
-        cmocka_unit_test(test_catalogue_snapshot__damage_is_detected_on_access),
-        cmocka_unit_test(
-            test_catalogue_snapshot__readers_verify_pages_concurrently),
-        cmocka_unit_test(
-            test_catalogue_snapshot__every_page_of_a_text_is_verified),
-        cmocka_unit_test(test_catalogue_snapshot__forged_rank_is_corrupt),
-        cmocka_unit_test(
-            test_catalogue_snapshot__unordered_numbers_are_not_written),
-        cmocka_unit_test(test_catalogue_snapshot__cwd_list_reads_only_its_cwd),
-    };
-
-    return cmocka_run_group_tests(tests, model_set_up, NULL);
-}
+TEST_FILE(model_set_up, NULL, NULL);

@@ -2,18 +2,15 @@
  * test_catalogue_times.c - tests of when a session was created and last active:
  * the times of its entries, and what replaces those that are not believed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/catalogue_model.h"
+#include "tests/lib/test.h"
 
 /* A catalogue that is given records of session 1, each the next in the log. */
 struct kit {
@@ -111,11 +108,10 @@ static void check_times(const struct kit *kit, int64_t created_ms,
 }
 
 /* In the overlay, then in the snapshot. */
-static void test_catalogue_times__are_those_of_entries(void **state)
+TEST(catalogue_times__are_those_of_entries)
 {
     struct kit kit;
 
-    (void)state;
     for (int rolls = 0; rolls < 2; rolls++) {
         begin(&kit, INT64_C(1700000000000));
         put_session(&kit, 1699999999000);
@@ -139,8 +135,7 @@ static void test_catalogue_times__are_those_of_entries(void **state)
     }
 }
 
-static void
-test_catalogue_times__one_that_is_not_believed_is_replaced(void **state)
+TEST(catalogue_times__one_that_is_not_believed_is_replaced)
 {
     static const char *const times[] = {
         "",
@@ -152,7 +147,6 @@ test_catalogue_times__one_that_is_not_believed_is_replaced(void **state)
     };
     struct kit kit;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         begin(&kit, INT64_C(1700000000000));
         put_session(&kit, 0);
@@ -167,14 +161,12 @@ test_catalogue_times__one_that_is_not_believed_is_replaced(void **state)
     end(&kit);
 }
 
-static void
-test_catalogue_times__creation_that_is_not_believed_is_replaced(void **state)
+TEST(catalogue_times__creation_that_is_not_believed_is_replaced)
 {
     const int64_t clock_ms = INT64_C(1700000000000);
     const int64_t given[] = {-1, INT64_MIN, INT64_MAX, clock_ms + DAY_MS + 1};
     struct kit kit;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
         begin(&kit, clock_ms);
         put_session(&kit, given[i]);
@@ -187,14 +179,13 @@ test_catalogue_times__creation_that_is_not_believed_is_replaced(void **state)
     }
 }
 
-static void test_catalogue_times__change_by_entries_only(void **state)
+TEST(catalogue_times__change_by_entries_only)
 {
     static const struct wal__head_record head = {
         .name = {(const uint8_t *)"main", 4}};
     struct kit kit;
     uint64_t entry;
 
-    (void)state;
     begin(&kit, 7);
     put_session(&kit, 0);
     entry = add(&kit, 0, "1970-01-01T00:00:00.003Z");
@@ -214,18 +205,4 @@ static void test_catalogue_times__change_by_entries_only(void **state)
     plain(&kit, WAL__FRAME_TOMBSTONE, 0);
     check_times(&kit, 0, 3);
     end(&kit);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_catalogue_times__are_those_of_entries),
-        cmocka_unit_test(
-            test_catalogue_times__one_that_is_not_believed_is_replaced),
-        cmocka_unit_test(
-            test_catalogue_times__creation_that_is_not_believed_is_replaced),
-        cmocka_unit_test(test_catalogue_times__change_by_entries_only),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,8 @@
  * naive one: prefixes, documents that are added between listings, keys that
  * cannot be read. AGENTWAL_SEED sets the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +14,7 @@
 #include "format/segment/frame.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     DOCS_MAX = 20000,
@@ -162,12 +159,11 @@ static void assert_visited(struct kit *kit, const char *from,
     }
 }
 
-static void test_document_order__agrees_with_a_sorted_list(void **state)
+TEST(document_order__agrees_with_a_sorted_list)
 {
     static const char *const prefixes[] = {"", "a", "b/", "c/1", "e/99", "f"};
     struct kit *kit = begin();
 
-    (void)state;
     assert_visited(kit, "", "");
     for (int round = 0; round < 60; round++) {
         uint32_t count = round % 20 == 5 ? 2000 : below(kit, 60);
@@ -185,11 +181,10 @@ static void test_document_order__agrees_with_a_sorted_list(void **state)
 
 /* A prefix costs a binary search, whatever else there is, also among documents
  * that were added since. */
-static void test_document_order__prefix_reads_few_keys(void **state)
+TEST(document_order__prefix_reads_few_keys)
 {
     struct kit *kit = begin();
 
-    (void)state;
     for (int i = 0; i < DOCS_MAX - 1000; i++) {
         add_random(kit);
     }
@@ -208,11 +203,10 @@ static void test_document_order__prefix_reads_few_keys(void **state)
 }
 
 /* Equal prefixes, of the longest key. */
-static void test_document_order__prefix_of_a_key_comes_before_it(void **state)
+TEST(document_order__prefix_of_a_key_comes_before_it)
 {
     struct kit *kit = begin();
 
-    (void)state;
     add(kit, "ab");
     add(kit, "abc");
     add(kit, "a");
@@ -227,11 +221,10 @@ static void test_document_order__prefix_of_a_key_comes_before_it(void **state)
 
 /* A key that became unreadable since it was sorted is found by a search: the
  * next visit sorts anew. */
-static void test_document_order__lost_key_is_sorted_anew(void **state)
+TEST(document_order__lost_key_is_sorted_anew)
 {
     struct kit *kit = begin();
 
-    (void)state;
     for (int i = 0; i < 100; i++) {
         add_random(kit);
     }
@@ -246,13 +239,12 @@ static void test_document_order__lost_key_is_sorted_anew(void **state)
     end(kit);
 }
 
-static void test_document_order__failures_leave_a_valid_order(void **state)
+TEST(document_order__failures_leave_a_valid_order)
 {
     static const enum wal_status failures[] = {WAL_EIO, WAL_ECORRUPT,
                                                WAL_ENOMEM};
     struct kit *kit = begin();
 
-    (void)state;
     for (int i = 0; i < 1200; i++) {
         size_t which = (size_t)i % 3;
 
@@ -273,17 +265,4 @@ static void test_document_order__failures_leave_a_valid_order(void **state)
         }
     }
     end(kit);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_document_order__agrees_with_a_sorted_list),
-        cmocka_unit_test(test_document_order__prefix_reads_few_keys),
-        cmocka_unit_test(test_document_order__prefix_of_a_key_comes_before_it),
-        cmocka_unit_test(test_document_order__lost_key_is_sorted_anew),
-        cmocka_unit_test(test_document_order__failures_leave_a_valid_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

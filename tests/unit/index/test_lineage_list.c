@@ -3,17 +3,14 @@
  * model: a tree of sessions, each with its source and the sequences of its
  * entries. AGENTWAL_SEED sets the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include "engine/index/lineage_list.h"
 #include "format/bytes/crc32.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     SESSIONS = 200,
@@ -181,9 +178,8 @@ static uint32_t random_session(const struct model *model, uint32_t shape)
                : 1 + (uint32_t)(random >> 8) % model->count;
 }
 
-static void test_lineage_list__random_forks_equal_model(void **state)
+TEST_WITH(lineage_list__random_forks_equal_model, set_up, NULL)
 {
-    (void)state;
     for (uint32_t round = 0; round < 12; round++) {
         static struct model model;
 
@@ -217,9 +213,8 @@ static void test_lineage_list__random_forks_equal_model(void **state)
 
 /* Every level has a second fork, which is forked too: the lists part at each
  * of them, and are joined again before there are too many. */
-static void test_lineage_list__lists_that_part_are_bounded(void **state)
+TEST_WITH(lineage_list__lists_that_part_are_bounded, set_up, NULL)
 {
-    (void)state;
     static struct model model;
     struct wal__lineage_view second;
     uint32_t newest;
@@ -252,9 +247,8 @@ static void test_lineage_list__lists_that_part_are_bounded(void **state)
 
 /* A chain shares one list: a level more takes no more memory at the end of it
  * than at its beginning. */
-static void test_lineage_list__a_chain_shares_one_list(void **state)
+TEST_WITH(lineage_list__a_chain_shares_one_list, set_up, NULL)
 {
-    (void)state;
     static struct model model;
     uint64_t share = 0;
 
@@ -275,10 +269,9 @@ static void test_lineage_list__a_chain_shares_one_list(void **state)
 }
 
 /* The source of the first fork was lost. */
-static void
-test_lineage_list__below_a_root_that_is_a_fork_nothing_is_found(void **state)
+TEST_WITH(lineage_list__below_a_root_that_is_a_fork_nothing_is_found, set_up,
+          NULL)
 {
-    (void)state;
     struct wal__lineage_view none = {NULL, 0};
     struct wal__lineage_view view;
     uint32_t rank;
@@ -311,9 +304,8 @@ static enum wal_status fill_model(struct model *model,
     return status;
 }
 
-static void test_lineage_list__each_allocation_fails(void **state)
+TEST_WITH(lineage_list__each_allocation_fails, set_up, NULL)
 {
-    (void)state;
     uint64_t failing = 0;
     enum wal_status status;
 
@@ -330,23 +322,4 @@ static void test_lineage_list__each_allocation_fails(void **state)
         assert_int_equal(faulty.live, 0);
     } while (status != WAL_OK);
     assert_true(failing > 5);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_lineage_list__random_forks_equal_model,
-                               set_up),
-        cmocka_unit_test_setup(test_lineage_list__lists_that_part_are_bounded,
-                               set_up),
-        cmocka_unit_test_setup(test_lineage_list__a_chain_shares_one_list,
-                               set_up),
-        cmocka_unit_test_setup(
-            test_lineage_list__below_a_root_that_is_a_fork_nothing_is_found,
-            set_up),
-        cmocka_unit_test_setup(test_lineage_list__each_allocation_fails,
-                               set_up),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,8 @@
  * test_tail_index.c - tests of engine/index/tail_index against a naive model:
  * the postings in an array. AGENTWAL_SEED sets the seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +13,7 @@
 #include "format/bytes/crc32.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 enum {
     POSTINGS = 700,
@@ -206,12 +203,11 @@ static void assert_encodes(const struct wal__tail_index *tail,
     wal__buf_deinit(&out);
 }
 
-static void test_tail_index__random_postings_agree_with_the_model(void **state)
+TEST(tail_index__random_postings_agree_with_the_model)
 {
     static struct model model;
     struct wal__tail_index tail;
 
-    (void)state;
     wal__tail_index_init(&tail, &wal__heap_libc);
     for (int round = 0; round < ROUNDS; round++) {
         uint32_t count = (uint32_t)random_u64() % POSTINGS;
@@ -289,14 +285,13 @@ static void assert_sessions(const struct wal__tail_index *tail,
                      model->count > 0 ? WAL_EIO : WAL_OK);
 }
 
-static void test_tail_index__continues_after_an_adopted_index(void **state)
+TEST(tail_index__continues_after_an_adopted_index)
 {
     static struct model model;
     struct wal__tail_index first;
     struct wal__tail_index tail;
     struct wal__buf bytes;
 
-    (void)state;
     wal__buf_init(&bytes, &wal__heap_libc);
     for (int round = 0; round < ROUNDS; round++) {
         uint32_t begin = 1 + (uint32_t)random_u64() % (POSTINGS / 4);
@@ -359,7 +354,7 @@ static void decrement_first_posting(struct wal__summary *summary)
     summary->first_posting--;
 }
 
-static void test_tail_index__contradictory_index_is_rejected(void **state)
+TEST(tail_index__contradictory_index_is_rejected)
 {
     static struct model model;
     static void (*const changes[])(struct wal__summary *) = {
@@ -367,7 +362,6 @@ static void test_tail_index__contradictory_index_is_rejected(void **state)
     struct wal__tail_index first;
     struct wal__tail_index tail;
 
-    (void)state;
     model.count = 0;
     wal__tail_index_init(&first, &wal__heap_libc);
     wal__tail_index_init(&tail, &wal__heap_libc);
@@ -398,7 +392,7 @@ static void test_tail_index__contradictory_index_is_rejected(void **state)
 }
 
 /* The file is mapped, so that its bytes may change under it. */
-static void test_tail_index__encodes_no_base_that_changed(void **state)
+TEST(tail_index__encodes_no_base_that_changed)
 {
     static struct model model;
     struct wal__tail_index first;
@@ -407,7 +401,6 @@ static void test_tail_index__encodes_no_base_that_changed(void **state)
     struct wal__buf out;
     int left = -1;
 
-    (void)state;
     model.count = 0;
     wal__buf_init(&bytes, &wal__heap_libc);
     wal__buf_init(&out, &wal__heap_libc);
@@ -429,13 +422,12 @@ static void test_tail_index__encodes_no_base_that_changed(void **state)
     wal__buf_deinit(&bytes);
 }
 
-static void test_tail_index__size_bound_covers_later_adds(void **state)
+TEST(tail_index__size_bound_covers_later_adds)
 {
     static struct model model;
     struct wal__tail_index tail;
     uint64_t bound;
 
-    (void)state;
     model.count = 0;
     wal__tail_index_init(&tail, &wal__heap_libc);
     for (int i = 0; i < 20; i++) {
@@ -454,14 +446,13 @@ static void test_tail_index__size_bound_covers_later_adds(void **state)
     wal__tail_index_deinit(&tail);
 }
 
-static void test_tail_index__reserved_adds_cannot_fail(void **state)
+TEST(tail_index__reserved_adds_cannot_fail)
 {
     struct faulty_heap heap;
     struct wal__tail_index tail;
     struct wal__posting posting = {.sequence = 1};
     uint64_t nth = 1;
 
-    (void)state;
     faulty_heap_init(&heap, &wal__heap_libc);
     wal__tail_index_init(&tail, &heap.heap);
     faulty_heap_fail(&heap, nth, false);
@@ -478,14 +469,13 @@ static void test_tail_index__reserved_adds_cannot_fail(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-static void test_tail_index__failed_allocation_changes_nothing(void **state)
+TEST(tail_index__failed_allocation_changes_nothing)
 {
     static struct model model;
     struct faulty_heap heap;
     struct wal__tail_index tail;
     uint64_t failures = 0;
 
-    (void)state;
     model.count = 0;
     faulty_heap_init(&heap, &wal__heap_libc);
     wal__tail_index_init(&tail, &heap.heap);
@@ -512,7 +502,7 @@ static void test_tail_index__failed_allocation_changes_nothing(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-static void test_tail_index__failed_encode_writes_nothing(void **state)
+TEST(tail_index__failed_encode_writes_nothing)
 {
     static struct model model;
     struct faulty_heap heap;
@@ -522,7 +512,6 @@ static void test_tail_index__failed_encode_writes_nothing(void **state)
     uint64_t nth = 1;
     enum wal_status status;
 
-    (void)state;
     model.count = 0;
     faulty_heap_init(&heap, &wal__heap_libc);
     wal__tail_index_init(&tail, &heap.heap);
@@ -553,18 +542,4 @@ static void test_tail_index__failed_encode_writes_nothing(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tail_index__random_postings_agree_with_the_model),
-        cmocka_unit_test(test_tail_index__continues_after_an_adopted_index),
-        cmocka_unit_test(test_tail_index__contradictory_index_is_rejected),
-        cmocka_unit_test(test_tail_index__encodes_no_base_that_changed),
-        cmocka_unit_test(test_tail_index__size_bound_covers_later_adds),
-        cmocka_unit_test(test_tail_index__reserved_adds_cannot_fail),
-        cmocka_unit_test(test_tail_index__failed_allocation_changes_nothing),
-        cmocka_unit_test(test_tail_index__failed_encode_writes_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_FILE(set_up, NULL, NULL);

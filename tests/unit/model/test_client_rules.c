@@ -2,18 +2,15 @@
  * Rules of the clients that read what a writer wrote. Each test states the rule
  * and the version of the client in which it was seen.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/json/json_out.h"
 #include "tests/lib/kit/model_kit.h"
+#include "tests/lib/test.h"
 
 #define CLAUDE_ROW(type, id, parent, rest)                             \
     "{\"parentUuid\":" parent ",\"isSidechain\":false,\"cwd\":\"/w\"," \
@@ -142,14 +139,13 @@ static void assert_same_items(const char *from, const char *text)
 
 /* OpenCode 1.0 to 1.18 has one part for a call and its result: a second part
  * with the same callID is a second call, without arguments. */
-static void test_opencode_rule__one_part_per_call(void **state)
+TEST(opencode_rule__one_part_per_call)
 {
     static const struct {
         const char *from;
         const char *text;
     } sessions[] = {{"claude", parallel_calls}, {"codex", late_results}};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct model_kit_files out;
         convert(sessions[i].from, sessions[i].text, "opencode", &out);
@@ -166,22 +162,20 @@ static void test_opencode_rule__one_part_per_call(void **state)
 }
 
 /* The order of results is not the client's, but it survives. */
-static void test_opencode_rule__order_of_results_survives(void **state)
+TEST(opencode_rule__order_of_results_survives)
 {
-    (void)state;
     assert_same_items("claude", parallel_calls);
     assert_same_items("codex", late_results);
 }
 
 /* Results that name the same item, each other, or none, are all read once. */
-static void test_opencode_rule__odd_order_loses_no_result(void **state)
+TEST(opencode_rule__odd_order_loses_no_result)
 {
     static const char *const after[] = {"m1", "m1", "p4", "p3", "none", "p5"};
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
     bool is_seen[6] = {false};
 
-    (void)state;
     model_kit_files_add(&files, "message/s/m1.json", true,
                         "{\"id\":\"m1\",\"role\":\"assistant\"}", 30);
     for (unsigned i = 0; i < 6; i++) {
@@ -213,12 +207,11 @@ static void test_opencode_rule__odd_order_loses_no_result(void **state)
 
 /* OpenCode 1.18 imports a pending tool part only with state.raw; without it the
  * import ends there. */
-static void test_opencode_rule__pending_call_has_raw(void **state)
+TEST(opencode_rule__pending_call_has_raw)
 {
     static const char text[] = CODEX_META CODEX_CALL("c1", "{\\\"n\\\":1}");
     struct model_kit_files out;
 
-    (void)state;
     convert("codex", text, "opencode", &out);
     assert_int_equal(
         count_files(&out, "\"status\":\"pending\"", "\"raw\":\"\""), 1);
@@ -227,13 +220,12 @@ static void test_opencode_rule__pending_call_has_raw(void **state)
 
 /* OpenCode 1.2 moves storage to its database project by project: a session
  * whose storage/project/ID.json is missing is gone. */
-static void test_opencode_rule__project_is_written(void **state)
+TEST(opencode_rule__project_is_written)
 {
     static const char text[] = CODEX_META CODEX_TEXT("user", "input_text", "a");
     const struct model_kit_file *project;
     struct model_kit_files out;
 
-    (void)state;
     convert("codex", text, "opencode", &out);
     project = model_kit_files_find(&out, "storage/project/global.json");
     assert_non_null(project);
@@ -247,7 +239,7 @@ static void test_opencode_rule__project_is_written(void **state)
 
 /* Claude Code 2 resumes at last-prompt.leafUuid wherever the row is. So a file
  * whose head may be elsewhere names no leaf: then its last row counts. */
-static void test_claude_rule__no_row_names_the_leaf(void **state)
+TEST(claude_rule__no_row_names_the_leaf)
 {
     static const char text[] =
         CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
@@ -258,7 +250,6 @@ static void test_claude_rule__no_row_names_the_leaf(void **state)
     struct model_kit kit;
     const char *head;
 
-    (void)state;
     model_kit_read_text(&kit, "claude", text);
     kit.head = kit.items[1].id;
     assert_true(model_kit_write(&kit, "claude", &out, NULL));
@@ -274,7 +265,7 @@ static void test_claude_rule__no_row_names_the_leaf(void **state)
 
 /* The counts of a call of the model come after the items of its answer, and
  * input tokens include those read from a cache (Codex 0.169). */
-static void test_codex_rule__token_counts_belong_to_the_answer(void **state)
+TEST(codex_rule__token_counts_belong_to_the_answer)
 {
     static const char text[] = CODEX_META CODEX_TEXT("user", "input_text", "go")
         CODEX_CALL("c1", "{}") CODEX_LINE(
@@ -299,7 +290,6 @@ static void test_codex_rule__token_counts_belong_to_the_answer(void **state)
         "\"input\":50,\"output\":5,\"cacheRead\":100"};
     struct model_kit_files out;
 
-    (void)state;
     convert("codex", text, "pi", &out);
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(count_files(&out, expected[i], ""), 1);
@@ -313,7 +303,7 @@ static void test_codex_rule__token_counts_belong_to_the_answer(void **state)
 }
 
 /* Codex 0.169 reads names of threads from session_index.jsonl only. */
-static void test_codex_rule__title_is_in_the_index(void **state)
+TEST(codex_rule__title_is_in_the_index)
 {
     static const char text[] =
         "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":"
@@ -326,7 +316,6 @@ static void test_codex_rule__title_is_in_the_index(void **state)
     const struct model_kit_file *index;
     struct model_kit_files out;
 
-    (void)state;
     convert("pi", text, "codex", &out);
     index = model_kit_files_find(&out, "session_index.jsonl");
     assert_non_null(index);
@@ -339,7 +328,7 @@ static void test_codex_rule__title_is_in_the_index(void **state)
 
 /* Codex 0.169 lists the first user_message event as the prompt: what no person
  * wrote has none, and is in the model's context all the same. */
-static void test_codex_rule__meta_messages_have_no_event(void **state)
+TEST(codex_rule__meta_messages_have_no_event)
 {
     static const char text[] =
         CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
@@ -349,7 +338,6 @@ static void test_codex_rule__meta_messages_have_no_event(void **state)
     const char *event;
     struct model_kit_files out;
 
-    (void)state;
     convert("claude", text, "codex", &out);
     assert_int_equal(count_files(&out, "\"text\":\"Caveat\"", ""), 1);
     event = strstr(out.items[0].data, "\"user_message\"");
@@ -367,7 +355,7 @@ static void test_codex_rule__meta_messages_have_no_event(void **state)
 
 /* pi 0.73 runs "!!command" without showing it to the model: no other client
  * can, so it is in no context, and named as left out. */
-static void test_pi_rule__excluded_command_is_in_no_context(void **state)
+TEST(pi_rule__excluded_command_is_in_no_context)
 {
     static const char *const dialects[] = {"claude", "codex", "opencode",
                                            "rollouts"};
@@ -380,7 +368,6 @@ static void test_pi_rule__excluded_command_is_in_no_context(void **state)
     struct model_kit_files out;
     struct model_kit kit;
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         uint64_t losses[WAL__FEATURE_COUNT] = {0};
         bool keeps_lines = i == 0; /* as a row that Claude Code ignores */
@@ -398,7 +385,7 @@ static void test_pi_rule__excluded_command_is_in_no_context(void **state)
 }
 
 /* pi 0.73 goes on with the provider and the model of the last answer. */
-static void test_pi_rule__last_answer_has_a_model(void **state)
+TEST(pi_rule__last_answer_has_a_model)
 {
     static const char text[] =
         CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
@@ -414,7 +401,6 @@ static void test_pi_rule__last_answer_has_a_model(void **state)
     struct model_kit kit;
     const char *at;
 
-    (void)state;
     convert("claude", text, "pi", &out);
     assert_null(strstr(out.items[0].data, "\"unknown\",\"model\""));
     at = strstr(out.items[0].data, "\"text\":\"x\"");
@@ -431,7 +417,7 @@ static void test_pi_rule__last_answer_has_a_model(void **state)
 
 /* OpenCode writes a storage that is its own byte by byte: steps, snapshots and
  * patches are what its undo needs (1.0 to 1.2). */
-static void test_opencode_rule__own_documents_keep_their_bytes(void **state)
+TEST(opencode_rule__own_documents_keep_their_bytes)
 {
     static const char *const documents[][2] = {
         {"storage/session/p1/ses_7fffffffffffAAAAAAAAAAAAAA.json",
@@ -462,7 +448,6 @@ static void test_opencode_rule__own_documents_keep_their_bytes(void **state)
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
     struct model_kit kit;
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         model_kit_files_add(&files, documents[i][0], true, documents[i][1],
                             strlen(documents[i][1]));
@@ -482,24 +467,4 @@ static void test_opencode_rule__own_documents_keep_their_bytes(void **state)
     model_kit_free(&kit);
     model_kit_files_free(&files);
     model_kit_files_free(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opencode_rule__one_part_per_call),
-        cmocka_unit_test(test_opencode_rule__order_of_results_survives),
-        cmocka_unit_test(test_opencode_rule__odd_order_loses_no_result),
-        cmocka_unit_test(test_opencode_rule__pending_call_has_raw),
-        cmocka_unit_test(test_opencode_rule__project_is_written),
-        cmocka_unit_test(test_opencode_rule__own_documents_keep_their_bytes),
-        cmocka_unit_test(test_claude_rule__no_row_names_the_leaf),
-        cmocka_unit_test(test_codex_rule__token_counts_belong_to_the_answer),
-        cmocka_unit_test(test_codex_rule__title_is_in_the_index),
-        cmocka_unit_test(test_codex_rule__meta_messages_have_no_event),
-        cmocka_unit_test(test_pi_rule__excluded_command_is_in_no_context),
-        cmocka_unit_test(test_pi_rule__last_answer_has_a_model),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,13 @@
  * Tests of format/jsonl/dialect: which dialect a line is of, and what is read
  * out of it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "convert/model/dialect.h"
 #include "format/json/json_value.h"
+#include "tests/lib/test.h"
 
 static const char *recognised(const char *line, bool is_first)
 {
@@ -41,11 +38,10 @@ static void assert_is(struct wal__json_span span, const char *text)
     }
 }
 
-static void test_dialect__list_ends_with_lines(void **state)
+TEST(dialect__list_ends_with_lines)
 {
     size_t count = 0;
 
-    (void)state;
     while (wal__dialect_at(count) != NULL) {
         assert_ptr_equal(wal__dialect_find(wal__dialect_at(count)->name),
                          wal__dialect_at(count));
@@ -57,7 +53,7 @@ static void test_dialect__list_ends_with_lines(void **state)
     assert_null(wal__dialect_find(""));
 }
 
-static void test_dialect__recognised_by_content(void **state)
+TEST(dialect__recognised_by_content)
 {
     static const struct {
         const char *name;
@@ -94,16 +90,13 @@ static void test_dialect__recognised_by_content(void **state)
         {"", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_string_equal(recognised(cases[i].line, true), cases[i].name);
     }
 }
 
-static void
-test_dialect__header_is_recognised_in_the_first_line_only(void **state)
+TEST(dialect__header_is_recognised_in_the_first_line_only)
 {
-    (void)state;
     assert_string_equal(
         recognised("{\"type\":\"session\",\"id\":\"x\"}", false), "");
     assert_string_equal(recognised("{\"type\":\"session_header\"}", false), "");
@@ -122,11 +115,10 @@ test_dialect__header_is_recognised_in_the_first_line_only(void **state)
         "");
 }
 
-static void test_dialect__codex_lines(void **state)
+TEST(dialect__codex_lines)
 {
     struct wal__line_info line;
 
-    (void)state;
     line = read_as("codex", "{\"timestamp\":\"T\",\"type\":\"session_meta\","
                             "\"payload\":{\"id\":\"S\",\"cwd\":\"/w\"}}");
     assert_is(line.id, NULL);
@@ -152,11 +144,10 @@ static void test_dialect__codex_lines(void **state)
     assert_true(line.is_message);
 }
 
-static void test_dialect__rollouts_lines(void **state)
+TEST(dialect__rollouts_lines)
 {
     struct wal__line_info line;
 
-    (void)state;
     line = read_as("rollouts", "{\"type\":\"session\",\"id\":\"S\","
                                "\"timestamp\":\"T\",\"cwd\":\"/w\"}");
     assert_is(line.id, NULL);
@@ -171,11 +162,10 @@ static void test_dialect__rollouts_lines(void **state)
     assert_int_equal(line.link, WAL__LINK_PREVIOUS);
 }
 
-static void test_dialect__pi_header_and_entries(void **state)
+TEST(dialect__pi_header_and_entries)
 {
     struct wal__line_info line;
 
-    (void)state;
     line = read_as("pi", "{\"type\":\"session\",\"id\":\"S\",\"cwd\":\"/w\","
                          "\"timestamp\":\"T\"}");
     assert_is(line.id, "S");
@@ -205,11 +195,10 @@ static void test_dialect__pi_header_and_entries(void **state)
     assert_is(line.title, "N");
 }
 
-static void test_dialect__claude_rows(void **state)
+TEST(dialect__claude_rows)
 {
     struct wal__line_info line;
 
-    (void)state;
     line = read_as("claude", "{\"parentUuid\":\"p\",\"isSidechain\":false,"
                              "\"cwd\":\"/w\",\"sessionId\":\"S\","
                              "\"type\":\"user\",\"uuid\":\"u\"}");
@@ -238,11 +227,10 @@ static void test_dialect__claude_rows(void **state)
     assert_false(line.is_in_conversation);
 }
 
-static void test_dialect__entries(void **state)
+TEST(dialect__entries)
 {
     struct wal__line_info line;
 
-    (void)state;
     line =
         read_as("entries", "{\"type\":\"session_header\",\"id\":\"h\","
                            "\"payload\":{\"cwd\":\"/w\",\"sessionId\":\"S\"}}");
@@ -258,11 +246,10 @@ static void test_dialect__entries(void **state)
     assert_is(line.parent, "a");
 }
 
-static void test_dialect__lines_has_alternative_member_names(void **state)
+TEST(dialect__lines_has_alternative_member_names)
 {
     struct wal__line_info line;
 
-    (void)state;
     line = read_as("lines", "{\"uuid\":\"u\",\"parentUuid\":\"p\","
                             "\"role\":\"user\"}");
     assert_is(line.id, "u");
@@ -277,13 +264,12 @@ static void test_dialect__lines_has_alternative_member_names(void **state)
     assert_int_equal(line.head, WAL__HEAD_MOVE);
 }
 
-static void test_dialect__json_that_is_not_an_object_is_ignored(void **state)
+TEST(dialect__json_that_is_not_an_object_is_ignored)
 {
     static const char *const texts[] = {"7", "null", "[1,{\"id\":\"x\"}]",
                                         "\"id\""};
     struct wal__line_info line;
 
-    (void)state;
     for (size_t d = 0; wal__dialect_at(d) != NULL; d++) {
         for (size_t i = 0; i < 4; i++) {
             line = read_as(wal__dialect_at(d)->name, texts[i]);
@@ -294,14 +280,13 @@ static void test_dialect__json_that_is_not_an_object_is_ignored(void **state)
     }
 }
 
-static void test_dialect__invalid_line_leaves_the_outputs(void **state)
+TEST(dialect__invalid_line_leaves_the_outputs)
 {
     static const char text[] = "{\"id\":\"a\",\"x\":nul}";
     struct wal__line_info line;
     struct wal__line_info before;
     size_t offset;
 
-    (void)state;
     memset(&before, 0x5A, sizeof(before));
     for (size_t d = 0; wal__dialect_at(d) != NULL; d++) {
         memcpy(&line, &before, sizeof(line));
@@ -314,11 +299,10 @@ static void test_dialect__invalid_line_leaves_the_outputs(void **state)
     }
 }
 
-static void test_dialect__mark_and_blanks(void **state)
+TEST(dialect__mark_and_blanks)
 {
     struct wal__json_span text;
 
-    (void)state;
     text = wal__line_text("\xEF\xBB\xBF{}", 5);
     assert_int_equal(text.size, 2);
     assert_int_equal(text.data[0], '{');
@@ -328,25 +312,4 @@ static void test_dialect__mark_and_blanks(void **state)
     assert_true(wal__line_is_blank("", 0));
     assert_false(wal__line_is_blank("\0", 1));
     assert_false(wal__line_is_blank(" x", 2));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dialect__list_ends_with_lines),
-        cmocka_unit_test(test_dialect__recognised_by_content),
-        cmocka_unit_test(
-            test_dialect__header_is_recognised_in_the_first_line_only),
-        cmocka_unit_test(test_dialect__codex_lines),
-        cmocka_unit_test(test_dialect__rollouts_lines),
-        cmocka_unit_test(test_dialect__pi_header_and_entries),
-        cmocka_unit_test(test_dialect__claude_rows),
-        cmocka_unit_test(test_dialect__entries),
-        cmocka_unit_test(test_dialect__lines_has_alternative_member_names),
-        cmocka_unit_test(test_dialect__json_that_is_not_an_object_is_ignored),
-        cmocka_unit_test(test_dialect__invalid_line_leaves_the_outputs),
-        cmocka_unit_test(test_dialect__mark_and_blanks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,11 @@
 /* Tests of the beginning of a user's message. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/payload/first_text.h"
+#include "tests/lib/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -60,9 +57,8 @@ static void assert_none(const char *payload)
     }
 }
 
-static void test_first_text__message_is_found_in_three_places(void **state)
+TEST(first_text__message_is_found_in_three_places)
 {
-    (void)state;
     assert_text("{\"role\":\"user\",\"content\":\"hi\"}", "hi");
     assert_text("{\"message\":{\"role\":\"user\",\"content\":\"hi\"}}", "hi");
     assert_text("{\"payload\":{\"content\":\"hi\",\"role\":\"user\"}}", "hi");
@@ -77,9 +73,8 @@ static void test_first_text__message_is_found_in_three_places(void **state)
                 "hi");
 }
 
-static void test_first_text__shapes_of_agents(void **state)
+TEST(first_text__shapes_of_agents)
 {
-    (void)state;
     assert_text(
         "{\"type\":\"message\",\"id\":\"30c6a75f\",\"message\":{\"role\""
         ":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Read "
@@ -95,9 +90,8 @@ static void test_first_text__shapes_of_agents(void **state)
                 "Start");
 }
 
-static void test_first_text__agents_internal_messages_are_skipped(void **state)
+TEST(first_text__agents_internal_messages_are_skipped)
 {
-    (void)state;
     assert_none("{\"isMeta\":true,\"message\":{\"role\":\"user\","
                 "\"content\":\"hi\"}}");
     assert_none("{\"message\":{\"role\":\"user\",\"content\":\"hi\"},"
@@ -108,9 +102,8 @@ static void test_first_text__agents_internal_messages_are_skipped(void **state)
                 "hi");
 }
 
-static void test_first_text__injected_context_is_skipped(void **state)
+TEST(first_text__injected_context_is_skipped)
 {
-    (void)state;
     assert_none("{\"message\":{\"role\":\"user\",\"content\":"
                 "\"<command-name>/clear</command-name>\"}}");
     assert_none("{\"message\":{\"role\":\"user\",\"content\":"
@@ -128,9 +121,8 @@ static void test_first_text__injected_context_is_skipped(void **state)
                 "<b>mend</b> it");
 }
 
-static void test_first_text__first_text_of_an_array_counts(void **state)
+TEST(first_text__first_text_of_an_array_counts)
 {
-    (void)state;
     assert_text("{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"text\":"
                 "\"no\"},[\"no\"],4,{\"type\":\"text\",\"text\":5},{\"text\":"
                 "\"hi\",\"type\":\"text\"},{\"type\":\"text\",\"text\":"
@@ -144,9 +136,8 @@ static void test_first_text__first_text_of_an_array_counts(void **state)
     assert_none("{\"role\":\"user\",\"content\":[]}");
 }
 
-static void test_first_text__last_of_equal_members_counts(void **state)
+TEST(first_text__last_of_equal_members_counts)
 {
-    (void)state;
     assert_text("{\"role\":\"system\",\"content\":[\"no\"],\"role\":\"user\","
                 "\"content\":\"hi\"}",
                 "hi");
@@ -157,9 +148,8 @@ static void test_first_text__last_of_equal_members_counts(void **state)
                 "\"message\":1}");
 }
 
-static void test_first_text__gaps_become_one_space(void **state)
+TEST(first_text__gaps_become_one_space)
 {
-    (void)state;
     assert_text("{\"role\":\"user\",\"content\":\" \\n\\t a \\u0000\\r\\n"
                 "\\u001b\xc2\x85\xe3\x80\x80z\xc2\xa0 \"}",
                 "a z");
@@ -170,7 +160,7 @@ static void test_first_text__gaps_become_one_space(void **state)
     assert_none("{\"role\":\"user\",\"content\":\"\"}");
 }
 
-static void test_first_text__cut_is_between_characters(void **state)
+TEST(first_text__cut_is_between_characters)
 {
     static const struct {
         const char *character;
@@ -180,7 +170,6 @@ static void test_first_text__cut_is_between_characters(void **state)
         {" y", 79}, {"\\ud83d\\ude00", 39},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char payload[4096] = "{\"role\":\"user\",\"content\":\"a";
         char text[WAL__FIRST_TEXT_MAX + 1];
@@ -194,7 +183,7 @@ static void test_first_text__cut_is_between_characters(void **state)
     }
 }
 
-static void test_first_text__other_payloads_have_none(void **state)
+TEST(first_text__other_payloads_have_none)
 {
     static const char *const payloads[] = {
         "",
@@ -215,7 +204,6 @@ static void test_first_text__other_payloads_have_none(void **state)
         "{\"data\":{\"message\":{\"role\":\"user\",\"content\":\"hi\"}}}",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(payloads); i++) {
         assert_none(payloads[i]);
     }
@@ -235,7 +223,7 @@ static char *long_payload(const char *head, const char *tail, size_t size)
     return payload;
 }
 
-static void test_first_text__long_payload_counts_up_to_the_cut(void **state)
+TEST(first_text__long_payload_counts_up_to_the_cut)
 {
     static const struct {
         const char *head;
@@ -257,7 +245,6 @@ static void test_first_text__long_payload_counts_up_to_the_cut(void **state)
     };
     char text[WAL__FIRST_TEXT_MAX + 1];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t size = WAL__FIRST_TEXT_SCAN_MAX + 4096;
         char *payload = long_payload(cases[i].head, cases[i].tail, size);
@@ -277,7 +264,7 @@ static void test_first_text__long_payload_counts_up_to_the_cut(void **state)
 }
 
 /* Wherever the cut is, even in a character or an escape, the text is valid. */
-static void test_first_text__cut_anywhere_gives_whole_characters(void **state)
+TEST(first_text__cut_anywhere_gives_whole_characters)
 {
     static const char payload[] =
         "{\"a\": [1, true, \"\\ud83d\\ude00\"], \"message\": {\"role\": "
@@ -291,7 +278,6 @@ static void test_first_text__cut_anywhere_gives_whole_characters(void **state)
     char *padded = malloc(size);
     size_t longest = 0;
 
-    (void)state;
     assert_non_null(padded);
     for (size_t kept = 1; kept < sizeof(payload); kept++) {
         memset(padded, ' ', WAL__FIRST_TEXT_SCAN_MAX);
@@ -311,23 +297,4 @@ static void test_first_text__cut_anywhere_gives_whole_characters(void **state)
     }
     assert_int_equal(longest, sizeof(whole) - 1);
     free(padded);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_text__message_is_found_in_three_places),
-        cmocka_unit_test(test_first_text__shapes_of_agents),
-        cmocka_unit_test(test_first_text__agents_internal_messages_are_skipped),
-        cmocka_unit_test(test_first_text__injected_context_is_skipped),
-        cmocka_unit_test(test_first_text__first_text_of_an_array_counts),
-        cmocka_unit_test(test_first_text__last_of_equal_members_counts),
-        cmocka_unit_test(test_first_text__gaps_become_one_space),
-        cmocka_unit_test(test_first_text__cut_is_between_characters),
-        cmocka_unit_test(test_first_text__other_payloads_have_none),
-        cmocka_unit_test(test_first_text__long_payload_counts_up_to_the_cut),
-        cmocka_unit_test(test_first_text__cut_anywhere_gives_whole_characters),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* Tests of what lines of a copy may have otherwise. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "convert/copy/line_match.h"
+#include "tests/lib/test.h"
 
 #define UUID_A "11111111-2222-4333-8444-555555555555"
 #define UUID_B "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
@@ -20,9 +17,8 @@ static bool is_same(const char *copy, const char *original)
                              (const uint8_t *)original, strlen(original));
 }
 
-static void test_line_same__ids_and_times_may_differ(void **state)
+TEST(line_same__ids_and_times_may_differ)
 {
-    (void)state;
     assert_true(is_same("{\"uuid\":\"b\",\"sessionId\":\"t\",\"m\":1}",
                         "{\"uuid\":\"a\",\"sessionId\":\"s\",\"m\":1}"));
     assert_true(is_same("{\"timestamp\":\"" TIME_B "\",\"payload\":{\"x\":1}}",
@@ -36,9 +32,8 @@ static void test_line_same__ids_and_times_may_differ(void **state)
         is_same("{\"ref\":\"" UUID_B "\"}", "{\"ref\":\"" UUID_A "\"}"));
 }
 
-static void test_line_same__members_may_be_new(void **state)
+TEST(line_same__members_may_be_new)
 {
-    (void)state;
     assert_true(
         is_same("{\"m\":1,\"forkedFrom\":{\"a\":[1,{}]}}", "{\"m\":1}"));
     assert_true(is_same("{ \"ordinal\" : 3 , \"m\":1 }", "{\"m\":1}"));
@@ -46,7 +41,7 @@ static void test_line_same__members_may_be_new(void **state)
     assert_true(is_same("{\"b\":2,\"a\":1}", "{\"a\":1,\"b\":2}"));
 }
 
-static void test_line_same__different_text_is_different(void **state)
+TEST(line_same__different_text_is_different)
 {
     static const char *const pairs[][2] = {
         {"{\"content\":\"yes\"}", "{\"content\":\"no\"}"},
@@ -64,7 +59,6 @@ static void test_line_same__different_text_is_different(void **state)
         {"", "{}"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         if (is_same(pairs[i][0], pairs[i][1]) ||
             is_same(pairs[i][1], pairs[i][0]) !=
@@ -74,21 +68,19 @@ static void test_line_same__different_text_is_different(void **state)
     }
 }
 
-static void test_line_same__every_line_equals_itself(void **state)
+TEST(line_same__every_line_equals_itself)
 {
-    (void)state;
     assert_true(is_same("", ""));
     assert_true(is_same("not JSON", "not JSON"));
     assert_false(is_same("not JSON", "not jSON"));
     assert_true(is_same("{\"a\":\"\\\\\"}", "{\"a\":\"\\\\\"}"));
 }
 
-static void test_line_same__too_many_members_are_different(void **state)
+TEST(line_same__too_many_members_are_different)
 {
     char a[4096] = "{\"uuid\":\"a\"";
     char b[4096] = "{\"uuid\":\"b\"";
 
-    (void)state;
     for (int i = 0; i < 64; i++) {
         char member[32];
 
@@ -103,17 +95,4 @@ static void test_line_same__too_many_members_are_different(void **state)
     strcat(b, "}");
     assert_false(is_same(a, b));
     assert_true(is_same(a, a));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_line_same__ids_and_times_may_differ),
-        cmocka_unit_test(test_line_same__members_may_be_new),
-        cmocka_unit_test(test_line_same__different_text_is_different),
-        cmocka_unit_test(test_line_same__every_line_equals_itself),
-        cmocka_unit_test(test_line_same__too_many_members_are_different),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /*
  * Tests of the Claude dialect's way into the model and out of it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/json/json_value.h"
 #include "tests/lib/kit/model_kit.h"
+#include "tests/lib/test.h"
 
 #define UUID(n) "00000000-0000-4000-8000-00000000000" n
 
@@ -45,11 +42,10 @@ static const char parallel[] = ROW("null", "1", USER("\"go\""))
                     ROW(UNDER("5"), "6",
                         ANSWER("m2", "{\"type\":\"text\",\"text\":\"x\"}"));
 
-static void test_model_claude__parallel_calls_are_one_chain(void **state)
+TEST(model_claude__parallel_calls_are_one_chain)
 {
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "claude", parallel);
     assert_int_equal(kit.count, 7); /* with the header */
     for (size_t i = 1; i < kit.count; i++) {
@@ -60,13 +56,12 @@ static void test_model_claude__parallel_calls_are_one_chain(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_claude__rows_of_a_response_are_one_message(void **state)
+TEST(model_claude__rows_of_a_response_are_one_message)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
     struct model_kit pi;
 
-    (void)state;
     model_kit_read_text(&kit, "claude", parallel);
     assert_true(model_kit_write(&kit, "pi", &files, NULL));
     model_kit_read(&pi, "pi", &files);
@@ -81,7 +76,7 @@ static void test_model_claude__rows_of_a_response_are_one_message(void **state)
     model_kit_files_free(&files);
 }
 
-static void test_model_claude__results_are_items_in_order(void **state)
+TEST(model_claude__results_are_items_in_order)
 {
     static const char text[] =
         ROW("null", "1",
@@ -90,7 +85,6 @@ static void test_model_claude__results_are_items_in_order(void **state)
             ROW(UNDER("1"), "2", USER("\"next\""));
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "claude", text);
     assert_int_equal(kit.count, 6);
     assert_int_equal(kit.items[1].role, WAL__ROLE_USER);
@@ -103,7 +97,7 @@ static void test_model_claude__results_are_items_in_order(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_claude__compaction_is_on_the_branch(void **state)
+TEST(model_claude__compaction_is_on_the_branch)
 {
     static const char text[] = ROW("null", "1", USER("\"one\""))
         ROW("null", "2",
@@ -116,7 +110,6 @@ static void test_model_claude__compaction_is_on_the_branch(void **state)
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "claude", text);
     assert_int_equal(kit.count, 5);
     assert_int_equal(kit.items[3].kind, WAL__ITEM_COMPACTION);
@@ -149,15 +142,13 @@ static void test_model_claude__compaction_is_on_the_branch(void **state)
 
 /* A logical parent that does not precede the row is ignored, as it could make a
  * cycle. */
-static void
-test_model_claude__logical_parent_must_be_an_earlier_row(void **state)
+TEST(model_claude__logical_parent_must_be_an_earlier_row)
 {
     static const char *const texts[] = {
         ODD(UNDER("2")),    ODD(UNDER("3")), ODD(UNDER("4")),
         ODD("\"nowhere\""), ODD("7"),        ODD("{\"uuid\":1}"),
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct model_kit kit;
         model_kit_read_text(&kit, "claude", texts[i]);
@@ -173,14 +164,13 @@ test_model_claude__logical_parent_must_be_an_earlier_row(void **state)
 }
 
 /* Rows between a boundary and its summary are children of what precedes. */
-static void test_model_claude__rows_after_a_boundary(void **state)
+TEST(model_claude__rows_after_a_boundary)
 {
     static const char title[] =
         "{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n";
     char text[2048] = "";
     struct model_kit kit;
 
-    (void)state;
     strcat(text, ROW("null", "1", USER("\"one\"")));
     strcat(text, BOUNDARY("2", LOGICAL(UNDER("1"))));
     strcat(text, title);
@@ -197,14 +187,13 @@ static void test_model_claude__rows_after_a_boundary(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_claude__long_folders_get_a_hash(void **state)
+TEST(model_claude__long_folders_get_a_hash)
 {
     struct wal__model_session session = {.id = {(const uint8_t *)"\"x\"", 3}};
     struct model_kit kit;
     char cwd[304];
     const char *path;
 
-    (void)state;
     memset(cwd, 'a', sizeof(cwd));
     cwd[0] = '"';
     cwd[1] = '/';
@@ -216,20 +205,4 @@ static void test_model_claude__long_folders_get_a_hash(void **state)
     assert_int_equal(strcspn(path + 9, "/"), 200 + 1 + 6);
     assert_memory_equal(path, "projects/-aaa", 13);
     model_kit_free(&kit);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_claude__parallel_calls_are_one_chain),
-        cmocka_unit_test(test_model_claude__rows_of_a_response_are_one_message),
-        cmocka_unit_test(test_model_claude__results_are_items_in_order),
-        cmocka_unit_test(test_model_claude__compaction_is_on_the_branch),
-        cmocka_unit_test(
-            test_model_claude__logical_parent_must_be_an_earlier_row),
-        cmocka_unit_test(test_model_claude__rows_after_a_boundary),
-        cmocka_unit_test(test_model_claude__long_folders_get_a_hash),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

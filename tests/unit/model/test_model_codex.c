@@ -1,18 +1,15 @@
 /*
  * Tests of the codex dialect's way into the model and out of it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/json/json_value.h"
 #include "tests/lib/kit/model_kit.h"
+#include "tests/lib/test.h"
 
 #define ID "019b2ea4-aaaa-4bbb-8ccc-58208e1f0001"
 
@@ -86,7 +83,7 @@ static char *generated_file(void)
     return text;
 }
 
-static void test_model_codex__items_are_read(void **state)
+TEST(model_codex__items_are_read)
 {
     static const char text[] = META LINE(
         "06", "turn_context", "\"model\":\"gpt-5.2\",\"effort\":\"high\"")
@@ -105,7 +102,6 @@ static void test_model_codex__items_are_read(void **state)
                          "\"output\":\"r\"");
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     assert_int_equal(kit.count, 8);
     assert_is(kit.session.id, ID);
@@ -131,7 +127,7 @@ static void test_model_codex__items_are_read(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_codex__events_and_items_are_one_message(void **state)
+TEST(model_codex__events_and_items_are_one_message)
 {
     static const char text[] = META USER_EVENT("06", "one") USER("07", "one")
         AGENT("08", "two") AGENT_EVENT("09", "two") USER("10", "three")
@@ -139,7 +135,6 @@ static void test_model_codex__events_and_items_are_one_message(void **state)
                 AGENT("13", "four");
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     assert_int_equal(count_messages(&kit, false), 4);
     assert_message(&kit, 0, WAL__ROLE_USER, "one");
@@ -149,7 +144,7 @@ static void test_model_codex__events_and_items_are_one_message(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_codex__text_only_in_events_is_kept(void **state)
+TEST(model_codex__text_only_in_events_is_kept)
 {
     static const char text[] = META USER_EVENT("06", "one")
         AGENT_EVENT("07", "two") USER_EVENT("08", "three") AGENT("09", "four")
@@ -157,7 +152,6 @@ static void test_model_codex__text_only_in_events_is_kept(void **state)
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     assert_int_equal(count_messages(&kit, true), 5);
     assert_message(&kit, 0, WAL__ROLE_USER, "one");
@@ -171,7 +165,7 @@ static void test_model_codex__text_only_in_events_is_kept(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_codex__rollback_makes_a_branch(void **state)
+TEST(model_codex__rollback_makes_a_branch)
 {
     static const char text[] = META USER("06", "one") USER_EVENT("07", "one")
         AGENT("08", "two") USER_EVENT("09", "wrong") USER("10", "wrong")
@@ -186,7 +180,6 @@ static void test_model_codex__rollback_makes_a_branch(void **state)
     struct model_kit kit;
     struct model_kit again;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     assert_int_equal(count_messages(&kit, false), 7);
     assert_int_equal(count_messages(&kit, true), 3);
@@ -204,15 +197,13 @@ static void test_model_codex__rollback_makes_a_branch(void **state)
     model_kit_free(&kit);
 }
 
-static void
-test_model_codex__rollback_of_all_turns_begins_a_new_root(void **state)
+TEST(model_codex__rollback_of_all_turns_begins_a_new_root)
 {
     static const char text[] = META USER("06", "one") AGENT("07", "two") LINE(
         "08", "event_msg", "\"type\":\"thread_rolled_back\",\"num_turns\":9")
         USER("09", "three");
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     assert_int_equal(count_messages(&kit, true), 1);
     model_kit_free(&kit);
@@ -239,7 +230,7 @@ static const struct wal__model_item *first_of(const struct model_kit *kit,
 
 /* A rollback keeps a compaction that only later turns follow, and removes one
  * whose earlier turns are rolled back. */
-static void test_model_codex__rollback_over_a_compaction(void **state)
+TEST(model_codex__rollback_over_a_compaction)
 {
     static const char near[] = META USER("06", "one") AGENT("07", "two")
         COMPACTED("08") USER("09", "three") AGENT("10", "four")
@@ -250,7 +241,6 @@ static void test_model_codex__rollback_over_a_compaction(void **state)
     struct model_kit kit;
     size_t at = 0;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", near);
     first_of(&kit, WAL__ITEM_COMPACTION, &at);
     assert_true(kit.is_live[at]);
@@ -264,12 +254,11 @@ static void test_model_codex__rollback_over_a_compaction(void **state)
 }
 
 /* Invalid counts change nothing; such lines are kept verbatim. */
-static void test_model_codex__invalid_rollbacks(void **state)
+TEST(model_codex__invalid_rollbacks)
 {
     static const char *const counts[] = {
         "0", "-1", "1.5", "\"1\"", "null", "99999999999999999999"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         char text[2048];
         struct model_kit kit;
@@ -287,7 +276,7 @@ static void test_model_codex__invalid_rollbacks(void **state)
 }
 
 /* It replaces all before it: other clients get it as the summary. */
-static void test_model_codex__replacement_history_is_the_summary(void **state)
+TEST(model_codex__replacement_history_is_the_summary)
 {
     static const char text[] = META USER("06", "one") AGENT("07", "two") LINE(
         "08", "compacted",
@@ -308,7 +297,6 @@ static void test_model_codex__replacement_history_is_the_summary(void **state)
     struct model_kit kit;
     size_t at = 0;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     assert_is(first_of(&kit, WAL__ITEM_COMPACTION, &at)->text,
               "one\n\nIt was: sum");
@@ -325,7 +313,7 @@ static void test_model_codex__replacement_history_is_the_summary(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_codex__unchanged_lines_are_written_verbatim(void **state)
+TEST(model_codex__unchanged_lines_are_written_verbatim)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
@@ -333,7 +321,6 @@ static void test_model_codex__unchanged_lines_are_written_verbatim(void **state)
     char *wrong;
     char *right;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     assert_true(model_kit_write(&kit, "codex", &files, NULL));
     assert_string_equal(files.items[0].path,
@@ -357,7 +344,7 @@ static void test_model_codex__unchanged_lines_are_written_verbatim(void **state)
     free(text);
 }
 
-static void test_model_codex__regenerated_session_is_equivalent(void **state)
+TEST(model_codex__regenerated_session_is_equivalent)
 {
     const uint64_t carries = wal__dialect_find("codex")->write_ops->carries;
     struct model_kit_files files = {.items = NULL};
@@ -367,7 +354,6 @@ static void test_model_codex__regenerated_session_is_equivalent(void **state)
     char *before;
     char *after;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     for (size_t i = 0; i < kit.count; i++) {
         kit.items[i].raw.size = 0;
@@ -389,7 +375,7 @@ static void test_model_codex__regenerated_session_is_equivalent(void **state)
 }
 
 /* People see events, the model sees items: both are written. */
-static void test_model_codex__other_sessions_get_events_and_items(void **state)
+TEST(model_codex__other_sessions_get_events_and_items)
 {
     static const char text[] =
         "{\"type\":\"session\",\"version\":3,\"id\":\"" ID "\",\"timestamp\":"
@@ -422,7 +408,6 @@ static void test_model_codex__other_sessions_get_events_and_items(void **state)
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "pi", text);
     assert_true(model_kit_write(&kit, "codex", &files, NULL));
     assert_string_equal(files.items[0].data, wanted);
@@ -431,7 +416,7 @@ static void test_model_codex__other_sessions_get_events_and_items(void **state)
 }
 
 /* The client takes no other id, and looks for it in the file's name. */
-static void test_model_codex__session_ids_become_uuids(void **state)
+TEST(model_codex__session_ids_become_uuids)
 {
     static const char *const texts[] = {
         "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":"
@@ -441,7 +426,6 @@ static void test_model_codex__session_ids_become_uuids(void **state)
     static const char *const dialects[] = {"pi", "codex"};
     char name[64];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct model_kit_files files = {.items = NULL};
         struct model_kit kit;
@@ -459,7 +443,7 @@ static void test_model_codex__session_ids_become_uuids(void **state)
     }
 }
 
-static void test_model_codex__untagged_form_is_written_tagged(void **state)
+TEST(model_codex__untagged_form_is_written_tagged)
 {
     static const char text[] =
         "{\"id\":\"" ID "\",\"timestamp\":\"2025-06-02T03:04:05.000Z\","
@@ -474,7 +458,6 @@ static void test_model_codex__untagged_form_is_written_tagged(void **state)
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     assert_is(kit.session.id, ID);
     assert_int_equal(kit.count, 5);
@@ -489,13 +472,12 @@ static void test_model_codex__untagged_form_is_written_tagged(void **state)
 }
 
 /* Encrypted content is unchanged after a conversion to another dialect. */
-static void test_model_codex__encrypted_content_survives(void **state)
+TEST(model_codex__encrypted_content_survives)
 {
     static const char *const others[] = {"pi", "claude", "entries", "rollouts"};
     char *text = generated_file();
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         struct model_kit_files there = {.items = NULL};
@@ -518,14 +500,13 @@ static void test_model_codex__encrypted_content_survives(void **state)
 
 /* A rollout that is cut anywhere after its rollback is written as a prefix of
  * the output of the whole one. */
-static void test_model_codex__every_beginning_is_read(void **state)
+TEST(model_codex__every_beginning_is_read)
 {
     struct model_kit_files whole = {.items = NULL};
     struct model_kit kit;
     char *text = generated_file();
     size_t lines = 0;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     assert_true(model_kit_write(&kit, "codex", &whole, NULL));
     model_kit_free(&kit);
@@ -553,41 +534,14 @@ static void test_model_codex__every_beginning_is_read(void **state)
     free(text);
 }
 
-static void test_model_codex__failed_output_is_an_error(void **state)
+TEST(model_codex__failed_output_is_an_error)
 {
     static const char text[] = META USER("06", "one");
     struct model_kit_files files = {.fails = true};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "codex", text);
     assert_false(model_kit_write(&kit, "codex", &files, NULL));
     model_kit_files_free(&files);
     model_kit_free(&kit);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_codex__items_are_read),
-        cmocka_unit_test(test_model_codex__events_and_items_are_one_message),
-        cmocka_unit_test(test_model_codex__text_only_in_events_is_kept),
-        cmocka_unit_test(test_model_codex__rollback_makes_a_branch),
-        cmocka_unit_test(
-            test_model_codex__rollback_of_all_turns_begins_a_new_root),
-        cmocka_unit_test(test_model_codex__rollback_over_a_compaction),
-        cmocka_unit_test(test_model_codex__invalid_rollbacks),
-        cmocka_unit_test(test_model_codex__replacement_history_is_the_summary),
-        cmocka_unit_test(
-            test_model_codex__unchanged_lines_are_written_verbatim),
-        cmocka_unit_test(test_model_codex__regenerated_session_is_equivalent),
-        cmocka_unit_test(test_model_codex__other_sessions_get_events_and_items),
-        cmocka_unit_test(test_model_codex__session_ids_become_uuids),
-        cmocka_unit_test(test_model_codex__untagged_form_is_written_tagged),
-        cmocka_unit_test(test_model_codex__encrypted_content_survives),
-        cmocka_unit_test(test_model_codex__every_beginning_is_read),
-        cmocka_unit_test(test_model_codex__failed_output_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

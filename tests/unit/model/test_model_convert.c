@@ -6,8 +6,6 @@
  * its dialect, and, where AGENTWAL_FIXTURES names a directory, all files in it
  * that a modelled dialect recognises, and the storages of OpenCode in it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,12 +15,12 @@
 #include <fts.h>
 #include <jansson.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "convert/model/model_table.h"
 #include "tests/lib/kit/model_kit.h"
 #include "tests/lib/rng.h"
 #include "tests/lib/sanitizers.h"
+#include "tests/lib/test.h"
 
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
@@ -398,12 +396,11 @@ static size_t convert_storage(const char *directory)
     return count;
 }
 
-static void test_model_convert__golden_trees(void **state)
+TEST(model_convert__golden_trees)
 {
     const struct wal__dialect *dialect;
     size_t count = 0;
 
-    (void)state;
     for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
         char path[4096];
         snprintf(path, sizeof(path), "%s/tests/golden/model/%s",
@@ -416,9 +413,8 @@ static void test_model_convert__golden_trees(void **state)
     assert_true(count >= 2);
 }
 
-static void test_model_convert__golden_files(void **state)
+TEST(model_convert__golden_files)
 {
-    (void)state;
     assert_true(convert_below(AGENTWAL_SOURCE_DIR "/tests/golden/model", 1) >=
                 3);
 }
@@ -460,13 +456,12 @@ static char *shuffled(const char *text, size_t size, uint64_t *random)
 }
 
 /* What lines say of others that are not there, or not yet, or twice. */
-static void test_model_convert__lines_in_any_order(void **state)
+TEST(model_convert__lines_in_any_order)
 {
     static const char *const names[] = {"claude", "codex", "entries", "pi",
                                         "rollouts"};
     uint64_t random = rng_seed(1);
 
-    (void)state;
     for (size_t i = 0; i < 500; i++) {
         const char *name = names[i % 5];
         const struct wal__dialect *to =
@@ -495,13 +490,12 @@ static void test_model_convert__lines_in_any_order(void **state)
     }
 }
 
-static void test_model_convert__fixtures(void **state)
+TEST(model_convert__fixtures)
 {
     const char *directory = getenv("AGENTWAL_FIXTURES");
     /* With the address sanitizer all take longer than a test may. */
     const size_t stride = WITH_ADDRESS_SANITIZER && !sample_is_whole() ? 4 : 1;
 
-    (void)state;
     if (directory != NULL && directory[0] != '\0') {
         char path[4096];
         assert_true(convert_below(directory, stride) > 0);
@@ -513,7 +507,7 @@ static void test_model_convert__fixtures(void **state)
 }
 
 /* What a pair permits to be lost, as the committed table has it. */
-static void test_model_convert__permitted_losses_are_the_table(void **state)
+TEST(model_convert__permitted_losses_are_the_table)
 {
     const struct wal__dialect *from;
     const struct wal__dialect *to;
@@ -522,7 +516,6 @@ static void test_model_convert__permitted_losses_are_the_table(void **state)
         file_text(AGENTWAL_SOURCE_DIR "/tests/golden/losses.txt", &size);
     char *made = calloc(1, 1 << 20);
 
-    (void)state;
     for (size_t i = 0; (from = wal__dialect_at(i)) != NULL; i++) {
         for (size_t j = 0; (to = wal__dialect_at(j)) != NULL; j++) {
             if (from == to || from->write_ops == NULL ||
@@ -550,17 +543,4 @@ static void test_model_convert__permitted_losses_are_the_table(void **state)
     }
     free(made);
     free(table);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_convert__golden_files),
-        cmocka_unit_test(test_model_convert__golden_trees),
-        cmocka_unit_test(test_model_convert__lines_in_any_order),
-        cmocka_unit_test(test_model_convert__fixtures),
-        cmocka_unit_test(test_model_convert__permitted_losses_are_the_table),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /*
  * test_model_merge.c - tests of merging the parts of one answer.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "convert/model/model_member.h"
 #include "convert/model/model_merge.h"
+#include "tests/lib/test.h"
 
 static struct wal__model_item emitted;
 static size_t count;
@@ -46,7 +43,7 @@ static struct wal__model_item part(const char *id, const char *parent,
 
 /* An answer stops where its last part says; a part without a reason says
  * nothing. */
-static void test_merge__last_stop_reason_counts(void **state)
+TEST(merge__last_stop_reason_counts)
 {
     struct wal__model_merge merge = {.emit = emit, .on_merged = on_merged};
     struct wal__model_item parts[] = {
@@ -55,7 +52,6 @@ static void test_merge__last_stop_reason_counts(void **state)
         part("\"3\"", "\"2\"", WAL__STOP_NONE),
     };
 
-    (void)state;
     count = 0;
     for (size_t i = 0; i < 3; i++) {
         assert_true(wal__model_merge_add(&merge, &parts[i]));
@@ -63,13 +59,4 @@ static void test_merge__last_stop_reason_counts(void **state)
     assert_true(wal__model_merge_flush(&merge));
     assert_int_equal(count, 1);
     assert_int_equal(emitted.stop, WAL__STOP_TOOL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_merge__last_stop_reason_counts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

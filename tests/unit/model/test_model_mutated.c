@@ -6,8 +6,6 @@
  * by line JSON, with the messages, calls and results of the model in their
  * order.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,11 +14,11 @@
 
 #include <fts.h>
 #include <jansson.h>
-#include <cmocka.h>
 
 #include "tests/lib/json_mutate.h"
 #include "tests/lib/kit/model_kit.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 #define ROUNDS      60
 #define ROUNDS_LONG 20000
@@ -290,26 +288,16 @@ static void convert_damaged(const struct wal__dialect *from, uint64_t round)
     }
 }
 
-static void test_model_mutated__every_dialect_to_every_other(void **state)
+TEST(model_mutated__every_dialect_to_every_other)
 {
     uint64_t rounds = getenv("AGENTWAL_LONG") != NULL ? ROUNDS_LONG : ROUNDS;
     uint64_t seed = rng_seed(1);
     const struct wal__dialect *from;
 
-    (void)state;
     printf("AGENTWAL_SEED=%llu\n", (unsigned long long)seed);
     for (uint64_t round = 0; round < rounds; round++) {
         for (size_t i = 0; (from = wal__dialect_at(i)) != NULL; i++) {
             convert_damaged(from, seed + round);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_mutated__every_dialect_to_every_other),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

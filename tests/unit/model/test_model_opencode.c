@@ -1,18 +1,15 @@
 /*
  * Tests of OpenCode's storage: its way into the model and out of it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/json/json_value.h"
 #include "tests/lib/kit/model_kit.h"
+#include "tests/lib/test.h"
 
 #define SESSION "ses_7fffffffffffAAAAAAAAAAAAAA"
 #define USER    "msg_b7ca99070000AAAAAAAAAAAAAA"
@@ -98,12 +95,11 @@ static void done(struct model_kit *kit, struct model_kit_files *files)
     model_kit_files_free(files);
 }
 
-static void test_model_opencode__the_session(void **state)
+TEST(model_opencode__the_session)
 {
     struct model_kit_files files;
     struct model_kit kit;
 
-    (void)state;
     add_session(&files);
     model_kit_read(&kit, "opencode", &files);
     assert_int_equal(kit.count, 1);
@@ -117,13 +113,12 @@ static void test_model_opencode__the_session(void **state)
     done(&kit, &files);
 }
 
-static void test_model_opencode__parts_are_blocks(void **state)
+TEST(model_opencode__parts_are_blocks)
 {
     struct model_kit_files files;
     struct wal__model_item *item;
     struct model_kit kit;
 
-    (void)state;
     add_session(&files);
     add_user(&files, USER);
     add_part(&files, USER, 1, "\"type\":\"text\",\"text\":\"a \\u00e9\"");
@@ -166,13 +161,12 @@ static void test_model_opencode__parts_are_blocks(void **state)
     done(&kit, &files);
 }
 
-static void test_model_opencode__metadata_of_a_response(void **state)
+TEST(model_opencode__metadata_of_a_response)
 {
     struct model_kit_files files;
     struct wal__model_item *item;
     struct model_kit kit;
 
-    (void)state;
     add_session(&files);
     add_answer(&files, USER);
     add_message(&files, ANSWER,
@@ -204,7 +198,7 @@ static void test_model_opencode__metadata_of_a_response(void **state)
 }
 
 /* pending and running have no result; completed, success and error do. */
-static void test_model_opencode__states_of_a_tool(void **state)
+TEST(model_opencode__states_of_a_tool)
 {
     static const char *const states[] = {
         "\"status\":\"pending\",\"input\":{}",
@@ -218,7 +212,6 @@ static void test_model_opencode__states_of_a_tool(void **state)
     struct wal__model_item *item;
     struct model_kit kit;
 
-    (void)state;
     add_session(&files);
     add_answer(&files, ANSWER);
     for (unsigned i = 0; i < 5; i++) {
@@ -250,7 +243,7 @@ static void test_model_opencode__states_of_a_tool(void **state)
 }
 
 /* Results come before the model's text of its next step. */
-static void test_model_opencode__steps_are_messages(void **state)
+TEST(model_opencode__steps_are_messages)
 {
     static const char tool[] =
         "\"type\":\"tool\",\"callID\":\"c\",\"tool\":\"t\",\"state\":{"
@@ -258,7 +251,6 @@ static void test_model_opencode__steps_are_messages(void **state)
     struct model_kit_files files;
     struct model_kit kit;
 
-    (void)state;
     add_session(&files);
     add_answer(&files, ANSWER);
     add_part(&files, ANSWER, 1, "\"type\":\"step-start\"");
@@ -278,12 +270,11 @@ static void test_model_opencode__steps_are_messages(void **state)
     done(&kit, &files);
 }
 
-static void test_model_opencode__a_summary_is_a_compaction(void **state)
+TEST(model_opencode__a_summary_is_a_compaction)
 {
     struct model_kit_files files;
     struct model_kit kit;
 
-    (void)state;
     add_session(&files);
     add_user(&files, USER);
     add_part(&files, USER, 1, "\"type\":\"text\",\"text\":\"go\"");
@@ -306,12 +297,11 @@ static void test_model_opencode__a_summary_is_a_compaction(void **state)
 }
 
 /* Both layouts, and messages and parts that name nothing but by their place. */
-static void test_model_opencode__paths_of_files(void **state)
+TEST(model_opencode__paths_of_files)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
-    (void)state;
     add(&files, "project/d/storage/session/info/s.json",
         "{\"id\":\"s\",\"title\":\"t\",\"time\":{\"created\":1}}");
     add(&files, "project/d/storage/session/message/s/m1.json",
@@ -334,12 +324,11 @@ static void test_model_opencode__paths_of_files(void **state)
 }
 
 /* Missing or duplicate ids lose no item. */
-static void test_model_opencode__every_item_gets_a_unique_id(void **state)
+TEST(model_opencode__every_item_gets_a_unique_id)
 {
     struct model_kit_files files;
     struct model_kit kit;
 
-    (void)state;
     add_session(&files);
     for (unsigned i = 0; i < 6; i++) {
         static const char *const ids[] = {
@@ -367,12 +356,11 @@ static void test_model_opencode__every_item_gets_a_unique_id(void **state)
 }
 
 /* Files that are no message, part or object are ignored. */
-static void test_model_opencode__odd_documents(void **state)
+TEST(model_opencode__odd_documents)
 {
     struct model_kit_files files;
     struct model_kit kit;
 
-    (void)state;
     add_session(&files);
     add(&files, "message/" SESSION "/a.json", "[]");
     add(&files, "message/" SESSION "/b.json", "{\"role\":{},\"time\":7}");
@@ -392,12 +380,11 @@ static void test_model_opencode__odd_documents(void **state)
 }
 
 /* A session in one file, as the client exports it. */
-static void test_model_opencode__an_exported_session(void **state)
+TEST(model_opencode__an_exported_session)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
-    (void)state;
     add(&files, "export.json",
         "{\"info\":{\"id\":\"ses_x\",\"title\":\"t\"},\"messages\":["
         "{\"info\":{\"id\":\"m1\",\"role\":\"user\"},\"parts\":["
@@ -495,13 +482,12 @@ static void assert_agrees(const struct model_kit_files *files)
     }
 }
 
-static void test_model_opencode__names_ids_and_references_agree(void **state)
+TEST(model_opencode__names_ids_and_references_agree)
 {
     struct model_kit_files files;
     struct model_kit_files out = {.items = NULL};
     struct model_kit kit;
 
-    (void)state;
     add_everything(&files);
     model_kit_read(&kit, "opencode", &files);
     assert_true(model_kit_write(&kit, "opencode", &out, NULL));
@@ -516,7 +502,7 @@ static void test_model_opencode__names_ids_and_references_agree(void **state)
 }
 
 /* An id that the client would sort elsewhere is not kept. */
-static void test_model_opencode__ids_rise_with_the_items(void **state)
+TEST(model_opencode__ids_rise_with_the_items)
 {
     static const char *const ids[] = {
         THIRD, "other", ANSWER, "prt_x", USER, "msg_zzzzzzzzzzzzAAAAAAAAAAAAAA",
@@ -526,7 +512,6 @@ static void test_model_opencode__ids_rise_with_the_items(void **state)
     char text[2048] = "";
     struct model_kit kit;
 
-    (void)state;
     for (size_t i = 0; i < 7; i++) {
         size_t size = strlen(text);
         snprintf(text + size, sizeof(text) - size,
@@ -545,7 +530,7 @@ static void test_model_opencode__ids_rise_with_the_items(void **state)
     done(&kit, &files);
 }
 
-static void test_model_opencode__regenerated_session_is_equivalent(void **state)
+TEST(model_opencode__regenerated_session_is_equivalent)
 {
     uint64_t carries = wal__dialect_find("opencode")->write_ops->carries;
     struct model_kit_files files;
@@ -555,7 +540,6 @@ static void test_model_opencode__regenerated_session_is_equivalent(void **state)
     char *before;
     char *after;
 
-    (void)state;
     add_everything(&files);
     model_kit_read(&kit, "opencode", &files);
     assert_true(model_kit_write(&kit, "opencode", &out, NULL));
@@ -571,14 +555,13 @@ static void test_model_opencode__regenerated_session_is_equivalent(void **state)
 }
 
 /* A call's part is one file: without its result, then with it. */
-static void test_model_opencode__result_is_in_the_part_of_its_call(void **state)
+TEST(model_opencode__result_is_in_the_part_of_its_call)
 {
     struct model_kit_files files;
     struct model_kit_files out = {.items = NULL};
     struct model_kit kit;
     size_t tools = 0;
 
-    (void)state;
     add_everything(&files);
     model_kit_read(&kit, "opencode", &files);
     assert_true(model_kit_write(&kit, "opencode", &out, NULL));
@@ -598,41 +581,15 @@ static void test_model_opencode__result_is_in_the_part_of_its_call(void **state)
     done(&kit, &files);
 }
 
-static void test_model_opencode__failed_output_is_an_error(void **state)
+TEST(model_opencode__failed_output_is_an_error)
 {
     struct model_kit_files files;
     struct model_kit_files out = {.fails = true};
     struct model_kit kit;
 
-    (void)state;
     add_everything(&files);
     model_kit_read(&kit, "opencode", &files);
     assert_false(model_kit_write(&kit, "opencode", &out, NULL));
     model_kit_files_free(&out);
     done(&kit, &files);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_opencode__the_session),
-        cmocka_unit_test(test_model_opencode__parts_are_blocks),
-        cmocka_unit_test(test_model_opencode__metadata_of_a_response),
-        cmocka_unit_test(test_model_opencode__states_of_a_tool),
-        cmocka_unit_test(test_model_opencode__steps_are_messages),
-        cmocka_unit_test(test_model_opencode__a_summary_is_a_compaction),
-        cmocka_unit_test(test_model_opencode__paths_of_files),
-        cmocka_unit_test(test_model_opencode__every_item_gets_a_unique_id),
-        cmocka_unit_test(test_model_opencode__odd_documents),
-        cmocka_unit_test(test_model_opencode__an_exported_session),
-        cmocka_unit_test(test_model_opencode__names_ids_and_references_agree),
-        cmocka_unit_test(test_model_opencode__ids_rise_with_the_items),
-        cmocka_unit_test(
-            test_model_opencode__regenerated_session_is_equivalent),
-        cmocka_unit_test(
-            test_model_opencode__result_is_in_the_part_of_its_call),
-        cmocka_unit_test(test_model_opencode__failed_output_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

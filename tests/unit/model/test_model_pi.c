@@ -1,18 +1,15 @@
 /*
  * Tests of the pi dialect's way into the model and out of it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "convert/model/model_member.h"
 #include "format/json/json_value.h"
 #include "tests/lib/kit/model_kit.h"
+#include "tests/lib/test.h"
 
 #define HEADER                                                          \
     "{\"type\":\"session\",\"version\":3,\"id\":\"s-1\",\"timestamp\":" \
@@ -86,11 +83,10 @@ static void assert_is(struct wal__json_span span, const char *text)
     }
 }
 
-static void test_model_pi__every_entry_is_an_item(void **state)
+TEST(model_pi__every_entry_is_an_item)
 {
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "pi", everything);
     assert_int_equal(kit.count, 15);
     assert_is(kit.session.id, "s-1");
@@ -115,13 +111,12 @@ static void assert_same(const char *one, const char *two)
     assert_string_equal(one, two);
 }
 
-static void test_model_pi__unchanged_lines_are_written_verbatim(void **state)
+TEST(model_pi__unchanged_lines_are_written_verbatim)
 {
     struct model_kit_files files = {.items = NULL};
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "pi", everything);
     assert_true(model_kit_write(&kit, "pi", &files, losses));
     assert_int_equal(files.count, 1);
@@ -137,7 +132,7 @@ static void test_model_pi__unchanged_lines_are_written_verbatim(void **state)
 }
 
 /* Without the original lines, all lines are generated. */
-static void test_model_pi__regenerated_session_is_equivalent(void **state)
+TEST(model_pi__regenerated_session_is_equivalent)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
@@ -145,7 +140,6 @@ static void test_model_pi__regenerated_session_is_equivalent(void **state)
     char *before;
     char *after;
 
-    (void)state;
     model_kit_read_text(&kit, "pi", everything);
     for (size_t i = 0; i < kit.count; i++) {
         kit.items[i].raw.size = 0;
@@ -165,7 +159,7 @@ static void test_model_pi__regenerated_session_is_equivalent(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_pi__version_1_gets_ids_and_kept_entry(void **state)
+TEST(model_pi__version_1_gets_ids_and_kept_entry)
 {
     static const char text[] =
         "{\"type\":\"session\",\"id\":\"s\",\"timestamp\":"
@@ -181,7 +175,6 @@ static void test_model_pi__version_1_gets_ids_and_kept_entry(void **state)
     struct model_kit kit;
     struct model_kit again;
 
-    (void)state;
     model_kit_read_text(&kit, "pi", text);
     assert_int_equal(kit.count, 4);
     assert_is(kit.session.model, "m");
@@ -198,13 +191,12 @@ static void test_model_pi__version_1_gets_ids_and_kept_entry(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_pi__head_elsewhere_ends_the_file(void **state)
+TEST(model_pi__head_elsewhere_ends_the_file)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
     struct model_kit again;
 
-    (void)state;
     model_kit_read_text(&kit, "pi", everything);
     kit.head = kit.items[5].id;
     assert_true(model_kit_write(&kit, "pi", &files, NULL));
@@ -231,7 +223,7 @@ static void test_model_pi__head_elsewhere_ends_the_file(void **state)
     "\"00000003\",\"label\":\"x\"}\n"
 
 /* The leaf is the last line, whatever its type. */
-static void test_model_pi__a_label_is_a_leaf(void **state)
+TEST(model_pi__a_label_is_a_leaf)
 {
     static const char text[] =
         HEAD MESSAGE("1", "null", "a") MESSAGE("2", "\"00000001\"", "b")
@@ -239,7 +231,6 @@ static void test_model_pi__a_label_is_a_leaf(void **state)
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "pi", text);
     assert_is(kit.head, "00000004");
     assert_true(kit.is_live[2]);
@@ -261,7 +252,7 @@ static void test_model_pi__a_label_is_a_leaf(void **state)
     "\"}}\n"
 
 /* A side chain may end the file, and its last entry is no leaf. */
-static void test_model_pi__side_chain_is_not_a_leaf(void **state)
+TEST(model_pi__side_chain_is_not_a_leaf)
 {
     static const char text[] = ROW("u1", "null", "false", "main")
         ROW("u2", "null", "true", "side") ROW("u3", "\"u2\"", "true", "end");
@@ -269,7 +260,6 @@ static void test_model_pi__side_chain_is_not_a_leaf(void **state)
     struct model_kit again;
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "claude", text);
     assert_is(kit.head, "u1");
     assert_true(model_kit_write(&kit, "pi", &files, NULL));
@@ -284,30 +274,13 @@ static void test_model_pi__side_chain_is_not_a_leaf(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_pi__failed_output_is_an_error(void **state)
+TEST(model_pi__failed_output_is_an_error)
 {
     struct model_kit_files files = {.fails = true};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "pi", everything);
     assert_false(model_kit_write(&kit, "pi", &files, NULL));
     model_kit_files_free(&files);
     model_kit_free(&kit);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_pi__every_entry_is_an_item),
-        cmocka_unit_test(test_model_pi__unchanged_lines_are_written_verbatim),
-        cmocka_unit_test(test_model_pi__regenerated_session_is_equivalent),
-        cmocka_unit_test(test_model_pi__version_1_gets_ids_and_kept_entry),
-        cmocka_unit_test(test_model_pi__head_elsewhere_ends_the_file),
-        cmocka_unit_test(test_model_pi__a_label_is_a_leaf),
-        cmocka_unit_test(test_model_pi__side_chain_is_not_a_leaf),
-        cmocka_unit_test(test_model_pi__failed_output_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /*
  * Tests of the rollouts dialect's way into the model and out of it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/json/json_value.h"
 #include "tests/lib/kit/model_kit.h"
+#include "tests/lib/test.h"
 
 #define HEADER                                                               \
     "{\"type\": \"session\", \"id\": \"s-1\", \"timestamp\": "               \
@@ -45,11 +42,10 @@ static void assert_is(struct wal__json_span span, const char *text)
     assert_true(wal__json_string_is(span, text));
 }
 
-static void test_model_rollouts__every_line_is_an_item(void **state)
+TEST(model_rollouts__every_line_is_an_item)
 {
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "rollouts", everything);
     assert_int_equal(kit.count, 7);
     assert_is(kit.session.id, "s-1");
@@ -70,14 +66,12 @@ static void test_model_rollouts__every_line_is_an_item(void **state)
     model_kit_free(&kit);
 }
 
-static void
-test_model_rollouts__unchanged_lines_are_written_verbatim(void **state)
+TEST(model_rollouts__unchanged_lines_are_written_verbatim)
 {
     struct model_kit_files files = {.items = NULL};
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "rollouts", everything);
     assert_true(model_kit_write(&kit, "rollouts", &files, losses));
     assert_int_equal(files.count, 1);
@@ -92,7 +86,7 @@ test_model_rollouts__unchanged_lines_are_written_verbatim(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_rollouts__regenerated_session_is_equivalent(void **state)
+TEST(model_rollouts__regenerated_session_is_equivalent)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit again;
@@ -101,7 +95,6 @@ static void test_model_rollouts__regenerated_session_is_equivalent(void **state)
     char *before;
     char *after;
 
-    (void)state;
     model_kit_read_text(&kit, "rollouts", everything);
     for (size_t i = 0; i < kit.count; i++) {
         kit.items[i].raw.size = 0;
@@ -122,7 +115,7 @@ static void test_model_rollouts__regenerated_session_is_equivalent(void **state)
 }
 
 /* Its reader refuses the whole file for one block that it does not know. */
-static void test_model_rollouts__unknown_blocks_are_not_written(void **state)
+TEST(model_rollouts__unknown_blocks_are_not_written)
 {
     static const char text[] = HEADER
         "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:06.000Z\", "
@@ -133,7 +126,6 @@ static void test_model_rollouts__unknown_blocks_are_not_written(void **state)
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "rollouts", text);
     assert_int_equal(kit.items[1].block_count, 3);
     assert_true(model_kit_write(&kit, "rollouts", &files, losses));
@@ -147,7 +139,7 @@ static void test_model_rollouts__unknown_blocks_are_not_written(void **state)
 }
 
 /* What pi has entries for is a plain message here, or is lost and counted. */
-static void test_model_rollouts__a_summary_is_a_users_message(void **state)
+TEST(model_rollouts__a_summary_is_a_users_message)
 {
     static const char text[] =
         "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":"
@@ -168,7 +160,6 @@ static void test_model_rollouts__a_summary_is_a_users_message(void **state)
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "pi", text);
     assert_true(model_kit_write(&kit, "rollouts", &files, losses));
     assert_string_equal(files.items[0].data, wanted);
@@ -178,30 +169,13 @@ static void test_model_rollouts__a_summary_is_a_users_message(void **state)
     model_kit_free(&kit);
 }
 
-static void test_model_rollouts__failed_output_is_an_error(void **state)
+TEST(model_rollouts__failed_output_is_an_error)
 {
     struct model_kit_files files = {.fails = true};
     struct model_kit kit;
 
-    (void)state;
     model_kit_read_text(&kit, "rollouts", everything);
     assert_false(model_kit_write(&kit, "rollouts", &files, NULL));
     model_kit_files_free(&files);
     model_kit_free(&kit);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_rollouts__every_line_is_an_item),
-        cmocka_unit_test(
-            test_model_rollouts__unchanged_lines_are_written_verbatim),
-        cmocka_unit_test(
-            test_model_rollouts__regenerated_session_is_equivalent),
-        cmocka_unit_test(test_model_rollouts__unknown_blocks_are_not_written),
-        cmocka_unit_test(test_model_rollouts__a_summary_is_a_users_message),
-        cmocka_unit_test(test_model_rollouts__failed_output_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

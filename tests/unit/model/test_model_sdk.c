@@ -1,17 +1,14 @@
 /*
  * Tests of the sdk and spec11 dialects' way into the model and out of it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/json/json_value.h"
 #include "tests/lib/kit/model_kit.h"
+#include "tests/lib/test.h"
 
 static const char messages[] =
     "{\"uuid\":\"u1\",\"timestamp\":\"2026-01-02T03:04:05Z\",\"role\":\"sys"
@@ -85,13 +82,12 @@ static void read_session(struct model_kit *kit, struct model_kit_files *files,
     model_kit_read(kit, dialect, files);
 }
 
-static void test_model_sdk__every_line_is_an_item(void **state)
+TEST(model_sdk__every_line_is_an_item)
 {
     struct model_kit_files files;
     struct wal__model_item *items;
     struct model_kit kit;
 
-    (void)state;
     read_session(&kit, &files, "sdk", sdk_metadata);
     assert_int_equal(kit.count, 1 + 9 + 1 + 2); /* u7 is two items */
     items = kit.items + 1;
@@ -129,12 +125,11 @@ static void test_model_sdk__every_line_is_an_item(void **state)
 }
 
 /* Calls have their name and arguments below `function`, or next to their id. */
-static void test_model_sdk__calls_of_both_forms(void **state)
+TEST(model_sdk__calls_of_both_forms)
 {
     struct model_kit_files files;
     struct model_kit kit;
 
-    (void)state;
     read_session(&kit, &files, "sdk", sdk_metadata);
     assert_is(kit.items[3].blocks[2].id, "call_2");
     assert_is(kit.items[3].blocks[2].name, "list");
@@ -144,12 +139,11 @@ static void test_model_sdk__calls_of_both_forms(void **state)
     model_kit_files_free(&files);
 }
 
-static void test_model_sdk__transcript_is_next_to_the_conversation(void **state)
+TEST(model_sdk__transcript_is_next_to_the_conversation)
 {
     struct model_kit_files files;
     struct model_kit kit;
 
-    (void)state;
     read_session(&kit, &files, "sdk", sdk_metadata);
     for (size_t i = kit.count - 2; i < kit.count; i++) {
         assert_int_equal(kit.items[i].kind, WAL__ITEM_LINE);
@@ -160,12 +154,11 @@ static void test_model_sdk__transcript_is_next_to_the_conversation(void **state)
     model_kit_files_free(&files);
 }
 
-static void test_model_sdk__metadata_of_the_code(void **state)
+TEST(model_sdk__metadata_of_the_code)
 {
     struct model_kit_files files;
     struct model_kit kit;
 
-    (void)state;
     read_session(&kit, &files, "sdk", code_metadata);
     assert_is(kit.session.id, "s-1");
     assert_is(kit.session.parent, "s-0");
@@ -174,12 +167,11 @@ static void test_model_sdk__metadata_of_the_code(void **state)
     model_kit_files_free(&files);
 }
 
-static void test_model_spec11__metadata(void **state)
+TEST(model_spec11__metadata)
 {
     struct model_kit_files files;
     struct model_kit kit;
 
-    (void)state;
     read_session(&kit, &files, "spec11", spec11_metadata);
     assert_is(kit.session.id, "s-1");
     assert_is(kit.session.project, "h");
@@ -222,17 +214,14 @@ static void assert_verbatim(const char *dialect, const char *metadata,
     model_kit_files_free(&files);
 }
 
-static void test_model_sdk__unchanged_lines_are_written_verbatim(void **state)
+TEST(model_sdk__unchanged_lines_are_written_verbatim)
 {
-    (void)state;
     assert_verbatim("sdk", sdk_metadata, "s-1/");
     assert_verbatim("sdk", code_metadata, "s-1/");
 }
 
-static void
-test_model_spec11__unchanged_lines_are_written_verbatim(void **state)
+TEST(model_spec11__unchanged_lines_are_written_verbatim)
 {
-    (void)state;
     assert_verbatim("spec11", spec11_metadata, "sessions/s-1/");
 }
 
@@ -271,21 +260,19 @@ static void assert_regenerated(const char *dialect, const char *metadata)
     model_kit_files_free(&files);
 }
 
-static void test_model_sdk__regenerated_session_is_equivalent(void **state)
+TEST(model_sdk__regenerated_session_is_equivalent)
 {
-    (void)state;
     assert_regenerated("sdk", sdk_metadata);
     assert_regenerated("spec11", spec11_metadata);
 }
 
 /* The document's names of members, whatever the session came from. */
-static void test_model_sdk__metadata_is_the_documents(void **state)
+TEST(model_sdk__metadata_is_the_documents)
 {
     struct model_kit_files files;
     struct model_kit_files out = {.items = NULL};
     struct model_kit kit;
 
-    (void)state;
     read_session(&kit, &files, "spec11", spec11_metadata);
     assert_true(model_kit_write(&kit, "sdk", &out, NULL));
     assert_string_equal(
@@ -311,7 +298,7 @@ static void test_model_sdk__metadata_is_the_documents(void **state)
 }
 
 /* A message that says no time gets that of the one before it. */
-static void test_model_sdk__invalid_times(void **state)
+TEST(model_sdk__invalid_times)
 {
     static const char text[] =
         "{\"uuid\":\"a\",\"timestamp\":\"2026-01-02T03:04:05Z\",\"role\":\"user"
@@ -324,7 +311,6 @@ static void test_model_sdk__invalid_times(void **state)
     const char *at;
     struct model_kit kit;
 
-    (void)state;
     add(&files, "metadata.json", true, sdk_metadata);
     add(&files, "messages.jsonl", false, text);
     model_kit_read(&kit, "sdk", &files);
@@ -343,11 +329,10 @@ static void test_model_sdk__invalid_times(void **state)
 }
 
 /* Names of files and folders come from ids that may be anything. */
-static void test_model_sdk__ids_cannot_escape_the_directory(void **state)
+TEST(model_sdk__ids_cannot_escape_the_directory)
 {
     static const char *const ids[] = {"..",    "../../x", "a\\u0000b",
                                       "a\\nb", ".hidden", ""};
-    (void)state;
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
         struct model_kit_files files = {.items = NULL};
         struct model_kit kit;
@@ -373,13 +358,12 @@ static void test_model_sdk__ids_cannot_escape_the_directory(void **state)
     }
 }
 
-static void test_model_sdk__failed_output_is_an_error(void **state)
+TEST(model_sdk__failed_output_is_an_error)
 {
     struct model_kit_files files;
     struct model_kit_files out = {.fails = true};
     struct model_kit kit;
 
-    (void)state;
     read_session(&kit, &files, "sdk", sdk_metadata);
     assert_false(model_kit_write(&kit, "sdk", &out, NULL));
     assert_false(model_kit_write(&kit, "spec11", &out, NULL));
@@ -387,26 +371,4 @@ static void test_model_sdk__failed_output_is_an_error(void **state)
     model_kit_files_free(&out);
     model_kit_free(&kit);
     model_kit_files_free(&files);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_sdk__every_line_is_an_item),
-        cmocka_unit_test(test_model_sdk__calls_of_both_forms),
-        cmocka_unit_test(
-            test_model_sdk__transcript_is_next_to_the_conversation),
-        cmocka_unit_test(test_model_sdk__metadata_of_the_code),
-        cmocka_unit_test(test_model_spec11__metadata),
-        cmocka_unit_test(test_model_sdk__unchanged_lines_are_written_verbatim),
-        cmocka_unit_test(
-            test_model_spec11__unchanged_lines_are_written_verbatim),
-        cmocka_unit_test(test_model_sdk__regenerated_session_is_equivalent),
-        cmocka_unit_test(test_model_sdk__metadata_is_the_documents),
-        cmocka_unit_test(test_model_sdk__invalid_times),
-        cmocka_unit_test(test_model_sdk__ids_cannot_escape_the_directory),
-        cmocka_unit_test(test_model_sdk__failed_output_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /*
  * Tests of format/jsonl/model_time: times as text and as milliseconds.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/payload/timestamp.h"
+#include "tests/lib/test.h"
 
 static struct wal__json_span span(const char *text)
 {
@@ -33,9 +30,8 @@ static void assert_none(const char *text)
     assert_true(ms == 42);
 }
 
-static void test_model_time__forms_of_iso_8601(void **state)
+TEST(model_time__forms_of_iso_8601)
 {
-    (void)state;
     assert_ms("\"1970-01-01T00:00:00Z\"", 0);
     assert_ms("\"1970-01-01T00:00:00.1Z\"", 100);
     assert_ms("\"1970-01-01T00:00:00.123456789Z\"", 123);
@@ -46,7 +42,7 @@ static void test_model_time__forms_of_iso_8601(void **state)
     assert_ms("1767323045678", INT64_C(1767323045678));
 }
 
-static void test_model_time__invalid_times(void **state)
+TEST(model_time__invalid_times)
 {
     static const char *const texts[] = {"",
                                         "\"\"",
@@ -59,13 +55,12 @@ static void test_model_time__invalid_times(void **state)
                                         "99999999999999999",
                                         "\"2026-01-02T03:04:05Zx\""};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         assert_none(texts[i]);
     }
 }
 
-static void test_model_time__round_trip(void **state)
+TEST(model_time__round_trip)
 {
     static const int64_t times[] = {0,
                                     -1,
@@ -75,7 +70,6 @@ static void test_model_time__round_trip(void **state)
                                     INT64_C(4107542400000)};
     uint8_t text[WAL__MODEL_TIME_SIZE];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         int64_t ms = 1;
         assert_true(
@@ -90,15 +84,4 @@ static void test_model_time__round_trip(void **state)
     }
     wal__model_time_write(INT64_C(1767323045678), text);
     assert_memory_equal(text, "\"2026-01-02T03:04:05.678Z\"", sizeof(text));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_time__forms_of_iso_8601),
-        cmocka_unit_test(test_model_time__invalid_times),
-        cmocka_unit_test(test_model_time__round_trip),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,13 @@
  * test_session_time.c - tests of format/payload/session_time: which times
  * count.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "format/payload/session_time.h"
+#include "tests/lib/test.h"
 
 #define NOW INT64_C(1700000000000)
 #define DAY INT64_C(86400000)
@@ -22,9 +19,8 @@ static int64_t time_of(const char *text)
         (struct wal__span){(const uint8_t *)text, strlen(text)}, NOW);
 }
 
-static void test_session_time__range_that_is_believed(void **state)
+TEST(session_time__range_that_is_believed)
 {
-    (void)state;
     assert_int_equal(wal__session_time_believed(0, NOW), 0);
     assert_int_equal(wal__session_time_believed(-1, NOW), NOW);
     assert_int_equal(wal__session_time_believed(INT64_MIN, NOW), NOW);
@@ -34,9 +30,8 @@ static void test_session_time__range_that_is_believed(void **state)
 }
 
 /* The clock of the store may be wrong itself. */
-static void test_session_time__at_the_ends_of_the_clock(void **state)
+TEST(session_time__at_the_ends_of_the_clock)
 {
-    (void)state;
     assert_int_equal(wal__session_time_believed(0, INT64_MIN), INT64_MIN);
     assert_int_equal(wal__session_time_believed(INT64_MAX, INT64_MAX),
                      INT64_MAX);
@@ -44,9 +39,8 @@ static void test_session_time__at_the_ends_of_the_clock(void **state)
     assert_int_equal(wal__session_time_believed(5, 5 - DAY), 5);
 }
 
-static void test_session_time__texts(void **state)
+TEST(session_time__texts)
 {
-    (void)state;
     assert_int_equal(time_of("1970-01-01T00:00:01Z"), 1000);
     assert_int_equal(time_of("1970-01-01T00:00:01.2345Z"), 1234);
     assert_int_equal(time_of("1970-01-01 01:00:01+01:00"), 1000);
@@ -56,15 +50,4 @@ static void test_session_time__texts(void **state)
     assert_int_equal(time_of("1000"), NOW);
     assert_int_equal(time_of("1970-01-01"), NOW);
     assert_int_equal(time_of("1970-01-01T00:00:01Z "), NOW);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_session_time__range_that_is_believed),
-        cmocka_unit_test(test_session_time__at_the_ends_of_the_clock),
-        cmocka_unit_test(test_session_time__texts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /*
  * test_text.c - tests of engine/session/text: the clock as a text.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,6 +11,7 @@
 
 #include "engine/store/input_text.h"
 #include "engine/store/time_cache.h"
+#include "tests/lib/test.h"
 
 static int64_t clock_ms;
 
@@ -34,9 +31,8 @@ static void format_time(int64_t ms, char out[WAL__TIME_TEXT + 1])
     out[WAL__TIME_TEXT] = '\0';
 }
 
-static void test_text__now_has_milliseconds(void **state)
+TEST(text__now_has_milliseconds)
 {
-    (void)state;
     char text[WAL__TIME_TEXT + 1];
 
     format_time(0, text);
@@ -49,9 +45,8 @@ static void test_text__now_has_milliseconds(void **state)
     assert_string_equal(text, "1970-01-01T00:00:00.000Z");
 }
 
-static void test_text__now_formats_every_date(void **state)
+TEST(text__now_formats_every_date)
 {
-    (void)state;
     char text[WAL__TIME_TEXT + 1];
     char expected[64];
 
@@ -69,9 +64,8 @@ static void test_text__now_formats_every_date(void **state)
     }
 }
 
-static void test_text__cached_time_is_of_its_millisecond(void **state)
+TEST(text__cached_time_is_of_its_millisecond)
 {
-    (void)state;
     struct wal__time_cache cache = {0};
     char out[WAL__TIME_TEXT];
     char text[WAL__TIME_TEXT + 1];
@@ -126,9 +120,8 @@ static void *format_times(void *arg)
     return NULL;
 }
 
-static void test_text__threads_never_mix_cached_times(void **state)
+TEST(text__threads_never_mix_cached_times)
 {
-    (void)state;
     atomic_uint next = 0;
     struct wal__time_cache cache = {0};
     const struct wal__io io = {.ctx = &next, .now_ms = alternate_ms};
@@ -147,16 +140,4 @@ static void test_text__threads_never_mix_cached_times(void **state)
     }
     assert_int_equal(atomic_load(&shared.wrong), 0);
     assert_true(atomic_load(&cache.version) > 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text__now_has_milliseconds),
-        cmocka_unit_test(test_text__now_formats_every_date),
-        cmocka_unit_test(test_text__cached_time_is_of_its_millisecond),
-        cmocka_unit_test(test_text__threads_never_mix_cached_times),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

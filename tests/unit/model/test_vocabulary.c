@@ -2,16 +2,13 @@
  * Tests of convert/model/vocabulary: tables of words and fields, in both
  * directions.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "convert/model/vocabulary.h"
+#include "tests/lib/test.h"
 
 struct thing {
     struct wal__json_span type;
@@ -69,12 +66,11 @@ read_sample(const char *json, struct thing *thing, uint32_t *unknown_count)
     return word;
 }
 
-static void test_vocabulary__a_field_has_the_kind_of_its_value(void **state)
+TEST(vocabulary__a_field_has_the_kind_of_its_value)
 {
     struct thing thing;
     uint32_t unknown;
 
-    (void)state;
     assert_null(
         read_sample("{\"number\":1.5,\"container\":[1],\"nonNull\":true,"
                     "\"raw\":null,\"token\":\"t\",\"flag\":true}",
@@ -89,12 +85,11 @@ static void test_vocabulary__a_field_has_the_kind_of_its_value(void **state)
     assert_int_equal(unknown, 0);
 }
 
-static void test_vocabulary__a_value_of_another_kind_is_absent(void **state)
+TEST(vocabulary__a_value_of_another_kind_is_absent)
 {
     struct thing thing;
     uint32_t unknown;
 
-    (void)state;
     assert_null(read_sample("{\"type\":1,\"number\":\"1\",\"container\":2,"
                             "\"nonNull\":null,\"flag\":1}",
                             &thing, &unknown));
@@ -109,12 +104,11 @@ static void test_vocabulary__a_value_of_another_kind_is_absent(void **state)
     assert_text(thing.type, "");
 }
 
-static void test_vocabulary__only_the_fields_of_the_word_are_read(void **state)
+TEST(vocabulary__only_the_fields_of_the_word_are_read)
 {
     struct thing thing;
     uint32_t unknown;
 
-    (void)state;
     assert_ptr_equal(
         read_sample("{\"text\":\"t\",\"type\":\"note\"}", &thing, &unknown),
         &words[0]);
@@ -129,12 +123,11 @@ static void test_vocabulary__only_the_fields_of_the_word_are_read(void **state)
     assert_text(thing.text, "");
 }
 
-static void test_vocabulary__the_first_alternative_with_a_value(void **state)
+TEST(vocabulary__the_first_alternative_with_a_value)
 {
     struct thing thing;
     uint32_t unknown;
 
-    (void)state;
     (void)read_sample("{\"type\":\"note\",\"body\":\"b\",\"text\":\"t\"}",
                       &thing, &unknown);
     assert_text(thing.text, "\"t\"");
@@ -147,12 +140,11 @@ static void test_vocabulary__the_first_alternative_with_a_value(void **state)
     assert_text(thing.text, "\"b\"");
 }
 
-static void test_vocabulary__members_in_no_table_are_counted(void **state)
+TEST(vocabulary__members_in_no_table_are_counted)
 {
     struct thing thing;
     uint32_t unknown;
 
-    (void)state;
     (void)read_sample("{\"known\":1,\"text\":1,\"body\":1,\"inner\":1}", &thing,
                       &unknown);
     assert_int_equal(unknown, 0);
@@ -161,20 +153,18 @@ static void test_vocabulary__members_in_no_table_are_counted(void **state)
     assert_int_equal(unknown, 2);
 }
 
-static void test_vocabulary__text_that_is_not_json_is_an_error(void **state)
+TEST(vocabulary__text_that_is_not_json_is_an_error)
 {
     struct thing thing = {.flag = false};
 
-    (void)state;
     assert_int_equal(
         wal__fields_read(span("{\"number\":1,}"), fields, &thing, NULL),
         WAL__JSON_SYNTAX);
     assert_text(thing.number, "");
 }
 
-static void test_vocabulary__words_by_name_and_by_value(void **state)
+TEST(vocabulary__words_by_name_and_by_value)
 {
-    (void)state;
     assert_ptr_equal(wal__word_find(words, span("\"no\\u0074e\"")), &words[0]);
     assert_null(wal__word_find(words, span("\"\"")));
     assert_null(wal__word_find(words, span("")));
@@ -183,12 +173,11 @@ static void test_vocabulary__words_by_name_and_by_value(void **state)
     assert_null(wal__word_of(words, 3));
 }
 
-static void test_vocabulary__stop_reasons(void **state)
+TEST(vocabulary__stop_reasons)
 {
     static const struct wal__word stops[] = {{"stop", .value = WAL__STOP_END},
                                              {.name = NULL}};
 
-    (void)state;
     assert_int_equal(wal__word_stop(stops, span("\"stop\"")), WAL__STOP_END);
     assert_int_equal(wal__word_stop(stops, span("\"x\"")), WAL__STOP_OTHER);
     assert_int_equal(wal__word_stop(stops, span("")), WAL__STOP_NONE);
@@ -200,13 +189,12 @@ static bool put(void *ctx, const void *data, size_t size)
     return true;
 }
 
-static void test_vocabulary__fields_are_written_in_order(void **state)
+TEST(vocabulary__fields_are_written_in_order)
 {
     char text[200] = "";
     struct wal__json_out out = {.put = put, .ctx = text};
     struct thing thing = {.type = span("\"note\""), .raw = span("[1]")};
 
-    (void)state;
     thing.text = span("\"t\"");
     wal__json_out_open(&out, '{');
     wal__fields_write(&out, fields, &thing);
@@ -215,21 +203,4 @@ static void test_vocabulary__fields_are_written_in_order(void **state)
     wal__json_out_close(&out, '}');
     assert_string_equal(
         text, "{\"type\":\"note\",\"number\":0,\"raw\":[1],\"text\":\"t\"}");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vocabulary__a_field_has_the_kind_of_its_value),
-        cmocka_unit_test(test_vocabulary__a_value_of_another_kind_is_absent),
-        cmocka_unit_test(test_vocabulary__only_the_fields_of_the_word_are_read),
-        cmocka_unit_test(test_vocabulary__the_first_alternative_with_a_value),
-        cmocka_unit_test(test_vocabulary__members_in_no_table_are_counted),
-        cmocka_unit_test(test_vocabulary__text_that_is_not_json_is_an_error),
-        cmocka_unit_test(test_vocabulary__words_by_name_and_by_value),
-        cmocka_unit_test(test_vocabulary__stop_reasons),
-        cmocka_unit_test(test_vocabulary__fields_are_written_in_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

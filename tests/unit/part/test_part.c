@@ -180,11 +180,10 @@ static int ship(struct scene *scene, uint64_t max_size)
     return parts;
 }
 
-static void test_part__a_replica_follows_the_store(void **state)
+KIT_TEST(part__a_replica_follows_the_store)
 {
     struct scene scene = begin();
 
-    (void)state;
     for (int i = 0; i < 30; i++) {
         append(&scene, i % 7 == 3 ? LARGE : i % 5 == 1 ? MEDIUM : 20);
         if (i % 4 == 0) {
@@ -216,14 +215,12 @@ static uint64_t last_in_parts(void)
 }
 
 /* A process was killed, and others may not write. */
-static void
-test_part__without_live_process_ends_at_the_durable_end(void **state)
+KIT_TEST(part__without_live_process_ends_at_the_durable_end)
 {
     uint64_t durable;
     int status = 0;
     pid_t process = kit_start_process();
 
-    (void)state;
     if (process == 0) {
         struct wal_store *store = kit_store();
         struct wal_session *session = kit_create(store, "s");
@@ -240,11 +237,10 @@ test_part__without_live_process_ends_at_the_durable_end(void **state)
     assert_int_equal(last_in_parts(), durable + 1);
 }
 
-static void test_part__small_parts_have_whole_groups(void **state)
+KIT_TEST(part__small_parts_have_whole_groups)
 {
     struct scene scene = begin();
 
-    (void)state;
     for (int i = 0; i < 12; i++) {
         append(&scene, i % 4 == 3 ? LARGE : MEDIUM);
     }
@@ -253,11 +249,10 @@ static void test_part__small_parts_have_whole_groups(void **state)
     end(&scene);
 }
 
-static void test_part__segments_end_and_parts_go_on(void **state)
+KIT_TEST(part__segments_end_and_parts_go_on)
 {
     struct scene scene = begin();
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         append(&scene, MEDIUM);
         reopen(&scene);
@@ -298,13 +293,12 @@ static void read_to(struct scene *scene, const struct wal_part_place *end,
     wal_replica_close(replica);
 }
 
-static void test_part__made_again_to_each_end(void **state)
+KIT_TEST(part__made_again_to_each_end)
 {
     struct scene scene = begin();
     struct wal_part_place ends[32][WAL_PART_STREAMS];
     int count = 0;
 
-    (void)state;
     for (int i = 0; i < 12; i++) {
         struct wal_slice part;
 
@@ -325,14 +319,13 @@ static void test_part__made_again_to_each_end(void **state)
     end(&scene);
 }
 
-static void test_part__end_of_another_past(void **state)
+KIT_TEST(part__end_of_another_past)
 {
     struct scene scene = begin();
     struct wal_part_place end_place[WAL_PART_STREAMS];
     struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
-    (void)state;
     append(&scene, MEDIUM);
     while (step(&scene, 0, &part) == WAL_OK) {
     }
@@ -356,13 +349,12 @@ static void test_part__end_of_another_past(void **state)
     end(&scene);
 }
 
-static void test_part__a_replica_opened_again_goes_on(void **state)
+KIT_TEST(part__a_replica_opened_again_goes_on)
 {
     struct scene scene = begin();
     struct wal_replica *second = NULL;
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         append(&scene, i == 2 ? LARGE : 20);
         (void)ship(&scene, 0);
@@ -375,12 +367,11 @@ static void test_part__a_replica_opened_again_goes_on(void **state)
     end(&scene);
 }
 
-static void test_part__applied_twice_changes_nothing(void **state)
+KIT_TEST(part__applied_twice_changes_nothing)
 {
     struct scene scene = begin();
     struct wal_slice part;
 
-    (void)state;
     append(&scene, LARGE);
     while (step(&scene, 0, &part) == WAL_OK) {
         apply(&scene, part);
@@ -389,14 +380,13 @@ static void test_part__applied_twice_changes_nothing(void **state)
     end(&scene);
 }
 
-static void test_part__a_replica_refuses_writes(void **state)
+KIT_TEST(part__a_replica_refuses_writes)
 {
     struct scene scene = begin();
     struct wal_store *store;
     struct wal_session *session;
     struct wal_entry entry = kit_entry("x", NULL, "{}");
 
-    (void)state;
     append(&scene, 20);
     (void)ship(&scene, 0);
     store = kit_open("replica", 0);
@@ -410,14 +400,13 @@ static void test_part__a_replica_refuses_writes(void **state)
     end(&scene);
 }
 
-static void test_part__damage_is_found(void **state)
+KIT_TEST(part__damage_is_found)
 {
     struct scene scene = begin();
     struct wal_slice part;
     uint64_t random = kit_seed();
     uint8_t *copy;
 
-    (void)state;
     append(&scene, 2000);
     assert_int_equal(step(&scene, 0, &part), WAL_OK);
     copy = malloc(part.size);
@@ -441,14 +430,13 @@ static void test_part__damage_is_found(void **state)
 }
 
 /* A digest that matches says only that the bytes are those that were sent. */
-static void test_part__damaged_groups_with_a_digest(void **state)
+KIT_TEST(part__damaged_groups_with_a_digest)
 {
     struct scene scene = begin();
     struct wal__sha256_alg sha256_alg;
     struct wal_slice part;
     uint8_t *copy;
 
-    (void)state;
     append(&scene, 2000);
     assert_int_equal(step(&scene, 0, &part), WAL_OK);
     copy = malloc(part.size);
@@ -493,14 +481,13 @@ static void damage_tail(const struct scene *scene, uint64_t offset)
 
 /* A later group is there that names an earlier one durable: in another store
  * that is damage. */
-static void test_part__a_hole_in_the_tail_is_its_end(void **state)
+KIT_TEST(part__a_hole_in_the_tail_is_its_end)
 {
     struct scene scene = begin();
     struct wal_part_place middle;
     struct wal_slice parts[3] = {{NULL, 0}};
     struct wal_slice part;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         append(&scene, 20);
         assert_int_equal(step(&scene, 0, &part), WAL_OK);
@@ -525,13 +512,12 @@ static void test_part__a_hole_in_the_tail_is_its_end(void **state)
     end(&scene);
 }
 
-static void test_part__a_missing_part_is_refused(void **state)
+KIT_TEST(part__a_missing_part_is_refused)
 {
     struct scene scene = begin();
     struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
-    (void)state;
     append(&scene, 20);
     (void)ship(&scene, 0);
     append(&scene, 20);
@@ -545,13 +531,12 @@ static void test_part__a_missing_part_is_refused(void **state)
     end(&scene);
 }
 
-static void test_part__a_store_that_is_older_is_refused(void **state)
+KIT_TEST(part__a_store_that_is_older_is_refused)
 {
     struct scene scene = begin();
     struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
-    (void)state;
     append(&scene, 20);
     assert_int_equal(wal_store_backup(scene.store, "old", NULL, NULL, NULL),
                      WAL_OK);
@@ -594,13 +579,12 @@ static struct scene begin_compacted(void)
     return scene;
 }
 
-static void test_part__what_was_compacted_comes_in_segments(void **state)
+KIT_TEST(part__what_was_compacted_comes_in_segments)
 {
     struct scene scene = begin_compacted();
     struct wal_slice part;
     int segments = 0;
 
-    (void)state;
     while (step(&scene, 0, &part) == WAL_OK) {
         struct wal_part_info info = WAL_INIT(wal_part_info);
 
@@ -617,14 +601,13 @@ static void test_part__what_was_compacted_comes_in_segments(void **state)
 
 /* Compaction replaces segments of which a replica has a part. */
 /* Promoted, it is written to, sound, and is what parts of it go on from. */
-static void test_part__a_store_that_ends_with_a_rewritten_segment(void **state)
+KIT_TEST(part__a_store_that_ends_with_a_rewritten_segment)
 {
     struct scene scene = begin_compacted();
     struct wal_part_info info = WAL_INIT(wal_part_info);
     struct wal_slice part;
     int there;
 
-    (void)state;
     while ((info.flags & WAL_PART_SEGMENT) == 0 ||
            scene.at[WAL_PART_LOG].segment == 0) {
         assert_int_equal(step(&scene, 0, &part), WAL_OK);
@@ -653,13 +636,12 @@ static void test_part__a_store_that_ends_with_a_rewritten_segment(void **state)
     end(&scene);
 }
 
-static void test_part__compaction_overtakes_a_replica(void **state)
+KIT_TEST(part__compaction_overtakes_a_replica)
 {
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options), .rate = UINT64_MAX};
     struct scene scene = begin();
 
-    (void)state;
     for (int i = 0; i < 5; i++) {
         append(&scene, i == 2 ? LARGE : MEDIUM);
     }
@@ -738,7 +720,7 @@ static int replace_segments(struct scene *scene)
     return count;
 }
 
-static void test_part__what_was_erased_is_erased_in_the_replica(void **state)
+KIT_TEST(part__what_was_erased_is_erased_in_the_replica)
 {
     static const char dead[] = "vK83hTz0Qe51";
     const struct wal_store_compact_options plain = {
@@ -751,7 +733,6 @@ static void test_part__what_was_erased_is_erased_in_the_replica(void **state)
         kit_entry("dead", NULL, "{\"x\":\"vK83hTz0Qe51\"}");
     struct scene scene = begin();
 
-    (void)state;
     assert_int_equal(kit_try_append(scene.session, &entry, NULL, NULL), WAL_OK);
     append(&scene, LARGE);
     reading_redact(scene.session, "dead", "");
@@ -777,12 +758,11 @@ static void test_part__what_was_erased_is_erased_in_the_replica(void **state)
     end(&scene);
 }
 
-static void test_part__a_promoted_replica_is_a_store(void **state)
+KIT_TEST(part__a_promoted_replica_is_a_store)
 {
     struct scene scene = begin();
     struct wal_store *store;
 
-    (void)state;
     append(&scene, 20);
     append(&scene, LARGE);
     (void)ship(&scene, 0);
@@ -832,11 +812,10 @@ static bool is_replica(void)
     return info.is_replica != 0;
 }
 
-static void test_part__a_store_follows_the_one_that_went_on(void **state)
+KIT_TEST(part__a_store_follows_the_one_that_went_on)
 {
     struct scene scene = begin_two_stores();
 
-    (void)state;
     scene.replica = open_store();
     append(&scene, 20);
     append(&scene, MEDIUM);
@@ -852,7 +831,7 @@ static void test_part__a_store_follows_the_one_that_went_on(void **state)
 
 /* A part that is not longer than the store is not compared; it does not lead to
  * the same place, and what follows is refused. */
-static void test_part__a_store_that_went_on_itself_is_refused(void **state)
+KIT_TEST(part__a_store_that_went_on_itself_is_refused)
 {
     struct scene scene = begin_two_stores();
     struct wal_part_place position[WAL_PART_STREAMS];
@@ -863,7 +842,6 @@ static void test_part__a_store_that_went_on_itself_is_refused(void **state)
     struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
-    (void)state;
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
     wal_session_close(session);
     kit_close(store);
@@ -885,13 +863,12 @@ static void test_part__a_store_that_went_on_itself_is_refused(void **state)
     end(&scene);
 }
 
-static void test_part__a_store_that_is_open_is_refused(void **state)
+KIT_TEST(part__a_store_that_is_open_is_refused)
 {
     struct scene scene = begin_two_stores();
     struct wal_store *store = kit_open("replica", 0);
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     assert_int_equal(wal_replica_open_store("replica", &scene.replica, &error),
                      WAL_ELOCKED);
     assert_non_null(strstr(error.text, "has the store open"));
@@ -899,13 +876,12 @@ static void test_part__a_store_that_is_open_is_refused(void **state)
     end(&scene);
 }
 
-static void test_part__another_store_is_refused(void **state)
+KIT_TEST(part__another_store_is_refused)
 {
     struct scene scene = begin();
     struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
-    (void)state;
     append(&scene, 20);
     (void)ship(&scene, 0);
     end(&scene);
@@ -919,7 +895,7 @@ static void test_part__another_store_is_refused(void **state)
     end(&scene);
 }
 
-static void test_part__misuse_is_refused(void **state)
+KIT_TEST(part__misuse_is_refused)
 {
     struct wal_store *store = kit_store();
     struct wal_part_info small = {.struct_size = 3};
@@ -927,7 +903,6 @@ static void test_part__misuse_is_refused(void **state)
     struct wal_replica *replica = NULL;
     struct wal_slice part = {NULL, 7};
 
-    (void)state;
     assert_int_equal(wal_part_reader_open(NULL, &reader, NULL), WAL_EINVAL);
     assert_int_equal(wal_part_reader_open(store, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_part_reader_open(store, &reader, NULL), WAL_OK);
@@ -953,36 +928,4 @@ static void test_part__misuse_is_refused(void **state)
     wal_part_reader_close(reader);
     replica = open_replica();
     assert_int_equal(wal_replica_promote(replica, NULL), WAL_ENOTSTORE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_part__a_replica_follows_the_store),
-        KIT_TEST(test_part__without_live_process_ends_at_the_durable_end),
-        KIT_TEST(test_part__small_parts_have_whole_groups),
-        KIT_TEST(test_part__segments_end_and_parts_go_on),
-        KIT_TEST(test_part__made_again_to_each_end),
-        KIT_TEST(test_part__end_of_another_past),
-        KIT_TEST(test_part__a_replica_opened_again_goes_on),
-        KIT_TEST(test_part__applied_twice_changes_nothing),
-        KIT_TEST(test_part__a_replica_refuses_writes),
-        KIT_TEST(test_part__damage_is_found),
-        KIT_TEST(test_part__damaged_groups_with_a_digest),
-        KIT_TEST(test_part__a_hole_in_the_tail_is_its_end),
-        KIT_TEST(test_part__a_missing_part_is_refused),
-        KIT_TEST(test_part__a_store_that_is_older_is_refused),
-        KIT_TEST(test_part__what_was_compacted_comes_in_segments),
-        KIT_TEST(test_part__a_store_that_ends_with_a_rewritten_segment),
-        KIT_TEST(test_part__compaction_overtakes_a_replica),
-        KIT_TEST(test_part__what_was_erased_is_erased_in_the_replica),
-        KIT_TEST(test_part__a_promoted_replica_is_a_store),
-        KIT_TEST(test_part__a_store_follows_the_one_that_went_on),
-        KIT_TEST(test_part__a_store_that_went_on_itself_is_refused),
-        KIT_TEST(test_part__a_store_that_is_open_is_refused),
-        KIT_TEST(test_part__another_store_is_refused),
-        KIT_TEST(test_part__misuse_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,8 @@
  * test_credentials.c - tests of remote/driver/credentials: where a key is
  * found, and that no error has a part of it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +13,7 @@
 #include <time.h>
 
 #include "remote/driver/credentials.h"
+#include "tests/lib/test.h"
 
 #define COMMAND "AGENTWAL_REMOTE_CREDENTIALS_COMMAND"
 
@@ -83,9 +80,8 @@ static void assert_refused(const char *part)
     assert_null(strstr(failure.file, "hush"));
 }
 
-static void test_credentials__of_the_environment(void **state)
+TEST_WITH(credentials__of_the_environment, clear_environment, NULL)
 {
-    (void)state;
     set("AWS_ACCESS_KEY_ID", "key");
     set("AWS_SECRET_ACCESS_KEY", "hush/+=");
     set("AWS_SHARED_CREDENTIALS_FILE", "missing");
@@ -96,9 +92,8 @@ static void test_credentials__of_the_environment(void **state)
     assert_int_equal(found.expires_s, 0);
 }
 
-static void test_credentials__half_of_the_environment(void **state)
+TEST_WITH(credentials__half_of_the_environment, clear_environment, NULL)
 {
-    (void)state;
     set("AWS_SECRET_ACCESS_KEY", "hush");
     assert_refused("AWS_ACCESS_KEY_ID");
     (void)clear_environment(state);
@@ -107,9 +102,8 @@ static void test_credentials__half_of_the_environment(void **state)
     assert_refused("AWS_SECRET_ACCESS_KEY");
 }
 
-static void test_credentials__line_breaks_are_refused(void **state)
+TEST_WITH(credentials__line_breaks_are_refused, clear_environment, NULL)
 {
-    (void)state;
     char longest[300];
 
     set("AWS_ACCESS_KEY_ID", "key");
@@ -123,9 +117,8 @@ static void test_credentials__line_breaks_are_refused(void **state)
     assert_refused("too long");
 }
 
-static void test_credentials__of_a_file(void **state)
+TEST_WITH(credentials__of_a_file, clear_environment, NULL)
 {
-    (void)state;
     write_text("file", "# aws_access_key_id = comment\n"
                        "aws_access_key_id = outside\n"
                        "[other]\n"
@@ -150,9 +143,8 @@ static void test_credentials__of_a_file(void **state)
     assert_found("t", "hush-t", "hush-token");
 }
 
-static void test_credentials__of_the_home(void **state)
+TEST_WITH(credentials__of_the_home, clear_environment, NULL)
 {
-    (void)state;
     assert_int_equal(mkdir(".aws", 0700), 0);
     write_text(".aws/credentials", "[default]\naws_access_key_id = home\n"
                                    "aws_secret_access_key = hush\n");
@@ -162,9 +154,8 @@ static void test_credentials__of_the_home(void **state)
     assert_refused("write the profile default to missing");
 }
 
-static void test_credentials__file_that_lacks_the_profile(void **state)
+TEST_WITH(credentials__file_that_lacks_the_profile, clear_environment, NULL)
 {
-    (void)state;
     write_text("lacks", "[default]\naws_access_key_id = hush\n[b]\n"
                         "aws_secret_access_key = hush\n");
     set("AWS_SHARED_CREDENTIALS_FILE", "lacks");
@@ -179,9 +170,8 @@ static void test_credentials__file_that_lacks_the_profile(void **state)
     assert_refused("cannot read");
 }
 
-static void test_credentials__of_a_command(void **state)
+TEST_WITH(credentials__of_a_command, clear_environment, NULL)
 {
-    (void)state;
     set("AWS_SHARED_CREDENTIALS_FILE", "missing");
     set(COMMAND,
         "printf '{\"Version\":1,\"AccessKeyId\":\"key\","
@@ -201,9 +191,8 @@ static void test_credentials__of_a_command(void **state)
     assert_int_equal(found.expires_s, 0);
 }
 
-static void test_credentials__commands_that_fail(void **state)
+TEST_WITH(credentials__commands_that_fail, clear_environment, NULL)
 {
-    (void)state;
     static const struct {
         const char *command;
         const char *text;
@@ -234,9 +223,8 @@ static void test_credentials__commands_that_fail(void **state)
     }
 }
 
-static void test_credentials__command_that_hangs_is_ended(void **state)
+TEST_WITH(credentials__command_that_hangs_is_ended, clear_environment, NULL)
 {
-    (void)state;
     struct timespec from;
     struct timespec to;
     struct wal__buf output;
@@ -253,9 +241,8 @@ static void test_credentials__command_that_hangs_is_ended(void **state)
     wal__buf_deinit(&output);
 }
 
-static void test_credentials__command_without_sigchld(void **state)
+TEST_WITH(credentials__command_without_sigchld, clear_environment, NULL)
 {
-    (void)state;
     struct wal__buf output;
 
     wal__buf_init(&output, &wal__heap_libc);
@@ -268,17 +255,15 @@ static void test_credentials__command_without_sigchld(void **state)
     wal__buf_deinit(&output);
 }
 
-static void test_credentials__nothing_anywhere(void **state)
+TEST_WITH(credentials__nothing_anywhere, clear_environment, NULL)
 {
-    (void)state;
     assert_refused("there are no credentials");
     set("HOME", "/nonexistent");
     assert_refused("there are no credentials");
 }
 
-static void test_credentials__wiped(void **state)
+TEST_WITH(credentials__wiped, clear_environment, NULL)
 {
-    (void)state;
     static const struct wal__credentials zero;
 
     set("AWS_ACCESS_KEY_ID", "key");
@@ -286,26 +271,4 @@ static void test_credentials__wiped(void **state)
     assert_int_equal(load(), WAL_OK);
     wal__credentials_wipe(&found);
     assert_memory_equal(&found, &zero, sizeof(zero));
-}
-
-#define CASE(name) cmocka_unit_test_setup(name, clear_environment)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_credentials__of_the_environment),
-        CASE(test_credentials__half_of_the_environment),
-        CASE(test_credentials__line_breaks_are_refused),
-        CASE(test_credentials__of_a_file),
-        CASE(test_credentials__of_the_home),
-        CASE(test_credentials__file_that_lacks_the_profile),
-        CASE(test_credentials__of_a_command),
-        CASE(test_credentials__commands_that_fail),
-        CASE(test_credentials__command_that_hangs_is_ended),
-        CASE(test_credentials__command_without_sigchld),
-        CASE(test_credentials__nothing_anywhere),
-        CASE(test_credentials__wiped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

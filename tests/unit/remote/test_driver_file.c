@@ -2,12 +2,8 @@
  * test_driver_file.c - tests of remote/driver/driver_file: the contract of all
  * drivers (driver_cases.h), and what is special to a directory.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,6 +17,7 @@
 #include "driver_cases.h"
 #include "remote/driver/driver.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/test.h"
 
 static char directory[PATH_MAX];
 static struct wal_error failure = {.struct_size = sizeof(failure)};
@@ -77,9 +74,8 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(close(fd), 0);
 }
 
-static void test_driver_file__missing_directory_is_no_store(void **state)
+TEST(driver_file__missing_directory_is_no_store)
 {
-    (void)state;
     struct wal__driver *driver = open_in("missing", &wal__heap_libc);
     struct wal__buf bytes;
     uint64_t size = 0;
@@ -104,9 +100,8 @@ static void test_driver_file__missing_directory_is_no_store(void **state)
     driver->calls->close(driver);
 }
 
-static void test_driver_file__leftovers_are_not_objects(void **state)
+TEST(driver_file__leftovers_are_not_objects)
 {
-    (void)state;
     struct wal__driver *driver;
 
     assert_int_equal(mkdir(path_of("left"), 0700), 0);
@@ -124,9 +119,8 @@ static void test_driver_file__leftovers_are_not_objects(void **state)
     driver->calls->close(driver);
 }
 
-static void test_driver_file__no_temporary_file_remains(void **state)
+TEST(driver_file__no_temporary_file_remains)
 {
-    (void)state;
     struct wal__driver *driver;
     struct dirent *entry;
     int count = 0;
@@ -155,9 +149,8 @@ static void test_driver_file__no_temporary_file_remains(void **state)
     driver->calls->close(driver);
 }
 
-static void test_driver_file__directory_is_not_an_object(void **state)
+TEST(driver_file__directory_is_not_an_object)
 {
-    (void)state;
     struct wal__driver *driver;
     uint64_t size = 0;
 
@@ -183,9 +176,8 @@ static void test_driver_file__directory_is_not_an_object(void **state)
     driver->calls->close(driver);
 }
 
-static void test_driver_file__links_are_not_followed(void **state)
+TEST(driver_file__links_are_not_followed)
 {
-    (void)state;
     struct wal__driver *driver;
     uint64_t size = 0;
 
@@ -207,9 +199,8 @@ static void test_driver_file__links_are_not_followed(void **state)
     driver->calls->close(driver);
 }
 
-static void test_driver_file__each_failed_allocation_is_reported(void **state)
+TEST(driver_file__each_failed_allocation_is_reported)
 {
-    (void)state;
     struct faulty_heap faulty;
     struct wal__driver *driver;
     struct wal__buf bytes;
@@ -242,22 +233,16 @@ static void test_driver_file__each_failed_allocation_is_reported(void **state)
     assert_int_equal(faulty.live, 0);
 }
 
-int main(void)
+static int run_cases(void)
 {
     char template[] = "remote.XXXXXX";
     char url[PATH_MAX + 16];
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_driver_file__missing_directory_is_no_store),
-        cmocka_unit_test(test_driver_file__leftovers_are_not_objects),
-        cmocka_unit_test(test_driver_file__no_temporary_file_remains),
-        cmocka_unit_test(test_driver_file__directory_is_not_an_object),
-        cmocka_unit_test(test_driver_file__links_are_not_followed),
-        cmocka_unit_test(test_driver_file__each_failed_allocation_is_reported),
-    };
 
     if (mkdtemp(template) == NULL || realpath(template, directory) == NULL) {
         return 1;
     }
     (void)snprintf(url, sizeof(url), "file://%s", directory);
-    return driver_cases_run(url) + cmocka_run_group_tests(tests, NULL, NULL);
+    return driver_cases_run(url);
 }
+
+TEST_FILE(NULL, NULL, run_cases);

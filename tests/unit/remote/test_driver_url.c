@@ -1,20 +1,16 @@
 /*
  * test_driver_url.c - tests of remote/driver/driver_url.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "remote/driver/driver_url.h"
+#include "tests/lib/test.h"
 
-static void test_url__directory(void **state)
+TEST(url__directory)
 {
-    (void)state;
     static const struct {
         const char *url;
         const char *directory;
@@ -36,9 +32,8 @@ static void test_url__directory(void **state)
     }
 }
 
-static void test_url__bucket(void **state)
+TEST(url__bucket)
 {
-    (void)state;
     static const struct {
         const char *url;
         const char *bucket;
@@ -73,9 +68,8 @@ static void test_url__bucket(void **state)
     }
 }
 
-static void test_url__pool(void **state)
+TEST(url__pool)
 {
-    (void)state;
     static const struct {
         const char *url;
         const char *pool;
@@ -103,9 +97,8 @@ static void test_url__pool(void **state)
     }
 }
 
-static void test_url__others_are_refused_and_not_repeated(void **state)
+TEST(url__others_are_refused_and_not_repeated)
 {
-    (void)state;
     static const char *const cases[] = {
         "",
         "/srv/remote",
@@ -172,9 +165,8 @@ static void test_url__others_are_refused_and_not_repeated(void **state)
     }
 }
 
-static void test_url__too_long_parts_are_refused(void **state)
+TEST(url__too_long_parts_are_refused)
 {
-    (void)state;
     static const char *const begins[] = {
         "file:///", "s3://", "s3://abc/",
         "s3://abc?region=", "s3://abc?endpoint=http://"};
@@ -187,17 +179,4 @@ static void test_url__too_long_parts_are_refused(void **state)
         memcpy(text, begins[i], strlen(begins[i]));
         assert_int_equal(wal__driver_url_parse(text, &url, NULL), WAL_EINVAL);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_url__directory),
-        cmocka_unit_test(test_url__pool),
-        cmocka_unit_test(test_url__bucket),
-        cmocka_unit_test(test_url__others_are_refused_and_not_repeated),
-        cmocka_unit_test(test_url__too_long_parts_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

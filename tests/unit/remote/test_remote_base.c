@@ -6,6 +6,7 @@
 #include "remote/base/collect.h"
 #include "remote/history/machine.h"
 #include "tests/lib/remote/small_log.h"
+#include "tests/lib/test.h"
 
 /* A remote, the log of a writer, and one that is pulled to. */
 struct place {
@@ -135,12 +136,11 @@ static struct wal_remote_pull_result pull_from(uint64_t count)
 
 /* --- bases -------------------------------------------------------------- */
 
-static void test_remote_base__pull_begins_with_it(void **state)
+TEST_WITH(remote_base__pull_begins_with_it, set_up, tear_down)
 {
     struct wal__base_result made;
     struct wal_remote_pull_result pulled;
 
-    (void)state;
     start(1);
     push(300);
     place.log.per_base = 100;
@@ -153,9 +153,8 @@ static void test_remote_base__pull_begins_with_it(void **state)
     assert_int_equal(pulled.part, 305);
 }
 
-static void test_remote_base__nothing_new(void **state)
+TEST_WITH(remote_base__nothing_new, set_up, tear_down)
 {
-    (void)state;
     start(1);
     assert_int_equal(make_base().number, 0);
     push(3);
@@ -167,9 +166,8 @@ static void test_remote_base__nothing_new(void **state)
 }
 
 /* Small segments are made anew, as one. */
-static void test_remote_base__small_segments_are_merged(void **state)
+TEST_WITH(remote_base__small_segments_are_merged, set_up, tear_down)
 {
-    (void)state;
     start(1);
     for (uint64_t i = 1; i < 10; i++) {
         push(3);
@@ -180,9 +178,8 @@ static void test_remote_base__small_segments_are_merged(void **state)
 
 /* From each position: with a base whose segments begin there or not, before
  * and after what a former writer had. */
-static void test_remote_base__pull_from_each_position(void **state)
+TEST_WITH(remote_base__pull_from_each_position, set_up, tear_down)
 {
-    (void)state;
     start(1);
     push(8);
     start(2);
@@ -203,11 +200,10 @@ static void test_remote_base__pull_from_each_position(void **state)
     }
 }
 
-static void test_remote_base__store_of_another_past(void **state)
+TEST_WITH(remote_base__store_of_another_past, set_up, tear_down)
 {
     struct wal__base_result result;
 
-    (void)state;
     start(1);
     push(10);
     small_log_cut(&place.log, 5);
@@ -219,11 +215,10 @@ static void test_remote_base__store_of_another_past(void **state)
     assert_int_equal(count_objects("base"), 0);
 }
 
-static void test_remote_base__end_was_compacted(void **state)
+TEST_WITH(remote_base__end_was_compacted, set_up, tear_down)
 {
     struct wal__base_result result;
 
-    (void)state;
     start(1);
     push(10);
     for (uint64_t i = 0; i < 5; i++) {
@@ -245,9 +240,8 @@ static void make_other_base(void *ctx, const char *call, const char *name)
     }
 }
 
-static void test_remote_base__two_make_one(void **state)
+TEST_WITH(remote_base__two_make_one, set_up, tear_down)
 {
-    (void)state;
     start(1);
     push(10);
     place.memory.hook = make_other_base;
@@ -261,11 +255,10 @@ static void test_remote_base__two_make_one(void **state)
     (void)pull_from(0);
 }
 
-static void test_remote_base__made_anew(void **state)
+TEST_WITH(remote_base__made_anew, set_up, tear_down)
 {
     struct wal__base_result result;
 
-    (void)state;
     start(1);
     push(40);
     place.log.per_base = 10;
@@ -280,12 +273,11 @@ static void test_remote_base__made_anew(void **state)
     (void)pull_from(12);
 }
 
-static void test_remote_base__damaged(void **state)
+TEST_WITH(remote_base__damaged, set_up, tear_down)
 {
     static const char name[] = UUID "/base/0000000000000001";
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     start(1);
     push(3);
     (void)make_base();
@@ -295,11 +287,10 @@ static void test_remote_base__damaged(void **state)
     assert_string_equal(error.file, name);
 }
 
-static void test_remote_base__lost_segment(void **state)
+TEST_WITH(remote_base__lost_segment, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     start(1);
     push(3);
     (void)make_base();
@@ -332,9 +323,8 @@ static uint64_t count_parts(void)
     return parts;
 }
 
-static void test_remote_base__is_due_after_many_parts(void **state)
+TEST_WITH(remote_base__is_due_after_many_parts, set_up, tear_down)
 {
-    (void)state;
     start(1);
     push(900);
     assert_int_equal(count_parts(), 900);
@@ -351,12 +341,11 @@ static void test_remote_base__is_due_after_many_parts(void **state)
 
 /* --- collection --------------------------------------------------------- */
 
-static void test_remote_collect__nothing_without_an_old_base(void **state)
+TEST_WITH(remote_collect__nothing_without_an_old_base, set_up, tear_down)
 {
     struct wal__collect_result result = {.parts = 0};
     int64_t now = wal__machine_unix_ms();
 
-    (void)state;
     start(1);
     push(100);
     assert_int_equal(collect().parts, 0);
@@ -372,11 +361,10 @@ static void test_remote_collect__nothing_without_an_old_base(void **state)
     assert_int_equal(result.parts, 84);
 }
 
-static void test_remote_collect__fences_and_epochs_remain(void **state)
+TEST_WITH(remote_collect__fences_and_epochs_remain, set_up, tear_down)
 {
     struct wal__collect_result result;
 
-    (void)state;
     for (uint64_t id = 1; id <= 5; id++) {
         start(id);
         push(50);
@@ -397,9 +385,8 @@ static void test_remote_collect__fences_and_epochs_remain(void **state)
 }
 
 /* More than a listing has. */
-static void test_remote_collect__many_parts(void **state)
+TEST_WITH(remote_collect__many_parts, set_up, tear_down)
 {
-    (void)state;
     start(1);
     push(2500);
     (void)make_base();
@@ -407,9 +394,8 @@ static void test_remote_collect__many_parts(void **state)
     (void)pull();
 }
 
-static void test_remote_collect__older_bases_and_their_segments(void **state)
+TEST_WITH(remote_collect__older_bases_and_their_segments, set_up, tear_down)
 {
-    (void)state;
     start(1);
     for (uint64_t i = 1; i <= 5; i++) {
         push(20);
@@ -436,9 +422,8 @@ static void collect_now(void *ctx, const char *call, const char *name)
     }
 }
 
-static void test_remote_collect__while_a_pull_goes_on(void **state)
+TEST_WITH(remote_collect__while_a_pull_goes_on, set_up, tear_down)
 {
-    (void)state;
     for (uint32_t readers = 0; readers <= 4; readers += 4) {
         tear_down(state);
         set_up(state);
@@ -485,7 +470,7 @@ static bool fail_call(uint64_t at, bool fails_after)
     return place.memory.calls >= place.memory.fail_at;
 }
 
-static void test_remote_collect__each_call_fails(void **state)
+TEST_WITH(remote_collect__each_call_fails, set_up, tear_down)
 {
     for (unsigned fails_after = 0; fails_after < 2; fails_after++) {
         bool has_failed = true;
@@ -512,7 +497,7 @@ static void test_remote_collect__each_call_fails(void **state)
     }
 }
 
-static void test_remote_base__each_call_of_a_pull_fails(void **state)
+TEST_WITH(remote_base__each_call_of_a_pull_fails, set_up, tear_down)
 {
     bool has_failed = true;
 
@@ -534,33 +519,4 @@ static void test_remote_base__each_call_of_a_pull_fails(void **state)
         place.memory.fail_at = 0;
         (void)pull();
     }
-}
-
-#define PLACE_TEST(name) \
-    cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        PLACE_TEST(test_remote_base__pull_begins_with_it),
-        PLACE_TEST(test_remote_base__nothing_new),
-        PLACE_TEST(test_remote_base__small_segments_are_merged),
-        PLACE_TEST(test_remote_base__pull_from_each_position),
-        PLACE_TEST(test_remote_base__store_of_another_past),
-        PLACE_TEST(test_remote_base__end_was_compacted),
-        PLACE_TEST(test_remote_base__two_make_one),
-        PLACE_TEST(test_remote_base__made_anew),
-        PLACE_TEST(test_remote_base__damaged),
-        PLACE_TEST(test_remote_base__lost_segment),
-        PLACE_TEST(test_remote_base__is_due_after_many_parts),
-        PLACE_TEST(test_remote_collect__nothing_without_an_old_base),
-        PLACE_TEST(test_remote_collect__fences_and_epochs_remain),
-        PLACE_TEST(test_remote_collect__many_parts),
-        PLACE_TEST(test_remote_collect__older_bases_and_their_segments),
-        PLACE_TEST(test_remote_collect__while_a_pull_goes_on),
-        PLACE_TEST(test_remote_collect__each_call_fails),
-        PLACE_TEST(test_remote_base__each_call_of_a_pull_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "remote/layout/part_object.h"
 #include "remote/pull/check.h"
 #include "tests/lib/remote/small_log.h"
+#include "tests/lib/test.h"
 
 struct place {
     struct memory_driver memory;
@@ -141,9 +142,8 @@ static void push_before_listing(void *ctx, const char *call, const char *name)
     }
 }
 
-static void test_remote_check__ends_while_parts_come(void **state)
+TEST_WITH(remote_check__ends_while_parts_come, set_up, tear_down)
 {
-    (void)state;
     make_history();
     place.memory.hook = push_before_listing;
     assert_int_equal(check(NULL), WAL_OK);
@@ -161,11 +161,10 @@ static void push_while_listing(void *ctx, const char *name)
     }
 }
 
-static void test_remote_check__gap_is_filled_while_it_is_listed(void **state)
+TEST_WITH(remote_check__gap_is_filled_while_it_is_listed, set_up, tear_down)
 {
     struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
 
-    (void)state;
     start(1);
     for (uint64_t i = 0; i < 6; i++) {
         small_log_append(&place.log, 100 + i);
@@ -180,9 +179,8 @@ static void test_remote_check__gap_is_filled_while_it_is_listed(void **state)
     assert_int_equal(place.result.damage, 0);
 }
 
-static void test_remote_check__sound_history(void **state)
+TEST_WITH(remote_check__sound_history, set_up, tear_down)
 {
-    (void)state;
     make_history();
     assert_int_equal(check(NULL), WAL_OK);
     assert_int_equal(place.result.epochs, 3);
@@ -193,9 +191,8 @@ static void test_remote_check__sound_history(void **state)
     assert_int_equal(place.result.sequence, 46);
 }
 
-static void test_remote_check__no_store(void **state)
+TEST_WITH(remote_check__no_store, set_up, tear_down)
 {
-    (void)state;
     assert_int_equal(check(NULL), WAL_ENOTFOUND);
 }
 
@@ -223,7 +220,7 @@ static bool is_needed(const char *name)
            strncmp(name, UUID "/part/0000000000000002", 54) != 0;
 }
 
-static void test_remote_check__each_lost_object(void **state)
+TEST_WITH(remote_check__each_lost_object, set_up, tear_down)
 {
     size_t count = 1;
     size_t found = 0;
@@ -249,7 +246,7 @@ static void test_remote_check__each_lost_object(void **state)
     assert_true(found >= 2 + 2 + 2);
 }
 
-static void test_remote_check__each_damaged_object(void **state)
+TEST_WITH(remote_check__each_damaged_object, set_up, tear_down)
 {
     size_t count = 1;
 
@@ -281,12 +278,11 @@ static void test_remote_check__each_damaged_object(void **state)
 }
 
 /* Two parts that have changed places. */
-static void test_remote_check__parts_in_another_order(void **state)
+TEST_WITH(remote_check__parts_in_another_order, set_up, tear_down)
 {
     struct memory_object *second;
     uint8_t *data;
 
-    (void)state;
     start(1);
     push(5);
     second = memory_find(&place.memory, UUID "/part/0000000000000001/"
@@ -299,11 +295,10 @@ static void test_remote_check__parts_in_another_order(void **state)
                         UUID "/part/0000000000000001/0000000000000002");
 }
 
-static void test_remote_check__many_lost_parts_are_one_report(void **state)
+TEST_WITH(remote_check__many_lost_parts_are_one_report, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     start(1);
     push(100);
     for (unsigned i = 11; i <= 80; i++) {
@@ -330,12 +325,11 @@ static void create(const char *name, const char *text)
 }
 
 /* What a writer that was killed had on the way is no damage. */
-static void test_remote_check__gap_at_the_end(void **state)
+TEST_WITH(remote_check__gap_at_the_end, set_up, tear_down)
 {
     static const char name[] = UUID "/part/0000000000000001/0000000000000004";
     struct memory_object *object;
 
-    (void)state;
     start(1);
     push(5);
     object = memory_find(&place.memory, name) + 1;
@@ -364,11 +358,10 @@ static void test_remote_check__gap_at_the_end(void **state)
     assert_found(name, WAL_ENOTFOUND);
 }
 
-static void test_remote_check__callback_ends_it(void **state)
+TEST_WITH(remote_check__callback_ends_it, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     make_history();
     place.memory.objects[place.memory.count - 1].data[0] ^= 1;
     place.answer = 7;
@@ -376,7 +369,7 @@ static void test_remote_check__callback_ends_it(void **state)
     assert_int_equal(error.sys_errno, 7);
 }
 
-static void test_remote_check__each_call_fails(void **state)
+TEST_WITH(remote_check__each_call_fails, set_up, tear_down)
 {
     bool has_failed = true;
 
@@ -394,26 +387,4 @@ static void test_remote_check__each_call_fails(void **state)
         assert_true(has_failed || status == WAL_OK);
         assert_int_equal(place.reported, 0);
     }
-}
-
-#define PLACE_TEST(name) \
-    cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        PLACE_TEST(test_remote_check__sound_history),
-        PLACE_TEST(test_remote_check__ends_while_parts_come),
-        PLACE_TEST(test_remote_check__gap_is_filled_while_it_is_listed),
-        PLACE_TEST(test_remote_check__no_store),
-        PLACE_TEST(test_remote_check__each_lost_object),
-        PLACE_TEST(test_remote_check__each_damaged_object),
-        PLACE_TEST(test_remote_check__parts_in_another_order),
-        PLACE_TEST(test_remote_check__many_lost_parts_are_one_report),
-        PLACE_TEST(test_remote_check__gap_at_the_end),
-        PLACE_TEST(test_remote_check__callback_ends_it),
-        PLACE_TEST(test_remote_check__each_call_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "remote/layout/own_json.h"
 #include "remote/layout/part_object.h"
 #include "tests/lib/kit/store_kit.h"
+#include "tests/lib/test.h"
 
 static const struct wal__heap *const heap = &wal__heap_libc;
 
@@ -26,9 +27,8 @@ static void assert_name(struct wal__store_object object, const char *name)
     assert_memory_equal(parsed.id, object.id, sizeof(parsed.id));
 }
 
-static void test_remote_layout__name_of_each_kind(void **state)
+TEST(remote_layout__name_of_each_kind)
 {
-    (void)state;
     assert_name(
         (struct wal__store_object){.kind = WAL__OBJECT_EPOCH, .epoch = 10},
         "00000000000000000000000000000000/epoch/000000000000000a");
@@ -59,7 +59,7 @@ static void test_remote_layout__name_of_each_kind(void **state)
                 "cd000000000000000000000000000000/0000000000000003");
 }
 
-static void test_remote_layout__other_name_is_refused(void **state)
+TEST(remote_layout__other_name_is_refused)
 {
     static const char short_id[] =
         "00000000000000000000000000000000/seg/0000000000000001/"
@@ -101,7 +101,6 @@ static void test_remote_layout__other_name_is_refused(void **state)
         "cd000000000000000000000000000003/0000000000000000";
     struct wal__store_object object;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         assert_false(wal__store_object_parse(names[i], &object));
     }
@@ -109,12 +108,11 @@ static void test_remote_layout__other_name_is_refused(void **state)
     assert_false(wal__store_object_parse(own_zero, &object));
 }
 
-static void test_remote_layout__uuid_with_and_without_hyphens(void **state)
+TEST(remote_layout__uuid_with_and_without_hyphens)
 {
     uint8_t uuid[16] = {0};
     char text[WAL__UUID_TEXT_SIZE];
 
-    (void)state;
     assert_true(
         wal__uuid_parse("01234567-89ab-cdef-0123-456789abcdef", 36, uuid));
     wal__uuid_format(uuid, text);
@@ -130,14 +128,13 @@ static struct wal_slice slice_of(const struct wal__buf *buf)
     return (struct wal_slice){buf->data, buf->size};
 }
 
-static void test_remote_layout__epoch_round_trip(void **state)
+TEST(remote_layout__epoch_round_trip)
 {
     struct wal__epoch epoch = {
         .writer = {1, 2, 3}, .host = "a \"host\"", .started_ms = 12};
     struct wal__epoch decoded;
     struct wal__buf buf;
 
-    (void)state;
     wal__buf_init(&buf, heap);
     assert_int_equal(wal__epoch_encode(&epoch, &buf), WAL_OK);
     assert_int_equal(wal__epoch_decode(slice_of(&buf), "e", &decoded, NULL),
@@ -148,7 +145,7 @@ static void test_remote_layout__epoch_round_trip(void **state)
     wal__buf_deinit(&buf);
 }
 
-static void test_remote_layout__claim_round_trip(void **state)
+TEST(remote_layout__claim_round_trip)
 {
     struct wal__own own = {.session = "s \xC3\xA9 \"x\"",
                            .move = 3,
@@ -160,7 +157,6 @@ static void test_remote_layout__claim_round_trip(void **state)
     struct wal__own decoded;
     struct wal__buf buf;
 
-    (void)state;
     wal__buf_init(&buf, heap);
     assert_int_equal(wal__own_encode(&own, &buf), WAL_OK);
     assert_int_equal(wal__own_decode(slice_of(&buf), "o", &decoded, NULL),
@@ -175,7 +171,7 @@ static void test_remote_layout__claim_round_trip(void **state)
     wal__buf_deinit(&buf);
 }
 
-static void test_remote_layout__damaged_epoch(void **state)
+TEST(remote_layout__damaged_epoch)
 {
     static const char *const texts[] = {
         "",
@@ -194,7 +190,6 @@ static void test_remote_layout__damaged_epoch(void **state)
     struct wal__epoch epoch;
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         assert_int_equal(
             wal__epoch_decode(kit_text(texts[i]), "e", &epoch, &error),
@@ -206,12 +201,11 @@ static void test_remote_layout__damaged_epoch(void **state)
         WAL_EVERSION);
 }
 
-static void test_remote_layout__fence_round_trip(void **state)
+TEST(remote_layout__fence_round_trip)
 {
     struct wal__buf buf;
     uint64_t epoch = 0;
 
-    (void)state;
     wal__buf_init(&buf, heap);
     assert_int_equal(wal__fence_encode(7, &buf), WAL_OK);
     assert_slice(slice_of(&buf), "{\"fence\":7}\n");
@@ -224,7 +218,7 @@ static void test_remote_layout__fence_round_trip(void **state)
     wal__buf_deinit(&buf);
 }
 
-static void test_remote_layout__damaged_fence(void **state)
+TEST(remote_layout__damaged_fence)
 {
     static const char *const texts[] = {
         "{",
@@ -238,7 +232,6 @@ static void test_remote_layout__damaged_fence(void **state)
     };
     uint64_t epoch;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         assert_int_equal(
             wal__fence_decode(kit_text(texts[i]), "p", &epoch, NULL),
@@ -247,13 +240,12 @@ static void test_remote_layout__damaged_fence(void **state)
 }
 
 /* Each byte is changed, and each is the last. */
-static void test_remote_layout__any_bytes_are_decoded_or_refused(void **state)
+TEST(remote_layout__any_bytes_are_decoded_or_refused)
 {
     struct wal__epoch epoch = {.host = "host", .started_ms = 1};
     struct wal__buf json;
     uint64_t fence;
 
-    (void)state;
     wal__buf_init(&json, heap);
     assert_int_equal(wal__epoch_encode(&epoch, &json), WAL_OK);
     for (size_t i = 0; i < json.size * 4; i++) {
@@ -278,12 +270,11 @@ static void test_remote_layout__any_bytes_are_decoded_or_refused(void **state)
 
 /* --- the object of a part ----------------------------------------------- */
 
-static void test_remote_layout__part_object_round_trip(void **state)
+TEST(remote_layout__part_object_round_trip)
 {
     static const uint64_t floors[] = {0, 1, UINT64_MAX >> 2};
     struct wal__buf object;
 
-    (void)state;
     wal__buf_init(&object, heap);
     for (size_t i = 0; i < 3; i++) {
         struct wal_slice part = {NULL, 0};
@@ -305,14 +296,13 @@ static void test_remote_layout__part_object_round_trip(void **state)
 }
 
 /* Each size but the right one, and each byte of the trailer. */
-static void test_remote_layout__damaged_part_object(void **state)
+TEST(remote_layout__damaged_part_object)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_slice part = {NULL, 0};
     uint64_t floor = 77;
     struct wal__buf object;
 
-    (void)state;
     wal__buf_init(&object, heap);
     assert_int_equal(wal__buf_append(&object, "part", 4), WAL_OK);
     assert_int_equal(wal__part_object_seal(&object, 9), WAL_OK);
@@ -342,13 +332,12 @@ static void test_remote_layout__damaged_part_object(void **state)
 
 /* --- bases -------------------------------------------------------------- */
 
-static void test_remote_layout__base_round_trip(void **state)
+TEST(remote_layout__base_round_trip)
 {
     struct wal__base_list list;
     struct wal__base_list decoded;
     struct wal__buf json;
 
-    (void)state;
     wal__buf_init(&json, heap);
     wal__base_list_init(&list, heap);
     wal__base_list_init(&decoded, heap);
@@ -395,7 +384,7 @@ static void test_remote_layout__base_round_trip(void **state)
     "{\"version\":" version ",\"created\":" created ",\"epoch\":" epoch \
     ",\"part\":" part ",\"segments\":[" segments "]}"
 
-static void test_remote_layout__damaged_base(void **state)
+TEST(remote_layout__damaged_base)
 {
     static const struct {
         const char *json;
@@ -420,7 +409,6 @@ static void test_remote_layout__damaged_base(void **state)
         {BASE("1", "1", "1", "1,\"more\":{}", SEGMENT "," SEGMENT), WAL_OK},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
         const size_t size = strlen(bases[i].json);
         struct wal__base_list list;
@@ -436,25 +424,4 @@ static void test_remote_layout__damaged_base(void **state)
         wal__base_list_deinit(&list);
         free(copy);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_remote_layout__name_of_each_kind),
-        cmocka_unit_test(test_remote_layout__other_name_is_refused),
-        cmocka_unit_test(test_remote_layout__uuid_with_and_without_hyphens),
-        cmocka_unit_test(test_remote_layout__epoch_round_trip),
-        cmocka_unit_test(test_remote_layout__claim_round_trip),
-        cmocka_unit_test(test_remote_layout__damaged_epoch),
-        cmocka_unit_test(test_remote_layout__fence_round_trip),
-        cmocka_unit_test(test_remote_layout__damaged_fence),
-        cmocka_unit_test(test_remote_layout__any_bytes_are_decoded_or_refused),
-        cmocka_unit_test(test_remote_layout__part_object_round_trip),
-        cmocka_unit_test(test_remote_layout__damaged_part_object),
-        cmocka_unit_test(test_remote_layout__base_round_trip),
-        cmocka_unit_test(test_remote_layout__damaged_base),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

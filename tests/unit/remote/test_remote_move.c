@@ -222,12 +222,11 @@ static void put_claim(struct world *world, unsigned i, const char *session,
 
 /* --- moving --------------------------------------------------------------- */
 
-static void test_move__session_goes_on_at_another_machine(void **state)
+KIT_TEST(move__session_goes_on_at_another_machine)
 {
     struct world world;
     struct wal_remote_resume_result result;
 
-    (void)state;
     begin_pushed(&world);
     result = resume(&world, 1, 0);
     assert_int_equal(result.kind, WAL_TRANSFER_CREATED);
@@ -243,26 +242,24 @@ static void test_move__session_goes_on_at_another_machine(void **state)
     end(&world);
 }
 
-static void test_move__only_other_store_needs_no_id(void **state)
+KIT_TEST(move__only_other_store_needs_no_id)
 {
     struct world world;
     struct wal_remote_resume_result result;
     struct wal_error error;
 
-    (void)state;
     begin_pushed(&world);
     push(&world, 1);
     assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error), WAL_OK);
     end(&world);
 }
 
-static void test_move__of_several_stores_one_has_its_claim(void **state)
+KIT_TEST(move__of_several_stores_one_has_its_claim)
 {
     struct world world;
     struct wal_remote_resume_result result;
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     begin_pushed(&world);
     push(&world, 1);
     push(&world, 2);
@@ -276,12 +273,11 @@ static void test_move__of_several_stores_one_has_its_claim(void **state)
     end(&world);
 }
 
-static void test_move__repeated_it_brings_what_is_new(void **state)
+KIT_TEST(move__repeated_it_brings_what_is_new)
 {
     struct world world;
     struct wal_remote_resume_result result;
 
-    (void)state;
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
     result = resume(&world, 1, 0);
@@ -296,13 +292,12 @@ static void test_move__repeated_it_brings_what_is_new(void **state)
     end(&world);
 }
 
-static void test_move__both_went_on_and_both_remain(void **state)
+KIT_TEST(move__both_went_on_and_both_remain)
 {
     struct world world;
     struct wal_remote_resume_result result;
     char branch[WAL_ID_SIZE];
 
-    (void)state;
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
     append(&world, 1, "s", "c");
@@ -320,12 +315,11 @@ static void test_move__both_went_on_and_both_remain(void **state)
     end(&world);
 }
 
-static void test_move__back_it_is_written_to_again(void **state)
+KIT_TEST(move__back_it_is_written_to_again)
 {
     struct world world;
     struct wal_remote_resume_result result;
 
-    (void)state;
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
     append(&world, 1, "s", "c");
@@ -350,11 +344,10 @@ static void test_move__back_it_is_written_to_again(void **state)
 }
 
 /* Also when the first machine had not learned that it was away. */
-static void test_move__back_before_it_was_known(void **state)
+KIT_TEST(move__back_before_it_was_known)
 {
     struct world world;
 
-    (void)state;
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
     append(&world, 1, "s", "c");
@@ -367,12 +360,11 @@ static void test_move__back_before_it_was_known(void **state)
 }
 
 /* The claims lead on: the third machine names the first one's store. */
-static void test_move__third_machine_finds_the_second_one(void **state)
+KIT_TEST(move__third_machine_finds_the_second_one)
 {
     struct world world;
     struct wal_remote_resume_result result;
 
-    (void)state;
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
     append(&world, 1, "s", "c");
@@ -392,13 +384,12 @@ static void test_move__third_machine_finds_the_second_one(void **state)
     end(&world);
 }
 
-static void test_move__holder_is_not_in_the_remote(void **state)
+KIT_TEST(move__holder_is_not_in_the_remote)
 {
     struct world world;
     struct wal_remote_resume_result result;
     struct wal_error error;
 
-    (void)state;
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
     assert_int_equal(
@@ -459,28 +450,25 @@ static void lose_at(const char *call, const char *name)
     end(&world);
 }
 
-static void test_move__of_two_at_once_one_wins(void **state)
+KIT_TEST(move__of_two_at_once_one_wins)
 {
-    (void)state;
     lose_at("create", "/own/");
 }
 
-static void test_move__claimed_while_the_store_was_pulled(void **state)
+KIT_TEST(move__claimed_while_the_store_was_pulled)
 {
-    (void)state;
     lose_at("get", "/part/");
 }
 
 /* --- what fails ----------------------------------------------------------- */
 
-static void test_move__session_or_store_that_is_not_there(void **state)
+KIT_TEST(move__session_or_store_that_is_not_there)
 {
     struct world world;
     struct wal_remote_resume_result result;
     struct wal_error error;
     const uint8_t unknown[16] = {9};
 
-    (void)state;
     begin(&world);
     assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error),
                      WAL_ENOTFOUND);
@@ -534,24 +522,21 @@ static void fail_calls(bool after)
     }
 }
 
-static void test_move__nth_call_fails(void **state)
+KIT_TEST(move__nth_call_fails)
 {
-    (void)state;
     fail_calls(false);
 }
 
-static void test_move__nth_call_is_done_and_fails(void **state)
+KIT_TEST(move__nth_call_is_done_and_fails)
 {
-    (void)state;
     fail_calls(true);
 }
 
 /* The same of the way back. */
-static void test_move__nth_call_of_the_way_back_fails(void **state)
+KIT_TEST(move__nth_call_of_the_way_back_fails)
 {
     bool struck = true;
 
-    (void)state;
     for (uint64_t nth = 1; struck; nth++) {
         struct world world;
         struct wal_remote_resume_result result;
@@ -612,12 +597,11 @@ static void permit_appends(struct world *world, unsigned i)
     wal_session_close(session);
 }
 
-static void test_handoff__next_one_gets_it(void **state)
+KIT_TEST(handoff__next_one_gets_it)
 {
     struct world world;
     struct wal_error error;
 
-    (void)state;
     begin_pushed(&world);
     hand_off(&world, 0);
     assert_away(&world, 0, "s", "another machine");
@@ -631,12 +615,11 @@ static void test_handoff__next_one_gets_it(void **state)
 }
 
 /* Nothing can be acknowledged between the push and the claim. */
-static void test_handoff__appends_are_refused_before_the_push(void **state)
+KIT_TEST(handoff__appends_are_refused_before_the_push)
 {
     struct world world;
     struct wal_error error;
 
-    (void)state;
     begin_pushed(&world);
     append(&world, 0, "s", "c");
     assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
@@ -652,13 +635,11 @@ static void test_handoff__appends_are_refused_before_the_push(void **state)
     end(&world);
 }
 
-static void
-test_handoff__another_machine_was_first_while_it_pushed(void **state)
+KIT_TEST(handoff__another_machine_was_first_while_it_pushed)
 {
     struct world world;
     struct wal_error error;
 
-    (void)state;
     begin_pushed(&world);
     assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
     push(&world, 0);
@@ -670,12 +651,11 @@ test_handoff__another_machine_was_first_while_it_pushed(void **state)
 }
 
 /* Another machine claims the number that the handoff would have had. */
-static void test_handoff__given_up_and_claimed_then(void **state)
+KIT_TEST(handoff__given_up_and_claimed_then)
 {
     struct world world;
     struct wal_error error;
 
-    (void)state;
     begin_pushed(&world);
     assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
     permit_appends(&world, 0);
@@ -688,11 +668,10 @@ static void test_handoff__given_up_and_claimed_then(void **state)
     end(&world);
 }
 
-static void test_handoff__given_up_after_the_claim_was_made(void **state)
+KIT_TEST(handoff__given_up_after_the_claim_was_made)
 {
     struct world world;
 
-    (void)state;
     begin_pushed(&world);
     hand_off(&world, 0);
     permit_appends(&world, 0);
@@ -705,11 +684,10 @@ static void test_handoff__given_up_after_the_claim_was_made(void **state)
     end(&world);
 }
 
-static void test_handoff__nth_call_fails(void **state)
+KIT_TEST(handoff__nth_call_fails)
 {
     bool struck = true;
 
-    (void)state;
     for (uint64_t nth = 1; struck; nth++) {
         struct world world;
         struct wal_error error;
@@ -731,11 +709,10 @@ static void test_handoff__nth_call_fails(void **state)
     }
 }
 
-static void test_handoff__session_that_is_not_there(void **state)
+KIT_TEST(handoff__session_that_is_not_there)
 {
     struct world world;
 
-    (void)state;
     begin_pushed(&world);
     assert_int_equal(wal_remote_handoff(remote_of(&world),
                                         world.machines[0].store, WAL_STR("no"),
@@ -748,13 +725,12 @@ static void test_handoff__session_that_is_not_there(void **state)
     end(&world);
 }
 
-static void test_handoff__another_machine_was_first(void **state)
+KIT_TEST(handoff__another_machine_was_first)
 {
     struct world world;
     struct wal_error error = KIT_ERROR;
     struct rival rival = {.world = &world, .call = "create", .name = "/own/"};
 
-    (void)state;
     begin_pushed(&world);
     assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
     push(&world, 0);
@@ -814,12 +790,11 @@ static void put_sessions(struct world *world, unsigned i)
                      WAL_OK);
 }
 
-static void test_bundle__is_read_instead_of_the_store(void **state)
+KIT_TEST(bundle__is_read_instead_of_the_store)
 {
     struct world world;
     struct wal_remote_resume_result result;
 
-    (void)state;
     begin_pushed(&world);
     hand_off(&world, 0);
     assert_non_null(find_bundle(&world));
@@ -849,9 +824,8 @@ static void test_bundle__is_read_instead_of_the_store(void **state)
     end(&world);
 }
 
-static void test_bundle__damaged_or_lost_the_store_is_pulled(void **state)
+KIT_TEST(bundle__damaged_or_lost_the_store_is_pulled)
 {
-    (void)state;
     for (unsigned how = 0; how < 5; how++) {
         struct world world;
         struct wal_remote_resume_result result;
@@ -879,14 +853,13 @@ static void test_bundle__damaged_or_lost_the_store_is_pulled(void **state)
 }
 
 /* What was deleted or changed since does not come back with a bundle. */
-static void test_bundle__of_a_session_that_was_deleted_since(void **state)
+KIT_TEST(bundle__of_a_session_that_was_deleted_since)
 {
     struct world world;
     struct wal_remote_resume_result result;
     struct wal_session *session;
     struct wal_error error;
 
-    (void)state;
     begin_pushed(&world);
     hand_off(&world, 0);
     session = kit_session(world.machines[0].store, "s");
@@ -901,14 +874,13 @@ static void test_bundle__of_a_session_that_was_deleted_since(void **state)
     end(&world);
 }
 
-static void test_bundle__of_a_session_that_went_on_since(void **state)
+KIT_TEST(bundle__of_a_session_that_went_on_since)
 {
     struct world world;
     struct wal_remote_resume_result result;
     struct wal_session_move move = WAL_INIT(wal_session_move);
     struct wal_session *session;
 
-    (void)state;
     begin_pushed(&world);
     hand_off(&world, 0);
     session = kit_session(world.machines[0].store, "s");
@@ -926,11 +898,10 @@ static void test_bundle__of_a_session_that_went_on_since(void **state)
 }
 
 /* What is shared can be redacted without a record of the session. */
-static void test_bundle__of_shared_entries_there_is_none(void **state)
+KIT_TEST(bundle__of_shared_entries_there_is_none)
 {
     static const char *const names[] = {"source", "s"};
 
-    (void)state;
     for (unsigned is_fork = 0; is_fork < 2; is_fork++) {
         struct world world;
         struct wal_remote_resume_result result;
@@ -959,9 +930,8 @@ static void test_bundle__of_shared_entries_there_is_none(void **state)
 }
 
 /* A fork is made after the handoff, and what it shares is redacted there. */
-static void test_bundle__of_entries_that_were_redacted_since(void **state)
+KIT_TEST(bundle__of_entries_that_were_redacted_since)
 {
-    (void)state;
     for (unsigned is_trashed = 0; is_trashed < 2; is_trashed++) {
         struct world world;
         struct wal_remote_resume_result result;
@@ -992,11 +962,10 @@ static void test_bundle__of_entries_that_were_redacted_since(void **state)
 
 /* Of a handoff and the resume after it every call fails once, before it is
  * done or after it. */
-static void test_bundle__nth_call_fails(void **state)
+KIT_TEST(bundle__nth_call_fails)
 {
     bool struck = true;
 
-    (void)state;
     for (uint64_t nth = 1; struck; nth++) {
         struct world world;
         struct wal_remote_resume_result result;
@@ -1024,14 +993,13 @@ static void test_bundle__nth_call_fails(void **state)
     }
 }
 
-static void test_bundle__is_collected(void **state)
+KIT_TEST(bundle__is_collected)
 {
     struct world world;
     struct wal_remote_compact_result result =
         WAL_INIT(wal_remote_compact_result);
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     begin_pushed(&world);
     hand_off(&world, 0);
     assert_non_null(find_bundle(&world));
@@ -1044,11 +1012,10 @@ static void test_bundle__is_collected(void **state)
     end(&world);
 }
 
-static void test_take_back__both_learn_of_it(void **state)
+KIT_TEST(take_back__both_learn_of_it)
 {
     struct world world;
 
-    (void)state;
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
     append(&world, 1, "s", "c");
@@ -1062,11 +1029,10 @@ static void test_take_back__both_learn_of_it(void **state)
     end(&world);
 }
 
-static void test_take_back__after_a_handoff(void **state)
+KIT_TEST(take_back__after_a_handoff)
 {
     struct world world;
 
-    (void)state;
     begin_pushed(&world);
     hand_off(&world, 0);
     take_back(&world, 0);
@@ -1076,11 +1042,10 @@ static void test_take_back__after_a_handoff(void **state)
     end(&world);
 }
 
-static void test_take_back__of_what_never_moved(void **state)
+KIT_TEST(take_back__of_what_never_moved)
 {
     struct world world;
 
-    (void)state;
     begin_pushed(&world);
     assert_int_equal(wal_remote_take_back(remote_of(&world),
                                           world.machines[0].store, WAL_STR("s"),
@@ -1091,12 +1056,11 @@ static void test_take_back__of_what_never_moved(void **state)
 
 /* --- what a check finds --------------------------------------------------- */
 
-static void test_check__moved_session_was_deleted(void **state)
+KIT_TEST(check__moved_session_was_deleted)
 {
     struct world world;
     struct wal_session *session;
 
-    (void)state;
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
     session = kit_session(world.machines[0].store, "s");
@@ -1106,13 +1070,12 @@ static void test_check__moved_session_was_deleted(void **state)
     end(&world);
 }
 
-static void test_check__a_repetition_is_one_request(void **state)
+KIT_TEST(check__a_repetition_is_one_request)
 {
     struct world world;
     struct wal_remote_moves *moves = NULL;
     uint64_t before;
 
-    (void)state;
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
     assert_int_equal(wal_remote_moves_open(remote_of(&world),
@@ -1133,7 +1096,7 @@ static void test_check__a_repetition_is_one_request(void **state)
 }
 
 /* Claims that are no claims are reported, and the others done. */
-static void test_check__hostile_claims(void **state)
+KIT_TEST(check__hostile_claims)
 {
     static const char *const texts[] = {
         "",
@@ -1162,7 +1125,6 @@ static void test_check__hostile_claims(void **state)
         "\"sequence\":0,\"claimed\":0}",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct world world;
         struct wal_error error = KIT_ERROR;
@@ -1179,14 +1141,13 @@ static void test_check__hostile_claims(void **state)
     }
 }
 
-static void test_check__claim_of_a_newer_version(void **state)
+KIT_TEST(check__claim_of_a_newer_version)
 {
     struct world world;
     struct wal_error error = KIT_ERROR;
     struct wal_remote_resume_result result;
     unsigned count = 0;
 
-    (void)state;
     begin_pushed(&world);
     put_claim(&world, 0, "s", 1, "{\"version\":2}");
     assert_int_equal(try_check(&world, 0, &count, &error), WAL_EVERSION);
@@ -1197,12 +1158,11 @@ static void test_check__claim_of_a_newer_version(void **state)
 }
 
 /* The one with the higher move was made later, and ends it. */
-static void test_check__claims_that_lead_in_a_circle(void **state)
+KIT_TEST(check__claims_that_lead_in_a_circle)
 {
     struct world world;
     struct wal_remote_resume_result result;
 
-    (void)state;
     begin_pushed(&world);
     wal_session_close(kit_create(world.machines[1].store, "s"));
     append(&world, 1, "s", "a b c");
@@ -1224,51 +1184,4 @@ static void test_check__claims_that_lead_in_a_circle(void **state)
     result = resume(&world, 2, 1);
     assert_memory_equal(result.uuid, world.machines[1].uuid, 16);
     end(&world);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_move__session_goes_on_at_another_machine),
-        KIT_TEST(test_move__only_other_store_needs_no_id),
-        KIT_TEST(test_move__of_several_stores_one_has_its_claim),
-        KIT_TEST(test_move__repeated_it_brings_what_is_new),
-        KIT_TEST(test_move__both_went_on_and_both_remain),
-        KIT_TEST(test_move__back_it_is_written_to_again),
-        KIT_TEST(test_move__back_before_it_was_known),
-        KIT_TEST(test_move__third_machine_finds_the_second_one),
-        KIT_TEST(test_move__holder_is_not_in_the_remote),
-        KIT_TEST(test_move__of_two_at_once_one_wins),
-        KIT_TEST(test_move__claimed_while_the_store_was_pulled),
-        KIT_TEST(test_move__session_or_store_that_is_not_there),
-        KIT_TEST(test_move__nth_call_fails),
-        KIT_TEST(test_move__nth_call_is_done_and_fails),
-        KIT_TEST(test_move__nth_call_of_the_way_back_fails),
-        KIT_TEST(test_handoff__next_one_gets_it),
-        KIT_TEST(test_handoff__appends_are_refused_before_the_push),
-        KIT_TEST(test_handoff__another_machine_was_first_while_it_pushed),
-        KIT_TEST(test_handoff__given_up_and_claimed_then),
-        KIT_TEST(test_handoff__given_up_after_the_claim_was_made),
-        KIT_TEST(test_handoff__nth_call_fails),
-        KIT_TEST(test_handoff__session_that_is_not_there),
-        KIT_TEST(test_handoff__another_machine_was_first),
-        KIT_TEST(test_bundle__is_read_instead_of_the_store),
-        KIT_TEST(test_bundle__damaged_or_lost_the_store_is_pulled),
-        KIT_TEST(test_bundle__of_a_session_that_was_deleted_since),
-        KIT_TEST(test_bundle__of_a_session_that_went_on_since),
-        KIT_TEST(test_bundle__of_shared_entries_there_is_none),
-        KIT_TEST(test_bundle__of_entries_that_were_redacted_since),
-        KIT_TEST(test_bundle__nth_call_fails),
-        KIT_TEST(test_bundle__is_collected),
-        KIT_TEST(test_take_back__both_learn_of_it),
-        KIT_TEST(test_take_back__after_a_handoff),
-        KIT_TEST(test_take_back__of_what_never_moved),
-        KIT_TEST(test_check__moved_session_was_deleted),
-        KIT_TEST(test_check__a_repetition_is_one_request),
-        KIT_TEST(test_check__hostile_claims),
-        KIT_TEST(test_check__claim_of_a_newer_version),
-        KIT_TEST(test_check__claims_that_lead_in_a_circle),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  */
 #include "remote/layout/part_object.h"
 #include "tests/lib/remote/small_log.h"
+#include "tests/lib/test.h"
 
 /* A log of which each entry is a part, and the remote. */
 struct place {
@@ -166,9 +167,8 @@ static void remove_part(uint64_t epoch, uint64_t number)
 
 /* --- gaps --------------------------------------------------------------- */
 
-static void test_remote_pull__gap_ends_the_parts(void **state)
+TEST_WITH(remote_pull__gap_ends_the_parts, set_up, tear_down)
 {
-    (void)state;
     create_parts(3);
     append(4);
     create_part(1, 5, 4, 3);
@@ -179,9 +179,8 @@ static void test_remote_pull__gap_ends_the_parts(void **state)
     assert_pulled(5);
 }
 
-static void test_remote_pull__gap_at_the_beginning(void **state)
+TEST_WITH(remote_pull__gap_at_the_beginning, set_up, tear_down)
 {
-    (void)state;
     append(3);
     create_epoch(1);
     create_part(1, 2, 1, 0);
@@ -192,9 +191,8 @@ static void test_remote_pull__gap_at_the_beginning(void **state)
 }
 
 /* A later part says that all up to its floor were stored. */
-static void test_remote_pull__part_below_a_floor_is_lost(void **state)
+TEST_WITH(remote_pull__part_below_a_floor_is_lost, set_up, tear_down)
 {
-    (void)state;
     create_parts(3);
     append(4);
     create_part(1, 5, 4, 4);
@@ -203,9 +201,8 @@ static void test_remote_pull__part_below_a_floor_is_lost(void **state)
 }
 
 /* Not the last one: that one was made before. */
-static void test_remote_pull__floor_of_any_later_part_counts(void **state)
+TEST_WITH(remote_pull__floor_of_any_later_part_counts, set_up, tear_down)
 {
-    (void)state;
     create_parts(3);
     append(5);
     create_part(1, 6, 5, 4);
@@ -214,9 +211,8 @@ static void test_remote_pull__floor_of_any_later_part_counts(void **state)
 }
 
 /* The window is full of those after it. */
-static void test_remote_pull__part_before_the_window_is_lost(void **state)
+TEST_WITH(remote_pull__part_before_the_window_is_lost, set_up, tear_down)
 {
-    (void)state;
     create_parts(1);
     append(18);
     create_part(1, 2 + WAL__PART_WINDOW - 1, WAL__PART_WINDOW, 1);
@@ -225,9 +221,8 @@ static void test_remote_pull__part_before_the_window_is_lost(void **state)
     assert_lost(UUID "/part/0000000000000001/0000000000000002");
 }
 
-static void test_remote_pull__part_before_a_fence_is_lost(void **state)
+TEST_WITH(remote_pull__part_before_a_fence_is_lost, set_up, tear_down)
 {
-    (void)state;
     create_parts(3);
     create_epoch(2);
     create_fence(1, 5);
@@ -235,9 +230,8 @@ static void test_remote_pull__part_before_a_fence_is_lost(void **state)
 }
 
 /* The fence is in the first gap. */
-static void test_remote_pull__objects_after_a_fence_are_ignored(void **state)
+TEST_WITH(remote_pull__objects_after_a_fence_are_ignored, set_up, tear_down)
 {
-    (void)state;
     create_parts(3);
     append(3);
     create_part(1, 5, 4, 3);
@@ -258,9 +252,8 @@ static void test_remote_pull__objects_after_a_fence_are_ignored(void **state)
 }
 
 /* A takeover that was killed before it made a fence. */
-static void test_remote_pull__gap_and_an_epoch_without_parts(void **state)
+TEST_WITH(remote_pull__gap_and_an_epoch_without_parts, set_up, tear_down)
 {
-    (void)state;
     create_parts(3);
     append(2);
     create_part(1, 5, 4, 3);
@@ -268,9 +261,8 @@ static void test_remote_pull__gap_and_an_epoch_without_parts(void **state)
     assert_pulled(3);
 }
 
-static void test_remote_pull__gap_and_an_epoch_with_parts(void **state)
+TEST_WITH(remote_pull__gap_and_an_epoch_with_parts, set_up, tear_down)
 {
-    (void)state;
     create_parts(3);
     append(2);
     create_part(1, 5, 4, 3);
@@ -289,9 +281,8 @@ static void create_missing(void *ctx, const char *call, const char *name)
     }
 }
 
-static void test_remote_pull__part_that_came_meanwhile(void **state)
+TEST_WITH(remote_pull__part_that_came_meanwhile, set_up, tear_down)
 {
-    (void)state;
     create_parts(3);
     append(3);
     create_part(1, 5, 4, 3);
@@ -301,9 +292,8 @@ static void test_remote_pull__part_that_came_meanwhile(void **state)
     assert_null(place.memory.hook);
 }
 
-static void test_remote_pull__goes_on_from_a_position_beyond_a_gap(void **state)
+TEST_WITH(remote_pull__goes_on_from_a_position_beyond_a_gap, set_up, tear_down)
 {
-    (void)state;
     create_parts(40);
     for (uint64_t number = 2; number < 30; number += 3) {
         remove_part(1, number);
@@ -316,13 +306,12 @@ static void test_remote_pull__goes_on_from_a_position_beyond_a_gap(void **state)
     assert_logs_equal(&place.pulled, &place.log);
 }
 
-static void test_remote_pull__damaged_trailer(void **state)
+TEST_WITH(remote_pull__damaged_trailer, set_up, tear_down)
 {
     static const char name[] = UUID "/part/0000000000000001/0000000000000002";
     struct wal_error error = KIT_ERROR;
     struct memory_object *object;
 
-    (void)state;
     create_parts(3);
     object = memory_find(&place.memory, name);
     object->data[object->size - 1] ^= 1;
@@ -334,13 +323,12 @@ static void test_remote_pull__damaged_trailer(void **state)
 
 /* --- many parts --------------------------------------------------------- */
 
-static void test_remote_pull__many_parts_are_read_together(void **state)
+TEST_WITH(remote_pull__many_parts_are_read_together, set_up, tear_down)
 {
     enum {
         COUNT = 5000
     };
 
-    (void)state;
     create_parts(COUNT);
     place.memory.remote.readers = WAL__FETCH_READERS;
     place.memory.delay_us = 1000;
@@ -353,7 +341,7 @@ static void test_remote_pull__many_parts_are_read_together(void **state)
 }
 
 /* One after the other, and with threads. */
-static void test_remote_pull__each_call_fails(void **state)
+TEST_WITH(remote_pull__each_call_fails, set_up, tear_down)
 {
     for (uint32_t readers = 0; readers <= 4; readers += 4) {
         bool has_failed = true;
@@ -379,7 +367,7 @@ static void test_remote_pull__each_call_fails(void **state)
 }
 
 /* Objects that are larger than what may be read ahead. */
-static void test_remote_fetch__large_objects(void **state)
+TEST_WITH(remote_fetch__large_objects, set_up, tear_down)
 {
     static const uint64_t sizes[] = {
         10, WAL__FETCH_BYTES, 10, 5, 2 * (uint64_t)WAL__FETCH_BYTES, 1};
@@ -387,7 +375,6 @@ static void test_remote_fetch__large_objects(void **state)
     struct wal__fetch *fetch = NULL;
     struct wal_slice object;
 
-    (void)state;
     for (size_t i = 0; i < 6; i++) {
         const struct wal__store_object name =
             object_of(WAL__OBJECT_PART, 1, i + 1);
@@ -413,7 +400,7 @@ static void test_remote_fetch__large_objects(void **state)
     }
 }
 
-static void test_remote_fetch__missing_object(void **state)
+TEST_WITH(remote_fetch__missing_object, set_up, tear_down)
 {
     struct wal__fetch_item items[3] = {
         {.name = "x"}, {.name = "y"}, {.name = "z"}};
@@ -421,7 +408,6 @@ static void test_remote_fetch__missing_object(void **state)
     struct wal__fetch *fetch = NULL;
     struct wal_slice object;
 
-    (void)state;
     place.memory.remote.readers = 2;
     assert_int_equal(
         wal__fetch_open(&place.memory.remote, items, 3, &fetch, NULL), WAL_OK);
@@ -432,31 +418,4 @@ static void test_remote_fetch__missing_object(void **state)
     }
     wal__fetch_close(fetch);
     wal__fetch_close(NULL);
-}
-
-#define PLACE_TEST(name) \
-    cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        PLACE_TEST(test_remote_pull__gap_ends_the_parts),
-        PLACE_TEST(test_remote_pull__gap_at_the_beginning),
-        PLACE_TEST(test_remote_pull__part_below_a_floor_is_lost),
-        PLACE_TEST(test_remote_pull__floor_of_any_later_part_counts),
-        PLACE_TEST(test_remote_pull__part_before_the_window_is_lost),
-        PLACE_TEST(test_remote_pull__part_before_a_fence_is_lost),
-        PLACE_TEST(test_remote_pull__objects_after_a_fence_are_ignored),
-        PLACE_TEST(test_remote_pull__gap_and_an_epoch_without_parts),
-        PLACE_TEST(test_remote_pull__gap_and_an_epoch_with_parts),
-        PLACE_TEST(test_remote_pull__part_that_came_meanwhile),
-        PLACE_TEST(test_remote_pull__goes_on_from_a_position_beyond_a_gap),
-        PLACE_TEST(test_remote_pull__damaged_trailer),
-        PLACE_TEST(test_remote_pull__many_parts_are_read_together),
-        PLACE_TEST(test_remote_pull__each_call_fails),
-        PLACE_TEST(test_remote_fetch__large_objects),
-        PLACE_TEST(test_remote_fetch__missing_object),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

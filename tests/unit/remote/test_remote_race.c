@@ -14,6 +14,7 @@
 #include "remote/base/collect.h"
 #include "remote/history/machine.h"
 #include "tests/lib/remote/small_log.h"
+#include "tests/lib/test.h"
 
 enum {
     MACHINES = 3,
@@ -325,32 +326,20 @@ static void run(uint64_t seed, uint64_t takeovers)
     tear_down_race();
 }
 
-static void test_remote_race__takeovers(void **state)
+TEST(remote_race__takeovers)
 {
     uint64_t seed = rng_seed(22);
     uint64_t runs = getenv("AGENTWAL_LONG") != NULL ? 100 : 10;
 
-    (void)state;
     for (uint64_t i = 0; i < runs; i++) {
         run(seed + i, 100);
     }
 }
 
 /* In one store, whose history grows. */
-static void test_remote_race__takeovers_of_one_store(void **state)
+TEST(remote_race__takeovers_of_one_store)
 {
     uint64_t seed = rng_seed(1000);
 
-    (void)state;
     run(seed, 1000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_remote_race__takeovers),
-        cmocka_unit_test(test_remote_race__takeovers_of_one_store),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static struct wal_session_info session_of(const char *id, int64_t updated_ms)
     return info;
 }
 
-static void test_session_list__round_trip_newest_hour_first(void **state)
+KIT_TEST(session_list__round_trip_newest_hour_first)
 {
     struct wal_session_info full = session_of("b", 5 * (int64_t)HOUR_MS + 1);
     const struct wal_session_info old = session_of("o", -1);
@@ -58,7 +58,6 @@ static void test_session_list__round_trip_newest_hour_first(void **state)
     struct seen seen = {.count = 0};
     struct wal__buf json;
 
-    (void)state;
     full.title = WAL_STR("T \"1\"");
     full.first_text = WAL_STR("hi");
     full.cwd = WAL_STR("/w");
@@ -82,7 +81,7 @@ static void test_session_list__round_trip_newest_hour_first(void **state)
     wal__buf_deinit(&json);
 }
 
-static void test_session_list__full_at_a_number_and_at_a_size(void **state)
+KIT_TEST(session_list__full_at_a_number_and_at_a_size)
 {
     static char title[TEXT_SIZE];
     struct wal_session_info info = session_of("s", 0);
@@ -90,7 +89,6 @@ static void test_session_list__full_at_a_number_and_at_a_size(void **state)
     struct wal__buf json;
     struct seen seen;
 
-    (void)state;
     memset(title, 'x', sizeof(title));
     wal__buf_init(&json, &wal__heap_libc);
     for (unsigned round = 0; round < 2; round++) {
@@ -121,7 +119,7 @@ static void test_session_list__full_at_a_number_and_at_a_size(void **state)
     "{\"id\":\"s\",\"title\":\"\",\"text\":\"\",\"cwd\":\"\",\"project\":" \
     "\"\",\"updated\":0,\"moved\":false,\"bundle\":0"
 
-static void test_session_list__damaged_one_is_refused(void **state)
+KIT_TEST(session_list__damaged_one_is_refused)
 {
     static const struct {
         const char *json;
@@ -165,7 +163,6 @@ static void test_session_list__damaged_one_is_refused(void **state)
         {"", WAL_ECORRUPT},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         const size_t size = strlen(lists[i].json);
         char *copy = malloc(size + 1); /* so that its end is checked */
@@ -266,12 +263,11 @@ static void assert_listed(struct world *world, const char *title)
     assert_memory_equal(seen.text, wanted, strlen(wanted));
 }
 
-static void test_remote_sessions__list_is_replaced_when_it_differs(void **state)
+KIT_TEST(remote_sessions__list_is_replaced_when_it_differs)
 {
     struct world world;
     uint64_t calls;
 
-    (void)state;
     begin(&world);
     put(&world);
     assert_listed(&world, "");
@@ -287,14 +283,13 @@ static void test_remote_sessions__list_is_replaced_when_it_differs(void **state)
     end(&world);
 }
 
-static void test_remote_sessions__deleted_session_is_not_listed(void **state)
+KIT_TEST(remote_sessions__deleted_session_is_not_listed)
 {
     struct seen seen = {.count = 0};
     struct wal_error error;
     struct wal_session *session;
     struct world world;
 
-    (void)state;
     begin(&world);
     put(&world);
     session = kit_session(world.store, "s");
@@ -306,14 +301,13 @@ static void test_remote_sessions__deleted_session_is_not_listed(void **state)
     end(&world);
 }
 
-static void test_remote_sessions__of_all_stores(void **state)
+KIT_TEST(remote_sessions__of_all_stores)
 {
     struct seen seen = {.count = 0};
     struct wal_store *first;
     struct wal_error error;
     struct world world;
 
-    (void)state;
     begin(&world);
     assert_int_equal(list(&world, NULL, &seen, &error), WAL_ENOTFOUND);
     assert_int_equal(list(&world, world.uuid, &seen, &error), WAL_ENOTFOUND);
@@ -347,9 +341,8 @@ static void test_remote_sessions__of_all_stores(void **state)
 }
 
 /* A call that fails is reported, and the next list is right. */
-static void test_remote_sessions__nth_call_fails(void **state)
+KIT_TEST(remote_sessions__nth_call_fails)
 {
-    (void)state;
     for (unsigned after = 0; after < 2; after++) {
         bool struck = true;
 
@@ -374,14 +367,13 @@ static void test_remote_sessions__nth_call_fails(void **state)
     }
 }
 
-static void test_remote_sessions__damaged_list_is_replaced(void **state)
+KIT_TEST(remote_sessions__damaged_list_is_replaced)
 {
     struct seen seen = {.count = 0};
     struct wal_error error;
     struct world world;
     struct memory_object *object;
 
-    (void)state;
     begin(&world);
     put(&world);
     object = &world.memory.objects[0];
@@ -393,12 +385,11 @@ static void test_remote_sessions__damaged_list_is_replaced(void **state)
     end(&world);
 }
 
-static void test_remote_sessions__misuse(void **state)
+KIT_TEST(remote_sessions__misuse)
 {
     struct seen seen = {.count = 0};
     struct world world;
 
-    (void)state;
     begin(&world);
     assert_int_equal(wal_remote_put_sessions(NULL, world.store, NULL),
                      WAL_EINVAL);
@@ -410,21 +401,4 @@ static void test_remote_sessions__misuse(void **state)
         wal_remote_list_sessions(&world.memory.remote, NULL, NULL, &seen, NULL),
         WAL_EINVAL);
     end(&world);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_session_list__round_trip_newest_hour_first),
-        KIT_TEST(test_session_list__full_at_a_number_and_at_a_size),
-        KIT_TEST(test_session_list__damaged_one_is_refused),
-        KIT_TEST(test_remote_sessions__list_is_replaced_when_it_differs),
-        KIT_TEST(test_remote_sessions__deleted_session_is_not_listed),
-        KIT_TEST(test_remote_sessions__of_all_stores),
-        KIT_TEST(test_remote_sessions__nth_call_fails),
-        KIT_TEST(test_remote_sessions__damaged_list_is_replaced),
-        KIT_TEST(test_remote_sessions__misuse),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * remote has lost.
  */
 #include "tests/lib/remote/small_log.h"
+#include "tests/lib/test.h"
 
 /* A remote and the logs of two machines. */
 struct place {
@@ -110,9 +111,8 @@ static void assert_damage(const char *name)
 
 /* --- shipping ----------------------------------------------------------- */
 
-static void test_remote_ship__all_parts_are_pulled(void **state)
+TEST_WITH(remote_ship__all_parts_are_pulled, set_up, tear_down)
 {
-    (void)state;
     store_ten();
     assert_non_null(memory_find(&place.memory, UUID "/epoch/0000000000000001"));
     assert_non_null(memory_find(&place.memory, UUID
@@ -121,11 +121,10 @@ static void test_remote_ship__all_parts_are_pulled(void **state)
     assert_pulled(&place.a);
 }
 
-static void test_remote_ship__next_push_ships_what_is_new(void **state)
+TEST_WITH(remote_ship__next_push_ships_what_is_new, set_up, tear_down)
 {
     struct wal_remote_push_result result;
 
-    (void)state;
     store_ten();
     assert_int_equal(push(&place.writer, &result, NULL), WAL_OK);
     assert_int_equal(result.parts, 0);
@@ -137,9 +136,8 @@ static void test_remote_ship__next_push_ships_what_is_new(void **state)
     assert_pulled(&place.a);
 }
 
-static void test_remote_ship__same_writer_goes_on_in_its_epoch(void **state)
+TEST_WITH(remote_ship__same_writer_goes_on_in_its_epoch, set_up, tear_down)
 {
-    (void)state;
     store_ten();
     append(&place.a, 200, 2);
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
@@ -152,11 +150,10 @@ static void test_remote_ship__same_writer_goes_on_in_its_epoch(void **state)
 }
 
 /* A second process as the same writer, which nothing keeps out. */
-static void test_remote_ship__two_processes_as_one_writer(void **state)
+TEST_WITH(remote_ship__two_processes_as_one_writer, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     store_ten();
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
                                         1, false, NULL),
@@ -177,9 +174,8 @@ static void test_remote_ship__two_processes_as_one_writer(void **state)
 
 /* The third part of five fails, those after it are stored, and the process is
  * killed: what it had on the way is not acknowledged, and is ignored. */
-static void test_remote_ship__killed_with_parts_on_the_way(void **state)
+TEST_WITH(remote_ship__killed_with_parts_on_the_way, set_up, tear_down)
 {
-    (void)state;
     place.a.parallel = 4;
     place.a.per_part = 2;
     append(&place.a, 100, 10);
@@ -209,9 +205,8 @@ static void test_remote_ship__killed_with_parts_on_the_way(void **state)
 }
 
 /* And another machine takes over from it. */
-static void test_remote_ship__takeover_fences_the_gap(void **state)
+TEST_WITH(remote_ship__takeover_fences_the_gap, set_up, tear_down)
 {
-    (void)state;
     place.a.parallel = 16;
     place.a.per_part = 1;
     append(&place.a, 100, 20);
@@ -233,12 +228,11 @@ static void test_remote_ship__takeover_fences_the_gap(void **state)
 
 /* Among the last parts, of which any could be on the way: the floor of a later
  * one says that it was stored. */
-static void test_remote_ship__lost_part_is_no_gap(void **state)
+TEST_WITH(remote_ship__lost_part_is_no_gap, set_up, tear_down)
 {
     static const char lost[] = UUID "/part/0000000000000001/0000000000000004";
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     store_ten();
     append(&place.a, 200, 1);
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
@@ -285,12 +279,11 @@ static void find_end_while_listed(uint32_t listings, struct wal__epoch_end *end)
     assert_null(place.memory.listed);
 }
 
-static void test_remote_ship__gap_is_filled_while_it_is_listed(void **state)
+TEST_WITH(remote_ship__gap_is_filled_while_it_is_listed, set_up, tear_down)
 {
     struct wal__store_object part = {.kind = WAL__OBJECT_PART, .epoch = 1};
     struct wal__epoch_end end = {.number = 0};
 
-    (void)state;
     find_end_while_listed(3, &end);
     assert_int_equal(end.number, 3);
     assert_true(end.has_more);
@@ -301,20 +294,18 @@ static void test_remote_ship__gap_is_filled_while_it_is_listed(void **state)
 }
 
 /* One listing cannot tell whether the part was lost. */
-static void test_remote_ship__gap_is_filled_in_the_first_listing(void **state)
+TEST_WITH(remote_ship__gap_is_filled_in_the_first_listing, set_up, tear_down)
 {
     struct wal__epoch_end end = {.number = 0};
 
-    (void)state;
     find_end_while_listed(1, &end);
     assert_int_equal(end.number, 6);
     assert_false(end.has_more);
 }
 
 /* Without marks a writer cannot know what a process before it sent. */
-static void test_remote_ship__no_marks_make_an_epoch(void **state)
+TEST_WITH(remote_ship__no_marks_make_an_epoch, set_up, tear_down)
 {
-    (void)state;
     store_ten();
     place.a.mark_count = 0;
     append(&place.a, 200, 2);
@@ -336,11 +327,10 @@ static int32_t refuse_marks(void *ctx, const struct wal_remote_mark *marks,
 }
 
 /* Nothing is sent that was not marked before. */
-static void test_remote_ship__marks_are_not_kept(void **state)
+TEST_WITH(remote_ship__marks_are_not_kept, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     store_ten();
     append(&place.a, 200, 2);
     place.writer.keep = refuse_marks;
@@ -350,11 +340,10 @@ static void test_remote_ship__marks_are_not_kept(void **state)
 }
 
 /* A machine and its copy both go on. */
-static void test_remote_ship__part_of_copy_with_other_past(void **state)
+TEST_WITH(remote_ship__part_of_copy_with_other_past, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     store_ten();
     assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
     memcpy(place.b.marks, place.a.marks, sizeof(place.a.marks));
@@ -375,11 +364,10 @@ static void test_remote_ship__part_of_copy_with_other_past(void **state)
 
 /* The machine has pushed after it was copied: the mark of the copy is not that
  * of the last part. */
-static void test_remote_ship__copy_without_the_last_part(void **state)
+TEST_WITH(remote_ship__copy_without_the_last_part, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     store_ten();
     assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
     memcpy(place.b.marks, place.a.marks, sizeof(place.a.marks));
@@ -447,7 +435,7 @@ static bool fail_call(unsigned how, uint64_t at)
     return place.memory.calls >= place.memory.fail_at;
 }
 
-static void test_remote_ship__each_call_fails(void **state)
+TEST_WITH(remote_ship__each_call_fails, set_up, tear_down)
 {
     for (unsigned how = 0; how < 32; how++) {
         bool has_failed = true;
@@ -468,11 +456,10 @@ static void test_remote_ship__each_call_fails(void **state)
 
 /* --- taking over -------------------------------------------------------- */
 
-static void test_remote_ship__other_writer_needs_take_over(void **state)
+TEST_WITH(remote_ship__other_writer_needs_take_over, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     store_ten();
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
                                         2, false, &error),
@@ -481,11 +468,10 @@ static void test_remote_ship__other_writer_needs_take_over(void **state)
     assert_int_equal(place.memory.count, 6);
 }
 
-static void test_remote_ship__old_writer_is_fenced_for_ever(void **state)
+TEST_WITH(remote_ship__old_writer_is_fenced_for_ever, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     store_ten();
     take_over();
     append(&place.a, 200, 2);
@@ -507,9 +493,8 @@ static void push_old_part(void *ctx, const char *call, const char *name)
     }
 }
 
-static void test_remote_ship__part_comes_before_the_fence(void **state)
+TEST_WITH(remote_ship__part_comes_before_the_fence, set_up, tear_down)
 {
-    (void)state;
     store_ten();
     assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
     append(&place.a, 200, 2);
@@ -530,9 +515,8 @@ static void test_remote_ship__part_comes_before_the_fence(void **state)
     assert_pulled(&place.b);
 }
 
-static void test_remote_ship__late_part_meets_the_fence(void **state)
+TEST_WITH(remote_ship__late_part_meets_the_fence, set_up, tear_down)
 {
-    (void)state;
     store_ten();
     append(&place.a, 200, 2);
     place.memory.put_faults = 1000;
@@ -550,11 +534,10 @@ static void test_remote_ship__late_part_meets_the_fence(void **state)
     assert_pulled(&place.b);
 }
 
-static void test_remote_ship__older_store_changes_nothing(void **state)
+TEST_WITH(remote_ship__older_store_changes_nothing, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     store_ten();
     append(&place.b, 100, 9);
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
@@ -566,9 +549,8 @@ static void test_remote_ship__older_store_changes_nothing(void **state)
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
 }
 
-static void test_remote_ship__forked_store_changes_nothing(void **state)
+TEST_WITH(remote_ship__forked_store_changes_nothing, set_up, tear_down)
 {
-    (void)state;
     store_ten();
     append(&place.b, 100, 9);
     append(&place.b, 999, 9);
@@ -578,11 +560,10 @@ static void test_remote_ship__forked_store_changes_nothing(void **state)
     assert_int_equal(place.memory.count, 6);
 }
 
-static void test_remote_ship__epochs_without_parts(void **state)
+TEST_WITH(remote_ship__epochs_without_parts, set_up, tear_down)
 {
     struct wal_remote_writer writer;
 
-    (void)state;
     store_ten();
     for (uint64_t id = 10; id < 15; id++) {
         assert_int_equal(small_writer_start(&writer, &place.memory, &place.a,
@@ -619,11 +600,10 @@ static void make_epoch(void *ctx, const char *call, const char *name)
 }
 
 /* The part is stored, and not acknowledged. */
-static void test_remote_ship__away_while_an_epoch_is_made(void **state)
+TEST_WITH(remote_ship__away_while_an_epoch_is_made, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     store_ten();
     append(&place.a, 200, 1);
     place.memory.hook = make_epoch;
@@ -633,9 +613,8 @@ static void test_remote_ship__away_while_an_epoch_is_made(void **state)
     assert_pulled(&place.a);
 }
 
-static void test_remote_ship__away_and_still_the_writer(void **state)
+TEST_WITH(remote_ship__away_and_still_the_writer, set_up, tear_down)
 {
-    (void)state;
     store_ten();
     memory_now_ms += 31000;
     append(&place.a, 200, 1);
@@ -645,12 +624,11 @@ static void test_remote_ship__away_and_still_the_writer(void **state)
 
 /* The remote replaces the fence by the part, so that each push succeeds: the
  * writer finds the other one in its next look. */
-static void test_remote_ship__fence_is_replaced(void **state)
+TEST_WITH(remote_ship__fence_is_replaced, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
     enum wal_status status = WAL_OK;
 
-    (void)state;
     store_ten();
     take_over();
     place.memory.ignores_conditions = true;
@@ -672,11 +650,10 @@ static void count_epochs(void *ctx, const char *call, const char *name)
 
 /* A writer that takes over waits for a look of the former one no longer than
  * that has sent 16 parts. */
-static void test_remote_ship__looks_after_16_parts(void **state)
+TEST_WITH(remote_ship__looks_after_16_parts, set_up, tear_down)
 {
     uint64_t looks = 0;
 
-    (void)state;
     store_ten();
     place.memory.hook = count_epochs;
     place.memory.hook_ctx = &looks;
@@ -691,12 +668,11 @@ static void test_remote_ship__looks_after_16_parts(void **state)
 
 /* --- links -------------------------------------------------------------- */
 
-static void test_remote_flow__slow_link_has_few_bytes_on_the_way(void **state)
+TEST(remote_flow__slow_link_has_few_bytes_on_the_way)
 {
     const uint64_t mebi = 1024 * 1024;
     struct wal__flow flow;
 
-    (void)state;
     wal__flow_init(&flow, mebi, 128 * mebi);
     assert_int_equal(wal__flow_object_size(&flow, 8 * mebi), mebi / 2);
     /* One always may be on the way, of any size. */
@@ -722,13 +698,12 @@ static void test_remote_flow__slow_link_has_few_bytes_on_the_way(void **state)
     assert_int_equal(wal__flow_object_size(&flow, 1), 1);
 }
 
-static void test_remote_flow__fast_link_has_all(void **state)
+TEST(remote_flow__fast_link_has_all)
 {
     const uint64_t mebi = 1024 * 1024;
     struct wal__flow flow;
     uint32_t parts = 0;
 
-    (void)state;
     wal__flow_init(&flow, mebi, 128 * mebi);
     for (; flow.bytes < flow.max; parts++) {
         wal__flow_count(&flow, wal__flow_object_size(&flow, 8 * mebi), false, 0,
@@ -743,11 +718,10 @@ static void test_remote_flow__fast_link_has_all(void **state)
 
 /* --- compaction --------------------------------------------------------- */
 
-static void test_remote_ship__compacted_store_ships_segments(void **state)
+TEST_WITH(remote_ship__compacted_store_ships_segments, set_up, tear_down)
 {
     struct wal_remote_push_result result;
 
-    (void)state;
     append(&place.a, 100, 10);
     place.a.compacted = 8;
     assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
@@ -763,11 +737,10 @@ static void test_remote_ship__compacted_store_ships_segments(void **state)
 }
 
 /* Compaction has replaced what the remote ends in. */
-static void test_remote_ship__compacted_while_it_was_away(void **state)
+TEST_WITH(remote_ship__compacted_while_it_was_away, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     store_ten();
     append(&place.a, 200, 5);
     place.a.compacted = 12;
@@ -785,11 +758,10 @@ static void test_remote_ship__compacted_while_it_was_away(void **state)
 
 /* A machine that went on from an older state of itself, and was compacted, is
  * as one whose log was compacted where the remote ends, but for its marks. */
-static void test_remote_ship__past_that_compaction_left_open(void **state)
+TEST_WITH(remote_ship__past_that_compaction_left_open, set_up, tear_down)
 {
     struct wal_remote_mark mark;
 
-    (void)state;
     store_ten();
     append(&place.a, 200, 5);
     place.a.compacted = 12;
@@ -815,9 +787,8 @@ static void test_remote_ship__past_that_compaction_left_open(void **state)
 
 /* --- pulling ------------------------------------------------------------ */
 
-static void test_remote_pull__goes_on_from_each_position(void **state)
+TEST_WITH(remote_pull__goes_on_from_each_position, set_up, tear_down)
 {
-    (void)state;
     store_ten();
     take_over();
     place.b.per_part = 3;
@@ -848,9 +819,8 @@ static void push_before_listing(void *ctx, const char *call, const char *name)
     }
 }
 
-static void test_remote_pull__ends_while_parts_come(void **state)
+TEST_WITH(remote_pull__ends_while_parts_come, set_up, tear_down)
 {
-    (void)state;
     store_ten();
     place.memory.hook = push_before_listing;
     assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
@@ -862,7 +832,7 @@ static void test_remote_pull__ends_while_parts_come(void **state)
     assert_logs_equal(&place.a, &place.b);
 }
 
-static void test_remote_pull__lost_objects(void **state)
+TEST_WITH(remote_pull__lost_objects, set_up, tear_down)
 {
     static const char *const lost[] = {
         UUID "/part/0000000000000001/0000000000000001",
@@ -885,11 +855,10 @@ static void test_remote_pull__lost_objects(void **state)
     }
 }
 
-static void test_remote_pull__damaged_part(void **state)
+TEST_WITH(remote_pull__damaged_part, set_up, tear_down)
 {
     static const char name[] = UUID "/part/0000000000000001/0000000000000003";
 
-    (void)state;
     store_ten();
     memory_find(&place.memory, name)->size--;
     assert_damage(name);
@@ -912,11 +881,10 @@ static void lose_end(void *ctx, const char *call, const char *name)
     }
 }
 
-static void test_remote_pull__damaged_line(void **state)
+TEST_WITH(remote_pull__damaged_line, set_up, tear_down)
 {
     unsigned gets = 0;
 
-    (void)state;
     store_ten();
     place.memory.hook = lose_end;
     place.memory.hook_ctx = &gets;
@@ -925,14 +893,13 @@ static void test_remote_pull__damaged_line(void **state)
 }
 
 /* Two parts that have changed places. */
-static void test_remote_pull__part_that_does_not_follow(void **state)
+TEST_WITH(remote_pull__part_that_does_not_follow, set_up, tear_down)
 {
     static const char name[] = UUID "/part/0000000000000001/0000000000000002";
     struct memory_object *second;
     struct memory_object *third;
     uint8_t *data;
 
-    (void)state;
     store_ten();
     second = memory_find(&place.memory, name);
     third = second + 1;
@@ -942,25 +909,23 @@ static void test_remote_pull__part_that_does_not_follow(void **state)
     assert_damage(name);
 }
 
-static void test_remote_pull__no_store(void **state)
+TEST_WITH(remote_pull__no_store, set_up, tear_down)
 {
     uint8_t uuid[16];
 
-    (void)state;
     assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL),
                      WAL_ENOTFOUND);
     assert_int_equal(wal__remote_find_store(&place.memory.remote, uuid, NULL),
                      WAL_ENOTFOUND);
 }
 
-static void test_remote_pull__one_store_or_several(void **state)
+TEST_WITH(remote_pull__one_store_or_several, set_up, tear_down)
 {
     static const char other[] =
         "b0000000000000000000000000000000/epoch/0000000000000001";
     struct wal__driver *driver = &place.memory.driver;
     uint8_t uuid[16];
 
-    (void)state;
     store_ten();
     assert_int_equal(wal__remote_find_store(&place.memory.remote, uuid, NULL),
                      WAL_OK);
@@ -974,14 +939,13 @@ static void test_remote_pull__one_store_or_several(void **state)
 
 /* --- the rest ----------------------------------------------------------- */
 
-static void test_remote_ship__last_of_many_parts(void **state)
+TEST_WITH(remote_ship__last_of_many_parts, set_up, tear_down)
 {
     static const uint64_t counts[] = {0, 1, 999, 1000, 1001, 2000, 2001, 9000};
     struct wal__store_object object = {.kind = WAL__OBJECT_PART, .epoch = 1};
     struct wal__driver *driver = &place.memory.driver;
     uint64_t number = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         uint64_t last = 0;
 
@@ -1004,12 +968,11 @@ static void test_remote_ship__last_of_many_parts(void **state)
 }
 
 /* The end of many parts is searched from where it was before. */
-static void test_remote_ship__takeover_after_many_parts(void **state)
+TEST_WITH(remote_ship__takeover_after_many_parts, set_up, tear_down)
 {
     struct wal__history history = {.last_epoch = 0};
     const uint8_t writer[16] = {7};
 
-    (void)state;
     place.a.per_part = 1;
     append(&place.a, 1, 3500);
     assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
@@ -1031,12 +994,11 @@ static void test_remote_ship__takeover_after_many_parts(void **state)
     assert_int_equal(place.memory.calls, 10);
 }
 
-static void test_remote_ship__lag(void **state)
+TEST_WITH(remote_ship__lag, set_up, tear_down)
 {
     struct wal_remote_status status = WAL_INIT(wal_remote_status);
     const struct wal__part_source source = small_log_source(&place.a);
 
-    (void)state;
     append(&place.a, 1, 3);
     assert_int_equal(wal__status_read(&place.memory.remote, &source, small_uuid,
                                       &status, NULL),
@@ -1059,11 +1021,10 @@ static void test_remote_ship__lag(void **state)
 }
 
 /* No epoch is begun on it. */
-static void test_remote_ship__remote_that_ignores_conditions(void **state)
+TEST_WITH(remote_ship__remote_that_ignores_conditions, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     append(&place.a, 100, 1);
     place.memory.ignores_conditions = true;
     assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
@@ -1072,69 +1033,14 @@ static void test_remote_ship__remote_that_ignores_conditions(void **state)
     assert_error(&error, WAL_EINVAL, "ignores If-None-Match");
 }
 
-static void test_remote_probe__refuses_what_ignores_conditions(void **state)
+TEST_WITH(remote_probe__refuses_what_ignores_conditions, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     assert_int_equal(wal__remote_probe(&place.memory.remote, &error), WAL_OK);
     assert_int_equal(place.memory.count, 0);
     place.memory.ignores_conditions = true;
     assert_int_equal(wal__remote_probe(&place.memory.remote, &error),
                      WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "ignores If-None-Match");
-}
-
-#define PLACE_TEST(name) \
-    cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        PLACE_TEST(test_remote_ship__all_parts_are_pulled),
-        PLACE_TEST(test_remote_ship__next_push_ships_what_is_new),
-        PLACE_TEST(test_remote_ship__same_writer_goes_on_in_its_epoch),
-        PLACE_TEST(test_remote_ship__two_processes_as_one_writer),
-        PLACE_TEST(test_remote_ship__killed_with_parts_on_the_way),
-        PLACE_TEST(test_remote_ship__takeover_fences_the_gap),
-        PLACE_TEST(test_remote_ship__lost_part_is_no_gap),
-        PLACE_TEST(test_remote_ship__gap_is_filled_while_it_is_listed),
-        PLACE_TEST(test_remote_ship__gap_is_filled_in_the_first_listing),
-        PLACE_TEST(test_remote_ship__no_marks_make_an_epoch),
-        PLACE_TEST(test_remote_ship__marks_are_not_kept),
-        PLACE_TEST(test_remote_ship__part_of_copy_with_other_past),
-        PLACE_TEST(test_remote_ship__copy_without_the_last_part),
-        PLACE_TEST(test_remote_ship__each_call_fails),
-        PLACE_TEST(test_remote_ship__other_writer_needs_take_over),
-        PLACE_TEST(test_remote_ship__old_writer_is_fenced_for_ever),
-        PLACE_TEST(test_remote_ship__part_comes_before_the_fence),
-        PLACE_TEST(test_remote_ship__late_part_meets_the_fence),
-        PLACE_TEST(test_remote_ship__older_store_changes_nothing),
-        PLACE_TEST(test_remote_ship__forked_store_changes_nothing),
-        PLACE_TEST(test_remote_ship__epochs_without_parts),
-        PLACE_TEST(test_remote_ship__away_while_an_epoch_is_made),
-        PLACE_TEST(test_remote_ship__away_and_still_the_writer),
-        PLACE_TEST(test_remote_ship__fence_is_replaced),
-        PLACE_TEST(test_remote_ship__looks_after_16_parts),
-        cmocka_unit_test(test_remote_flow__slow_link_has_few_bytes_on_the_way),
-        cmocka_unit_test(test_remote_flow__fast_link_has_all),
-        PLACE_TEST(test_remote_ship__compacted_store_ships_segments),
-        PLACE_TEST(test_remote_ship__compacted_while_it_was_away),
-        PLACE_TEST(test_remote_ship__past_that_compaction_left_open),
-        PLACE_TEST(test_remote_pull__goes_on_from_each_position),
-        PLACE_TEST(test_remote_pull__ends_while_parts_come),
-        PLACE_TEST(test_remote_pull__lost_objects),
-        PLACE_TEST(test_remote_pull__damaged_part),
-        PLACE_TEST(test_remote_pull__damaged_line),
-        PLACE_TEST(test_remote_pull__part_that_does_not_follow),
-        PLACE_TEST(test_remote_pull__no_store),
-        PLACE_TEST(test_remote_pull__one_store_or_several),
-        PLACE_TEST(test_remote_ship__last_of_many_parts),
-        PLACE_TEST(test_remote_ship__takeover_after_many_parts),
-        PLACE_TEST(test_remote_ship__lag),
-        PLACE_TEST(test_remote_ship__remote_that_ignores_conditions),
-        PLACE_TEST(test_remote_probe__refuses_what_ignores_conditions),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

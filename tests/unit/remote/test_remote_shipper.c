@@ -10,6 +10,7 @@
 #include "agentwal/remote.h"
 #include "remote/ship/pace.h"
 #include "tests/lib/remote/memory_driver.h"
+#include "tests/lib/test.h"
 
 enum {
     WRITERS = 16,
@@ -124,7 +125,7 @@ static void *append_main(void *arg)
     return NULL;
 }
 
-static void test_remote_shipper__acknowledged_entries_are_pulled(void **state)
+TEST_WITH(remote_shipper__acknowledged_entries_are_pulled, set_up, tear_down)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -132,7 +133,6 @@ static void test_remote_shipper__acknowledged_entries_are_pulled(void **state)
     struct wal_remote_shipper *shipper = start_shipper(writer, 1000);
     pthread_t threads[WRITERS];
 
-    (void)state;
     for (int i = 0; i < WRITERS; i++) {
         assert_int_equal(
             pthread_create(&threads[i], NULL, append_main, session), 0);
@@ -153,7 +153,7 @@ static void test_remote_shipper__acknowledged_entries_are_pulled(void **state)
 
 /* As fast as one appends, with the pace of users: a quarter second's parts at
  * once, and then one each 50 ms. */
-static void test_remote_shipper__keeps_its_pace(void **state)
+TEST_WITH(remote_shipper__keeps_its_pace, set_up, tear_down)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -163,7 +163,6 @@ static void test_remote_shipper__keeps_its_pace(void **state)
     struct timespec end;
     double seconds;
 
-    (void)state;
     (void)clock_gettime(CLOCK_MONOTONIC, &begin);
     for (int i = 0; i < 25; i++) {
         assert_int_equal(append(session, NULL), WAL_OK);
@@ -178,14 +177,13 @@ static void test_remote_shipper__keeps_its_pace(void **state)
     kit_close(store);
 }
 
-static void test_remote_pace__burst_and_interval(void **state)
+TEST_WITH(remote_pace__burst_and_interval, set_up, tear_down)
 {
     const uint64_t ms = 1000000;
     struct wal__pace pace;
     uint64_t now = 1000 * ms;
     uint32_t sent = 0;
 
-    (void)state;
     wal__pace_init(&pace, 20);
     while (wal__pace_due_ns(&pace, false) <= now) {
         wal__pace_count(&pace, now);
@@ -203,7 +201,7 @@ static void test_remote_pace__burst_and_interval(void **state)
 
 /* --- failures ------------------------------------------------------------ */
 
-static void test_remote_shipper__remote_fails_and_comes_back(void **state)
+TEST_WITH(remote_shipper__remote_fails_and_comes_back, set_up, tear_down)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -211,7 +209,6 @@ static void test_remote_shipper__remote_fails_and_comes_back(void **state)
     struct wal_remote_shipper *shipper = start_shipper(writer, 1000);
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     assert_int_equal(append(session, NULL), WAL_OK);
     memory_driver_set_faults(&memory, 1000);
     /* Some of the failed ones are stored, and found to be on the next try. */
@@ -232,7 +229,7 @@ static void test_remote_shipper__remote_fails_and_comes_back(void **state)
     kit_close(store);
 }
 
-static void test_remote_shipper__ends_when_it_is_fenced(void **state)
+TEST_WITH(remote_shipper__ends_when_it_is_fenced, set_up, tear_down)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -242,7 +239,6 @@ static void test_remote_shipper__ends_when_it_is_fenced(void **state)
     struct wal_error error = KIT_ERROR;
     enum wal_status status;
 
-    (void)state;
     assert_int_equal(append(session, NULL), WAL_OK);
     options.flags = WAL_REMOTE_PULL_TAKE_OVER;
     options.writer[0] = 2;
@@ -263,7 +259,7 @@ static void test_remote_shipper__ends_when_it_is_fenced(void **state)
     kit_close(store);
 }
 
-static void test_remote_shipper__stopped_and_started_again(void **state)
+TEST_WITH(remote_shipper__stopped_and_started_again, set_up, tear_down)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -271,7 +267,6 @@ static void test_remote_shipper__stopped_and_started_again(void **state)
     struct wal_remote_shipper *second = NULL;
     struct wal_remote_shipper *shipper = start_shipper(writer, 1000);
 
-    (void)state;
     assert_int_equal(wal_remote_shipper_start(writer, NULL, &second, NULL),
                      WAL_ELOCKED);
     assert_int_equal(append(session, NULL), WAL_OK);
@@ -287,7 +282,7 @@ static void test_remote_shipper__stopped_and_started_again(void **state)
     kit_close(store);
 }
 
-static void test_remote_shipper__arguments(void **state)
+TEST_WITH(remote_shipper__arguments, set_up, tear_down)
 {
     struct wal_store *store = kit_store();
     struct wal_remote_writer *writer = open_writer(store, 1, 0);
@@ -296,7 +291,6 @@ static void test_remote_shipper__arguments(void **state)
     struct wal_remote_shipper_info info = WAL_INIT(wal_remote_shipper_info);
     struct wal_remote_shipper *shipper = NULL;
 
-    (void)state;
     options.parts_per_second = 10001;
     assert_int_equal(wal_remote_shipper_start(writer, &options, &shipper, NULL),
                      WAL_EINVAL);
@@ -309,22 +303,4 @@ static void test_remote_shipper__arguments(void **state)
     wal_remote_shipper_stop(NULL);
     wal_remote_writer_close(writer);
     kit_close(store);
-}
-
-#define PLACE_TEST(name) \
-    cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        PLACE_TEST(test_remote_shipper__acknowledged_entries_are_pulled),
-        PLACE_TEST(test_remote_shipper__keeps_its_pace),
-        PLACE_TEST(test_remote_pace__burst_and_interval),
-        PLACE_TEST(test_remote_shipper__remote_fails_and_comes_back),
-        PLACE_TEST(test_remote_shipper__ends_when_it_is_fenced),
-        PLACE_TEST(test_remote_shipper__stopped_and_started_again),
-        PLACE_TEST(test_remote_shipper__arguments),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static void assert_copied(struct wal_store *store, const char *path)
     kit_close(copy);
 }
 
-static void test_remote_store__moves_between_machines(void **state)
+KIT_TEST(remote_store__moves_between_machines)
 {
     struct wal_remote *remote = open_remote();
     struct wal_store *store = kit_open("m0", WAL_OPEN_CREATE);
@@ -112,7 +112,6 @@ static void test_remote_store__moves_between_machines(void **state)
     uint8_t id[16] = {1};
     struct wal_remote_writer *writer = open_writer(remote, store, id);
 
-    (void)state;
     for (unsigned machine = 1; machine <= 20; machine++) {
         struct wal_remote_pull_options options =
             WAL_INIT(wal_remote_pull_options);
@@ -188,7 +187,7 @@ static enum wal_status try_take_over(struct wal_remote *remote, char *path,
 }
 
 /* Each pull brings what the other one has added. */
-static void test_remote_store__by_turns_in_two_directories(void **state)
+KIT_TEST(remote_store__by_turns_in_two_directories)
 {
     struct wal_remote *remote = open_remote();
     struct wal_store *store = kit_open("m0", WAL_OPEN_CREATE);
@@ -197,7 +196,6 @@ static void test_remote_store__by_turns_in_two_directories(void **state)
     struct wal_remote_writer *writer = open_writer(remote, store, id);
     struct wal_error error;
 
-    (void)state;
     for (unsigned turn = 1; turn <= 12; turn++) {
         struct wal_remote_pull_result result;
         char path[16];
@@ -226,7 +224,7 @@ static void test_remote_store__by_turns_in_two_directories(void **state)
 }
 
 /* It is refused, and nobody is fenced. */
-static void test_remote_store__that_went_on_is_not_continued(void **state)
+KIT_TEST(remote_store__that_went_on_is_not_continued)
 {
     struct wal_remote *remote = open_remote();
     struct wal_store *store = kit_open("m0", WAL_OPEN_CREATE);
@@ -236,7 +234,6 @@ static void test_remote_store__that_went_on_is_not_continued(void **state)
     struct wal_remote_pull_result result;
     struct wal_error error;
 
-    (void)state;
     kit_append(session, "e1", NULL);
     (void)push(store, writer);
     wal_remote_writer_close(writer);
@@ -269,7 +266,7 @@ static void test_remote_store__that_went_on_is_not_continued(void **state)
     wal_remote_close(remote);
 }
 
-static void test_remote_store__without_a_part_is_not_taken_over(void **state)
+KIT_TEST(remote_store__without_a_part_is_not_taken_over)
 {
     struct wal_remote *remote = open_remote();
     struct wal_store *store = kit_open("m0", WAL_OPEN_CREATE);
@@ -278,7 +275,6 @@ static void test_remote_store__without_a_part_is_not_taken_over(void **state)
     struct wal_remote_pull_result result;
     struct wal_error error;
 
-    (void)state;
     assert_int_equal(try_take_over(remote, "m1", 2, &result, &error),
                      WAL_ENOTFOUND);
     assert_non_null(strstr(error.text, "nothing of the store yet"));
@@ -317,7 +313,7 @@ static uint64_t compact(struct wal_store *store)
 }
 
 /* A replica follows while segments end, and are replaced. */
-static void test_remote_store__compaction_while_shipping(void **state)
+KIT_TEST(remote_store__compaction_while_shipping)
 {
     struct wal_remote *remote = open_remote();
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
@@ -326,7 +322,6 @@ static void test_remote_store__compaction_while_shipping(void **state)
     struct wal_remote_writer *writer = open_writer(remote, store, id);
     char entry[16];
 
-    (void)state;
     for (unsigned i = 0; i < 60; i++) {
         snprintf(entry, sizeof(entry), "e%u", i);
         kit_append(session, entry, NULL);
@@ -382,7 +377,7 @@ static void assert_sound(struct wal_remote *remote)
 
 /* A replica follows, others are made anew, from bases, while the store and the
  * remote are compacted. */
-static void test_remote_store__bases_while_shipping(void **state)
+KIT_TEST(remote_store__bases_while_shipping)
 {
     struct wal_remote *remote = open_remote();
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
@@ -393,7 +388,6 @@ static void test_remote_store__bases_while_shipping(void **state)
     uint64_t removed = 0;
     uint64_t compacted = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 120; i++) {
         char text[16];
 
@@ -478,14 +472,13 @@ static int32_t ship_more(void *ctx, const struct wal_remote_pull_result *result,
     return ++followed->looks == 3;
 }
 
-static void test_remote_store__follower(void **state)
+KIT_TEST(remote_store__follower)
 {
     const uint8_t id[16] = {1};
     struct wal_remote *remote = open_remote();
     struct wal_error error = KIT_ERROR;
     struct followed followed = {.looks = 0};
 
-    (void)state;
     followed.store = kit_open("store", WAL_OPEN_CREATE);
     followed.session = kit_create(followed.store, "a");
     followed.writer = open_writer(remote, followed.store, id);
@@ -500,7 +493,7 @@ static void test_remote_store__follower(void **state)
     wal_remote_close(remote);
 }
 
-static void test_remote_store__bad_arguments_of_care(void **state)
+KIT_TEST(remote_store__bad_arguments_of_care)
 {
     struct wal_remote_compact_options options =
         WAL_INIT(wal_remote_compact_options);
@@ -509,7 +502,6 @@ static void test_remote_store__bad_arguments_of_care(void **state)
     struct wal_remote *remote = open_remote();
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
 
-    (void)state;
     assert_int_equal(wal_remote_compact(NULL, store, NULL, NULL, NULL),
                      WAL_EINVAL);
     assert_int_equal(wal_remote_compact(remote, NULL, NULL, NULL, NULL),
@@ -561,7 +553,7 @@ static uint32_t is_replica(struct wal_store *store)
 
 /* A replica that became the writer would end the other one, and have nothing to
  * ship. */
-static void test_remote_store__replica_does_not_write(void **state)
+KIT_TEST(remote_store__replica_does_not_write)
 {
     struct wal_remote_writer_options options =
         WAL_INIT(wal_remote_writer_options);
@@ -573,7 +565,6 @@ static void test_remote_store__replica_does_not_write(void **state)
     struct wal_error error = KIT_ERROR;
     struct wal_store *copy;
 
-    (void)state;
     wal_session_close(kit_create(store, "a"));
     (void)push(store, writer);
     (void)pull(remote, "copy");
@@ -612,14 +603,13 @@ static int32_t add_store(void *ctx, const uint8_t uuid[16],
     return list->count == list->end_at ? 7 : 0;
 }
 
-static void test_remote_store__list_has_each_store(void **state)
+KIT_TEST(remote_store__list_has_each_store)
 {
     struct wal_remote *remote = open_remote();
     struct wal_error error = KIT_ERROR;
     struct list list = {.count = 0};
     uint8_t id[16] = {0};
 
-    (void)state;
     assert_ok(wal_remote_list(remote, add_store, &list, &error), &error);
     assert_int_equal(list.count, 0);
     for (unsigned i = 0; i < 3; i++) {
@@ -651,7 +641,7 @@ static void test_remote_store__list_has_each_store(void **state)
     wal_remote_close(remote);
 }
 
-static void test_remote_store__bad_arguments(void **state)
+KIT_TEST(remote_store__bad_arguments)
 {
     struct wal_remote_writer_options options =
         WAL_INIT(wal_remote_writer_options);
@@ -660,7 +650,6 @@ static void test_remote_store__bad_arguments(void **state)
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
     struct wal_remote_writer *writer = NULL;
 
-    (void)state;
     assert_int_equal(wal_remote_open(NULL, &remote, NULL), WAL_EINVAL);
     assert_int_equal(wal_remote_probe(NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_remote_push(NULL, NULL, NULL), WAL_EINVAL);
@@ -688,23 +677,4 @@ static void test_remote_store__bad_arguments(void **state)
     wal_remote_close(NULL);
     kit_close(store);
     wal_remote_close(remote);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_remote_store__moves_between_machines),
-        KIT_TEST(test_remote_store__by_turns_in_two_directories),
-        KIT_TEST(test_remote_store__that_went_on_is_not_continued),
-        KIT_TEST(test_remote_store__without_a_part_is_not_taken_over),
-        KIT_TEST(test_remote_store__compaction_while_shipping),
-        KIT_TEST(test_remote_store__bases_while_shipping),
-        KIT_TEST(test_remote_store__follower),
-        KIT_TEST(test_remote_store__bad_arguments_of_care),
-        KIT_TEST(test_remote_store__replica_does_not_write),
-        KIT_TEST(test_remote_store__list_has_each_store),
-        KIT_TEST(test_remote_store__bad_arguments),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

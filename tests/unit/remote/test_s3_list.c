@@ -2,12 +2,8 @@
  * test_s3_list.c - tests of remote/driver/s3_list: what a store answers, and
  * what a broken or hostile one may.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +11,7 @@
 
 #include "remote/driver/s3_list.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/test.h"
 
 static struct wal_error failure = {.struct_size = sizeof(failure)};
 
@@ -37,9 +34,8 @@ static const char *key_at(const struct wal__s3_page *page, uint32_t i)
     return (const char *)page->names.data + page->keys[i].offset;
 }
 
-static void test_s3_list__page_of_radosgw(void **state)
+TEST(s3_list__page_of_radosgw)
 {
-    (void)state;
     struct wal__s3_page page;
 
     assert_int_equal(
@@ -68,9 +64,8 @@ static void test_s3_list__page_of_radosgw(void **state)
     wal__s3_page_deinit(&page);
 }
 
-static void test_s3_list__page_without_objects(void **state)
+TEST(s3_list__page_without_objects)
 {
-    (void)state;
     struct wal__s3_page page;
 
     assert_int_equal(parse(&page, LIST ALL LIST_END), WAL_OK);
@@ -80,9 +75,8 @@ static void test_s3_list__page_without_objects(void **state)
     wal__s3_page_deinit(&page);
 }
 
-static void test_s3_list__what_is_no_list_is_refused(void **state)
+TEST(s3_list__what_is_no_list_is_refused)
 {
-    (void)state;
     static const char *const cases[] = {
         "",
         " ",
@@ -134,9 +128,8 @@ static void test_s3_list__what_is_no_list_is_refused(void **state)
     }
 }
 
-static void test_s3_list__unknown_elements_are_ignored(void **state)
+TEST(s3_list__unknown_elements_are_ignored)
 {
-    (void)state;
     struct wal__s3_page page;
 
     assert_int_equal(
@@ -169,9 +162,8 @@ static char *repeated(const char *prefix, const char *middle, size_t count,
     return text;
 }
 
-static void test_s3_list__sizes_are_bounded(void **state)
+TEST(s3_list__sizes_are_bounded)
 {
-    (void)state;
     struct wal__s3_page page;
     char *text = repeated(LIST ALL, "<a>", 100000, "");
 
@@ -204,9 +196,8 @@ static void test_s3_list__sizes_are_bounded(void **state)
     free(text);
 }
 
-static void test_s3_list__every_cut_is_refused(void **state)
+TEST(s3_list__every_cut_is_refused)
 {
-    (void)state;
     static const char whole[] =
         LIST "<Contents><Key>k</Key><Size>1</Size></Contents>" ALL LIST_END;
 
@@ -221,9 +212,8 @@ static void test_s3_list__every_cut_is_refused(void **state)
     }
 }
 
-static void test_s3_list__each_failed_allocation_is_reported(void **state)
+TEST(s3_list__each_failed_allocation_is_reported)
 {
-    (void)state;
     static const char xml[] = LIST OBJECT
         "<NextContinuationToken>t</NextContinuationToken>" ALL LIST_END;
     struct faulty_heap faulty;
@@ -245,9 +235,8 @@ static void test_s3_list__each_failed_allocation_is_reported(void **state)
     assert_int_equal(faulty.live, 0);
 }
 
-static void test_s3_list__code_of_an_error(void **state)
+TEST(s3_list__code_of_an_error)
 {
-    (void)state;
     static const struct {
         const char *xml;
         const char *code;
@@ -280,20 +269,4 @@ static void test_s3_list__code_of_an_error(void **state)
             (struct wal_slice){cases[i].xml, strlen(cases[i].xml)}, code);
         assert_string_equal(code, cases[i].code);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_s3_list__page_of_radosgw),
-        cmocka_unit_test(test_s3_list__page_without_objects),
-        cmocka_unit_test(test_s3_list__what_is_no_list_is_refused),
-        cmocka_unit_test(test_s3_list__unknown_elements_are_ignored),
-        cmocka_unit_test(test_s3_list__sizes_are_bounded),
-        cmocka_unit_test(test_s3_list__every_cut_is_refused),
-        cmocka_unit_test(test_s3_list__each_failed_allocation_is_reported),
-        cmocka_unit_test(test_s3_list__code_of_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

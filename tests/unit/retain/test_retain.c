@@ -2,17 +2,14 @@
  * test_retain.c - tests of the choice of sessions by rules of retention
  * (docs/retention.md).
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/retain/retain.h"
+#include "tests/lib/test.h"
 
 enum {
     MAX = 16
@@ -73,9 +70,8 @@ static void add_five(struct plan *plan)
     }
 }
 
-static void test_retain__age_chooses_what_is_older(void **state)
+TEST(retain__age_chooses_what_is_older)
 {
-    (void)state;
     struct plan plan = begin();
 
     add_five(&plan);
@@ -87,9 +83,8 @@ static void test_retain__age_chooses_what_is_older(void **state)
     assert_string_equal(choose(&plan), "OOOOO");
 }
 
-static void test_retain__number_alone_chooses_all_others(void **state)
+TEST(retain__number_alone_chooses_all_others)
 {
-    (void)state;
     struct plan plan = begin();
 
     add_five(&plan);
@@ -102,9 +97,8 @@ static void test_retain__number_alone_chooses_all_others(void **state)
     assert_string_equal(choose(&plan), "-----");
 }
 
-static void test_retain__number_with_age_keeps_the_newest(void **state)
+TEST(retain__number_with_age_keeps_the_newest)
 {
-    (void)state;
     struct plan plan = begin();
 
     add_five(&plan);
@@ -116,9 +110,8 @@ static void test_retain__number_with_age_keeps_the_newest(void **state)
     assert_string_equal(choose(&plan), "-----");
 }
 
-static void test_retain__bytes_choose_the_oldest(void **state)
+TEST(retain__bytes_choose_the_oldest)
 {
-    (void)state;
     struct plan plan = begin();
 
     add_five(&plan);
@@ -136,9 +129,8 @@ static void test_retain__bytes_choose_the_oldest(void **state)
 }
 
 /* What age chooses does not count as bytes that stay. */
-static void test_retain__bytes_count_what_age_leaves(void **state)
+TEST(retain__bytes_count_what_age_leaves)
 {
-    (void)state;
     struct plan plan = begin();
 
     add_five(&plan);
@@ -149,9 +141,8 @@ static void test_retain__bytes_count_what_age_leaves(void **state)
     assert_string_equal(choose(&plan), "--BOO");
 }
 
-static void test_retain__protected_and_unselected_stay(void **state)
+TEST(retain__protected_and_unselected_stay)
 {
-    (void)state;
     struct plan plan = begin();
 
     add_five(&plan);
@@ -170,9 +161,8 @@ static void test_retain__protected_and_unselected_stay(void **state)
     assert_string_equal(choose(&plan), "-----");
 }
 
-static void test_retain__ancestor_of_what_stays_is_held(void **state)
+TEST(retain__ancestor_of_what_stays_is_held)
 {
-    (void)state;
     struct plan plan = begin();
 
     (void)add(&plan, 500, 10, 2);
@@ -190,9 +180,8 @@ static void test_retain__ancestor_of_what_stays_is_held(void **state)
 
 /* The ancestors are older than what descends from them: when the last one that
  * held them goes, they go next. */
-static void test_retain__bytes_choose_ancestors_after_what_holds_them(void **s)
+TEST(retain__bytes_choose_ancestors_after_what_holds_them)
 {
-    (void)s;
     struct plan plan = begin();
 
     (void)add(&plan, 500, 10, NONE);
@@ -210,9 +199,8 @@ static void test_retain__bytes_choose_ancestors_after_what_holds_them(void **s)
     assert_string_equal(choose(&plan), "-BBBB");
 }
 
-static void test_retain__trash_passes_on_what_it_is_held_by(void **state)
+TEST(retain__trash_passes_on_what_it_is_held_by)
 {
-    (void)state;
     struct plan plan = begin();
 
     (void)add(&plan, 500, 10, 1);
@@ -234,9 +222,8 @@ static void test_retain__trash_passes_on_what_it_is_held_by(void **state)
 }
 
 /* Parent ids may form a circle. */
-static void test_retain__circle_of_parents_ends(void **state)
+TEST(retain__circle_of_parents_ends)
 {
-    (void)state;
     struct plan plan = begin();
 
     (void)add(&plan, 300, 10, 1);
@@ -254,9 +241,8 @@ static void test_retain__circle_of_parents_ends(void **state)
     assert_string_equal(choose(&plan), "-BB");
 }
 
-static void test_retain__without_a_rule_is_refused(void **state)
+TEST(retain__without_a_rule_is_refused)
 {
-    (void)state;
     struct plan plan = begin();
     uint32_t chosen = 77;
 
@@ -276,9 +262,8 @@ static void *fail_resize(void *ctx, void *block, size_t size)
                : wal__heap_libc.resize(NULL, block, size);
 }
 
-static void test_retain__without_memory_nothing_is_chosen(void **state)
+TEST(retain__without_memory_nothing_is_chosen)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         int left = i;
         const struct wal__heap heap = {fail_resize, &left};
@@ -295,33 +280,10 @@ static void test_retain__without_memory_nothing_is_chosen(void **state)
     }
 }
 
-static void test_retain__store_without_sessions(void **state)
+TEST(retain__store_without_sessions)
 {
-    (void)state;
     struct plan plan = begin();
 
     plan.rules.older_than_ms = 1;
     assert_string_equal(choose(&plan), "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_retain__age_chooses_what_is_older),
-        cmocka_unit_test(test_retain__number_alone_chooses_all_others),
-        cmocka_unit_test(test_retain__number_with_age_keeps_the_newest),
-        cmocka_unit_test(test_retain__bytes_choose_the_oldest),
-        cmocka_unit_test(test_retain__bytes_count_what_age_leaves),
-        cmocka_unit_test(test_retain__protected_and_unselected_stay),
-        cmocka_unit_test(test_retain__ancestor_of_what_stays_is_held),
-        cmocka_unit_test(
-            test_retain__bytes_choose_ancestors_after_what_holds_them),
-        cmocka_unit_test(test_retain__trash_passes_on_what_it_is_held_by),
-        cmocka_unit_test(test_retain__circle_of_parents_ends),
-        cmocka_unit_test(test_retain__without_a_rule_is_refused),
-        cmocka_unit_test(test_retain__without_memory_nothing_is_chosen),
-        cmocka_unit_test(test_retain__store_without_sessions),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

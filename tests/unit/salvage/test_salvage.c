@@ -203,14 +203,13 @@ static void expect_parent(const char *id, const char *entry, const char *parent)
 
 /* --- sound stores --------------------------------------------------------- */
 
-static void test_salvage__sound_store_is_copied_whole(void **state)
+KIT_TEST(salvage__sound_store_is_copied_whole)
 {
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_salvage_result result;
     struct wal_store *store;
     struct wal_session *session;
 
-    (void)state;
     make_store();
     result = salvage("");
     assert_int_equal(result.sessions, 3);
@@ -231,9 +230,8 @@ static void test_salvage__sound_store_is_copied_whole(void **state)
     kit_close(store);
 }
 
-static void test_salvage__damaged_store_is_unchanged(void **state)
+KIT_TEST(salvage__damaged_store_is_unchanged)
 {
-    (void)state;
     make_store();
     damage_frame(LOG, WAL__FRAME_ENTRY, 1);
     assert_int_equal(system("cp -a store copy"), 0);
@@ -241,13 +239,12 @@ static void test_salvage__damaged_store_is_unchanged(void **state)
     assert_int_equal(system("diff -r store copy"), 0);
 }
 
-static void test_salvage__deleted_session_is_left_out(void **state)
+KIT_TEST(salvage__deleted_session_is_left_out)
 {
     struct wal_salvage_result result;
     struct wal_session *session;
     struct wal_store *store;
 
-    (void)state;
     make_store();
     store = kit_store();
     session = kit_session(store, "t");
@@ -261,11 +258,10 @@ static void test_salvage__deleted_session_is_left_out(void **state)
 
 /* --- damage --------------------------------------------------------------- */
 
-static void test_salvage__damaged_entry_is_reported(void **state)
+KIT_TEST(salvage__damaged_entry_is_reported)
 {
     struct wal_salvage_result result;
 
-    (void)state;
     make_store();
     damage_frame(LOG, WAL__FRAME_ENTRY, 1);
     result = salvage("0|s||4-4|log/0000000000000001.seg|"
@@ -278,9 +274,8 @@ static void test_salvage__damaged_entry_is_reported(void **state)
     expect_parent("s", "c", "a");
 }
 
-static void test_salvage__lost_root_makes_a_root(void **state)
+KIT_TEST(salvage__lost_root_makes_a_root)
 {
-    (void)state;
     make_store();
     damage_frame(LOG, WAL__FRAME_ENTRY, 0);
     salvage("0|s||3-3|log/0000000000000001.seg|"
@@ -289,9 +284,8 @@ static void test_salvage__lost_root_makes_a_root(void **state)
     expect_parent("s", "b", "");
 }
 
-static void test_salvage__lost_session_record_comes_from_the_index(void **state)
+KIT_TEST(salvage__lost_session_record_comes_from_the_index)
 {
-    (void)state;
     make_store();
     damage_frame(LOG, WAL__FRAME_SESSION, 1);
     salvage("0|t||2-2|log/0000000000000001.seg|"
@@ -301,11 +295,10 @@ static void test_salvage__lost_session_record_comes_from_the_index(void **state)
     expect_entries("t", "t1");
 }
 
-static void test_salvage__damaged_manifest_is_not_needed(void **state)
+KIT_TEST(salvage__damaged_manifest_is_not_needed)
 {
     struct wal_store *store = NULL;
 
-    (void)state;
     make_store();
     damage("store/MANIFEST", 40);
     damage("store/MANIFEST", WAL__MANIFEST_SLOT_SIZE + 40);
@@ -313,9 +306,8 @@ static void test_salvage__damaged_manifest_is_not_needed(void **state)
     assert_int_equal(salvage("").entries, 7);
 }
 
-static void test_salvage__both_headers_lost_cost_nothing(void **state)
+KIT_TEST(salvage__both_headers_lost_cost_nothing)
 {
-    (void)state;
     make_store();
     damage(LOG, 30);
     damage(LOG, WAL__SEGMENT_HEADER_COPY + 30);
@@ -346,13 +338,12 @@ static void make_two_segments(void)
     kit_close(store);
 }
 
-static void test_salvage__missing_segment_is_reported(void **state)
+KIT_TEST(salvage__missing_segment_is_reported)
 {
     struct seen report = {.calls = 0};
     struct wal_salvage_result result;
     struct wal_error error;
 
-    (void)state;
     make_two_segments();
     assert_int_equal(unlink(LOG), 0);
     assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
@@ -363,13 +354,12 @@ static void test_salvage__missing_segment_is_reported(void **state)
     assert_int_equal(result.sessions, 1);
 }
 
-static void test_salvage__truncated_segment_keeps_what_is_left(void **state)
+KIT_TEST(salvage__truncated_segment_keeps_what_is_left)
 {
     struct seen report = {.calls = 0};
     struct wal_salvage_result result;
     struct wal_error error;
 
-    (void)state;
     make_store();
     assert_int_equal(truncate(LOG, find_frame(LOG, WAL__FRAME_FORK, 0)), 0);
     assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
@@ -378,7 +368,7 @@ static void test_salvage__truncated_segment_keeps_what_is_left(void **state)
 }
 
 /* The head is what was appended after the redaction. */
-static void test_salvage__lost_redaction_is_repeated(void **state)
+KIT_TEST(salvage__lost_redaction_is_repeated)
 {
     struct wal_entry_cursor *cursor = NULL;
     struct wal_append_result redaction = {.struct_size = sizeof(redaction)};
@@ -389,7 +379,6 @@ static void test_salvage__lost_redaction_is_repeated(void **state)
     struct wal_store *store;
     struct wal_error error;
 
-    (void)state;
     make_store();
     store = kit_store();
     session = kit_session(store, "t");
@@ -441,13 +430,12 @@ static void add_content(uint8_t digest[WAL_DIGEST_SIZE])
     kit_close(store);
 }
 
-static void test_salvage__content_is_copied(void **state)
+KIT_TEST(salvage__content_is_copied)
 {
     struct kit_content content = kit_content(3, KIT_MIB + 100, false);
     uint8_t digest[WAL_DIGEST_SIZE];
     struct wal_store *store;
 
-    (void)state;
     make_store();
     add_content(digest);
     assert_int_equal(salvage("").blobs, 4); /* a payload, a list, its chunks */
@@ -458,12 +446,11 @@ static void test_salvage__content_is_copied(void **state)
     expect_entries("s", "a b c d e big");
 }
 
-static void test_salvage__damaged_payload_loses_its_entry(void **state)
+KIT_TEST(salvage__damaged_payload_loses_its_entry)
 {
     struct wal_salvage_result result;
     uint8_t digest[WAL_DIGEST_SIZE];
 
-    (void)state;
     make_store();
     add_content(digest);
     damage_frame(PACK, WAL__FRAME_CHUNK, 0);
@@ -477,7 +464,7 @@ static void test_salvage__damaged_payload_loses_its_entry(void **state)
     expect_entries("s", "a b c d e");
 }
 
-static void test_salvage__damaged_chunk_loses_its_blob(void **state)
+KIT_TEST(salvage__damaged_chunk_loses_its_blob)
 {
     struct wal_blob *blob = NULL;
     uint8_t digest[WAL_DIGEST_SIZE];
@@ -486,7 +473,6 @@ static void test_salvage__damaged_chunk_loses_its_blob(void **state)
     struct wal_error error;
     struct wal_store *store;
 
-    (void)state;
     make_store();
     add_content(digest);
     damage_frame(PACK, WAL__FRAME_CHUNK, 1);
@@ -502,14 +488,13 @@ static void test_salvage__damaged_chunk_loses_its_blob(void **state)
     kit_close(store);
 }
 
-static void test_salvage__missing_pack_loses_its_entries_alone(void **state)
+KIT_TEST(salvage__missing_pack_loses_its_entries_alone)
 {
     uint8_t digest[WAL_DIGEST_SIZE];
     struct seen report = {.calls = 0};
     struct wal_salvage_result result;
     struct wal_error error;
 
-    (void)state;
     make_store();
     add_content(digest);
     assert_int_equal(unlink(PACK), 0);
@@ -566,9 +551,8 @@ static void expect_checkpoint(const char *session_id, const char *id,
     kit_close(store);
 }
 
-static void test_salvage__checkpoint_keeps_its_entry(void **state)
+KIT_TEST(salvage__checkpoint_keeps_its_entry)
 {
-    (void)state;
     make_store();
     add_checkpoint("s", "linked", "a", "b");
     add_checkpoint("s", "unlinked", "a", NULL);
@@ -577,9 +561,8 @@ static void test_salvage__checkpoint_keeps_its_entry(void **state)
     expect_checkpoint("s", "unlinked", 1, "");
 }
 
-static void test_salvage__lost_entry_of_checkpoint_is_reported(void **state)
+KIT_TEST(salvage__lost_entry_of_checkpoint_is_reported)
 {
-    (void)state;
     make_store();
     add_checkpoint("s", "linked", "a", "e");
     damage_frame(LOG, WAL__FRAME_ENTRY, 4);
@@ -590,12 +573,11 @@ static void test_salvage__lost_entry_of_checkpoint_is_reported(void **state)
 }
 
 /* The fork does not have the entry that its checkpoint is linked with. */
-static void test_salvage__inherited_checkpoint_keeps_its_entry(void **state)
+KIT_TEST(salvage__inherited_checkpoint_keeps_its_entry)
 {
     struct wal_store *store;
     struct wal_session *session;
 
-    (void)state;
     make_store();
     add_checkpoint("s", "linked", "a", "e");
     store = kit_store();
@@ -611,14 +593,13 @@ static void test_salvage__inherited_checkpoint_keeps_its_entry(void **state)
 
 /* --- failures ------------------------------------------------------------- */
 
-static void test_salvage__failure_to_write_is_fatal(void **state)
+KIT_TEST(salvage__failure_to_write_is_fatal)
 {
     static const enum wal_status statuses[] = {
         WAL_ENOSPACE, WAL_EIO,     WAL_EPOISONED, WAL_ENOMEM, WAL_EREADONLY,
         WAL_EACCESS,  WAL_ELOCKED, WAL_EBUSY,     WAL_ELIMIT, WAL_EVERSION,
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
         assert_true(wal__copy_is_fatal(statuses[i]));
     }
@@ -626,14 +607,13 @@ static void test_salvage__failure_to_write_is_fatal(void **state)
 
 /* What damage of the source makes the new store answer: the parent, a
  * reference or content is missing, or a record is not valid. */
-static void test_salvage__damage_of_the_source_is_not_fatal(void **state)
+KIT_TEST(salvage__damage_of_the_source_is_not_fatal)
 {
     static const enum wal_status statuses[] = {
         WAL_OK,      WAL_END,      WAL_ENOTFOUND, WAL_ENOPARENT, WAL_EINVAL,
         WAL_ETOOBIG, WAL_ECORRUPT, WAL_EEXISTS,   WAL_EBADJSON,  WAL_ECONFLICT,
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
         assert_false(wal__copy_is_fatal(statuses[i]));
     }
@@ -650,9 +630,8 @@ static void expect_refused(const char *path, const char *out,
     assert_error(&error, status, text);
 }
 
-static void test_salvage__existing_directory_is_left(void **state)
+KIT_TEST(salvage__existing_directory_is_left)
 {
-    (void)state;
     make_store();
     assert_int_equal(mkdir("out", 0700), 0);
     expect_refused("store", "out", WAL_EEXISTS, "exists");
@@ -660,9 +639,8 @@ static void test_salvage__existing_directory_is_left(void **state)
     expect_refused("store", "store/log", WAL_EEXISTS, "exists");
 }
 
-static void test_salvage__out_inside_the_store_is_refused(void **state)
+KIT_TEST(salvage__out_inside_the_store_is_refused)
 {
-    (void)state;
     make_store();
     expect_refused("store", "store/out", WAL_EINVAL, "is inside the store");
     expect_refused("store", "store/log/out", WAL_EINVAL, "is inside the store");
@@ -671,9 +649,8 @@ static void test_salvage__out_inside_the_store_is_refused(void **state)
     assert_int_equal(access("store/out", F_OK), -1);
 }
 
-static void test_salvage__path_without_a_store_is_refused(void **state)
+KIT_TEST(salvage__path_without_a_store_is_refused)
 {
-    (void)state;
     expect_refused("none", "out", WAL_ENOTSTORE, "is not a store");
     assert_int_equal(mkdir("empty", 0700), 0);
     expect_refused("empty", "out", WAL_ENOTSTORE, "is not a store");
@@ -682,20 +659,18 @@ static void test_salvage__path_without_a_store_is_refused(void **state)
     assert_int_equal(access("out", F_OK), -1);
 }
 
-static void test_salvage__missing_parent_is_reported(void **state)
+KIT_TEST(salvage__missing_parent_is_reported)
 {
-    (void)state;
     make_store();
     expect_refused("store", "none/out", WAL_ENOTFOUND, "cannot be created");
 }
 
-static void test_salvage__misuse_is_refused(void **state)
+KIT_TEST(salvage__misuse_is_refused)
 {
     const struct wal_salvage_options options = {.struct_size = sizeof(options),
                                                 .flags = WAL_OPEN_READ_ONLY};
     struct wal_salvage_result result = {.struct_size = 4};
 
-    (void)state;
     make_store();
     expect_refused(NULL, "out", WAL_EINVAL, "null or empty");
     expect_refused("store", "", WAL_EINVAL, "null or empty");
@@ -708,13 +683,12 @@ static void test_salvage__misuse_is_refused(void **state)
 
 /* --- callbacks ------------------------------------------------------------ */
 
-static void test_salvage__progress_stops_it(void **state)
+KIT_TEST(salvage__progress_stops_it)
 {
     const struct wal_salvage_options options = {.struct_size = sizeof(options),
                                                 .progress = stop_progress};
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     make_store();
     assert_int_equal(wal_salvage("store", "out", &options, NULL, &error),
                      WAL_ECALLBACK);
@@ -722,9 +696,8 @@ static void test_salvage__progress_stops_it(void **state)
     assert_int_equal(access("out", F_OK), -1);
 }
 
-static void test_salvage__report_stops_it(void **state)
+KIT_TEST(salvage__report_stops_it)
 {
-    (void)state;
     make_store();
     damage_frame(LOG, WAL__FRAME_ENTRY, 1);
     for (uint64_t nth = 1; nth <= 2; nth++) {
@@ -761,7 +734,7 @@ static int32_t append_more(void *ctx, uint64_t done, uint64_t total)
 
 /* What comes after the first reading of the log is in no part of the new store,
  * rather than in some. */
-static void test_salvage__of_a_store_that_grows(void **state)
+KIT_TEST(salvage__of_a_store_that_grows)
 {
     struct wal_store *store = kit_store();
     struct growing growing = {.session = kit_create(store, "s")};
@@ -770,7 +743,6 @@ static void test_salvage__of_a_store_that_grows(void **state)
                                                 .ctx = &growing};
     struct wal_salvage_result result = {.struct_size = sizeof(result)};
 
-    (void)state;
     kit_append_all(growing.session, "a b c");
     assert_int_equal(wal_salvage("store", "out", &options, &result, NULL),
                      WAL_OK);
@@ -784,40 +756,4 @@ static void test_salvage__of_a_store_that_grows(void **state)
     assert_branch(growing.session, "a b c");
     wal_session_close(growing.session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_salvage__sound_store_is_copied_whole),
-        KIT_TEST(test_salvage__damaged_store_is_unchanged),
-        KIT_TEST(test_salvage__deleted_session_is_left_out),
-        KIT_TEST(test_salvage__damaged_entry_is_reported),
-        KIT_TEST(test_salvage__lost_root_makes_a_root),
-        KIT_TEST(test_salvage__lost_session_record_comes_from_the_index),
-        KIT_TEST(test_salvage__damaged_manifest_is_not_needed),
-        KIT_TEST(test_salvage__both_headers_lost_cost_nothing),
-        KIT_TEST(test_salvage__missing_segment_is_reported),
-        KIT_TEST(test_salvage__truncated_segment_keeps_what_is_left),
-        KIT_TEST(test_salvage__lost_redaction_is_repeated),
-        KIT_TEST(test_salvage__content_is_copied),
-        KIT_TEST(test_salvage__damaged_payload_loses_its_entry),
-        KIT_TEST(test_salvage__damaged_chunk_loses_its_blob),
-        KIT_TEST(test_salvage__missing_pack_loses_its_entries_alone),
-        KIT_TEST(test_salvage__checkpoint_keeps_its_entry),
-        KIT_TEST(test_salvage__lost_entry_of_checkpoint_is_reported),
-        KIT_TEST(test_salvage__inherited_checkpoint_keeps_its_entry),
-        KIT_TEST(test_salvage__failure_to_write_is_fatal),
-        KIT_TEST(test_salvage__damage_of_the_source_is_not_fatal),
-        KIT_TEST(test_salvage__existing_directory_is_left),
-        KIT_TEST(test_salvage__out_inside_the_store_is_refused),
-        KIT_TEST(test_salvage__path_without_a_store_is_refused),
-        KIT_TEST(test_salvage__missing_parent_is_reported),
-        KIT_TEST(test_salvage__misuse_is_refused),
-        KIT_TEST(test_salvage__progress_stops_it),
-        KIT_TEST(test_salvage__of_a_store_that_grows),
-        KIT_TEST(test_salvage__report_stops_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

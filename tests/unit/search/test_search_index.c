@@ -92,9 +92,8 @@ static void make_store(void)
     kit_close(store);
 }
 
-static void test_index__missing_is_made(void **state)
+KIT_TEST(index__missing_is_made)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "a");
     struct wal_search *search = kit_search(store);
@@ -117,9 +116,8 @@ static void test_index__missing_is_made(void **state)
     kit_close(store);
 }
 
-static void test_index__complete_is_used(void **state)
+KIT_TEST(index__complete_is_used)
 {
-    (void)state;
     int64_t version;
 
     make_store();
@@ -131,9 +129,8 @@ static void test_index__complete_is_used(void **state)
     assert_true(exists(text_file));
 }
 
-static void test_index__of_fewer_records_is_extended(void **state)
+KIT_TEST(index__of_fewer_records_is_extended)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_session *session;
     struct wal_search *search;
@@ -177,9 +174,8 @@ enum wal_status failing_next(struct wal_record_cursor *cursor,
                                                               : status;
 }
 
-static void test_index__lacks_what_could_not_be_read_until_it_can(void **state)
+KIT_TEST(index__lacks_what_could_not_be_read_until_it_can)
 {
-    (void)state;
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "a");
@@ -204,9 +200,8 @@ static void test_index__lacks_what_could_not_be_read_until_it_can(void **state)
 
 /* Two handles, as a server and a command have them. The first took the file
  * when it had fewer records than it has now. */
-static void test_index__extended_by_another_process_is_loaded(void **state)
+KIT_TEST(index__extended_by_another_process_is_loaded)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_store *other;
     struct wal_session *session;
@@ -237,10 +232,8 @@ static void test_index__extended_by_another_process_is_loaded(void **state)
     assert_string_equal(kit_hits_anew("fresh"), "a:newer a:new");
 }
 
-static void
-test_index__of_more_records_than_the_segment_is_made_anew(void **state)
+KIT_TEST(index__of_more_records_than_the_segment_is_made_anew)
 {
-    (void)state;
     struct wal__search_file file;
     uint8_t bytes[WAL__SEARCH_FILE_HEADER];
     const struct wal__span span = {bytes, sizeof(bytes)};
@@ -261,9 +254,8 @@ test_index__of_more_records_than_the_segment_is_made_anew(void **state)
 }
 
 /* Every page once: the words that are looked for are in most of them. */
-static void test_index__damaged_is_made_again(void **state)
+KIT_TEST(index__damaged_is_made_again)
 {
-    (void)state;
     uint64_t size;
 
     make_store();
@@ -277,9 +269,8 @@ static void test_index__damaged_is_made_again(void **state)
     }
 }
 
-static void test_index__torn_is_made_again(void **state)
+KIT_TEST(index__torn_is_made_again)
 {
-    (void)state;
     uint64_t size;
 
     make_store();
@@ -295,9 +286,8 @@ static void test_index__torn_is_made_again(void **state)
     assert_string_equal(kit_hits_anew("w498"), "a:e498");
 }
 
-static void test_index__damaged_while_it_is_open(void **state)
+KIT_TEST(index__damaged_while_it_is_open)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_search *search;
 
@@ -326,9 +316,8 @@ static void test_index__damaged_while_it_is_open(void **state)
     kit_close(store);
 }
 
-static void test_index__of_another_version_or_store(void **state)
+KIT_TEST(index__of_another_version_or_store)
 {
-    (void)state;
     int64_t version;
 
     make_store();
@@ -346,9 +335,8 @@ static void test_index__of_another_version_or_store(void **state)
     assert_true(version_of(text_file) != version);
 }
 
-static void test_index__of_a_replaced_segment(void **state)
+KIT_TEST(index__of_a_replaced_segment)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_session *session;
     struct wal_search *search;
@@ -372,9 +360,8 @@ static void test_index__of_a_replaced_segment(void **state)
     assert_string_equal(kit_hits_anew("w498"), "a:new a:e498");
 }
 
-static void test_index__draft_of_a_killed_process(void **state)
+KIT_TEST(index__draft_of_a_killed_process)
 {
-    (void)state;
     FILE *file;
 
     make_store();
@@ -386,9 +373,8 @@ static void test_index__draft_of_a_killed_process(void **state)
     assert_false(exists(draft));
 }
 
-static void test_index__draft_of_another_process(void **state)
+KIT_TEST(index__draft_of_another_process)
 {
-    (void)state;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd;
 
@@ -409,9 +395,8 @@ static void test_index__draft_of_another_process(void **state)
 /* Erased words are in no file, whatever the order of making and erasing. */
 /* Erasing removes the file, which stays on the disk with the erased words for
  * as long as somebody has it open. */
-static void test_index__that_was_searched_is_not_open(void **state)
+KIT_TEST(index__that_was_searched_is_not_open)
 {
-    (void)state;
     struct wal_search_query query = kit_search_query("w498");
     struct wal_store *store;
     struct wal_search *search;
@@ -429,9 +414,8 @@ static void test_index__that_was_searched_is_not_open(void **state)
     kit_close(store);
 }
 
-static void test_index__of_what_was_erased(void **state)
+KIT_TEST(index__of_what_was_erased)
 {
-    (void)state;
     static const char canary[] = "qxcanaryxq";
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "a");
@@ -487,9 +471,8 @@ static pid_t start_maker(int count)
     return child;
 }
 
-static void test_index__two_makers_at_once(void **state)
+KIT_TEST(index__two_makers_at_once)
 {
-    (void)state;
     pid_t children[2];
     int result = 0;
 
@@ -509,9 +492,8 @@ static void test_index__two_makers_at_once(void **state)
     assert_string_equal(kit_hits_anew("w498"), "a:e498");
 }
 
-static void test_index__maker_that_is_killed(void **state)
+KIT_TEST(index__maker_that_is_killed)
 {
-    (void)state;
     uint64_t seed = kit_seed();
 
     make_store();
@@ -557,9 +539,8 @@ static int search_with_limit(uint64_t bytes)
     return result;
 }
 
-static void test_index__without_space_for_its_file(void **state)
+KIT_TEST(index__without_space_for_its_file)
 {
-    (void)state;
     static const uint64_t limits[] = {0, 1, 4096, 8191, 12288, 20000};
 
     make_store();
@@ -572,9 +553,8 @@ static void test_index__without_space_for_its_file(void **state)
     }
 }
 
-static void test_index__read_only_handle_writes_nothing(void **state)
+KIT_TEST(index__read_only_handle_writes_nothing)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_search *search;
 
@@ -590,9 +570,8 @@ static void test_index__read_only_handle_writes_nothing(void **state)
     assert_false(exists(text_file));
 }
 
-static void test_index__in_memory(void **state)
+KIT_TEST(index__in_memory)
 {
-    (void)state;
     struct wal_search_options options = WAL_INIT(wal_search_options);
     struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
     struct wal_session *session = kit_create(store, "a");
@@ -634,9 +613,8 @@ static int32_t stop_at(void *ctx, uint64_t done, uint64_t total)
     return ++stop->calls == stop->at ? 7 : 0;
 }
 
-static void test_index__update_that_is_stopped(void **state)
+KIT_TEST(index__update_that_is_stopped)
 {
-    (void)state;
     struct stop stop = {.at = 1};
     struct wal_search_update_options options =
         WAL_INIT(wal_search_update_options);
@@ -660,33 +638,4 @@ static void test_index__update_that_is_stopped(void **state)
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
     wal_search_close(search);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_index__missing_is_made),
-        KIT_TEST(test_index__complete_is_used),
-        KIT_TEST(test_index__of_fewer_records_is_extended),
-        KIT_TEST(test_index__of_more_records_than_the_segment_is_made_anew),
-        KIT_TEST(test_index__lacks_what_could_not_be_read_until_it_can),
-        KIT_TEST(test_index__extended_by_another_process_is_loaded),
-        KIT_TEST(test_index__damaged_is_made_again),
-        KIT_TEST(test_index__torn_is_made_again),
-        KIT_TEST(test_index__damaged_while_it_is_open),
-        KIT_TEST(test_index__of_another_version_or_store),
-        KIT_TEST(test_index__of_a_replaced_segment),
-        KIT_TEST(test_index__draft_of_a_killed_process),
-        KIT_TEST(test_index__draft_of_another_process),
-        KIT_TEST(test_index__that_was_searched_is_not_open),
-        KIT_TEST(test_index__of_what_was_erased),
-        KIT_TEST(test_index__two_makers_at_once),
-        KIT_TEST(test_index__maker_that_is_killed),
-        KIT_TEST(test_index__without_space_for_its_file),
-        KIT_TEST(test_index__read_only_handle_writes_nothing),
-        KIT_TEST(test_index__in_memory),
-        KIT_TEST(test_index__update_that_is_stopped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

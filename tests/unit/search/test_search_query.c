@@ -46,9 +46,8 @@ static void append(struct wal_session *session, const char *id,
     assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
 }
 
-static void test_query__empty_store(void **state)
+KIT_TEST(query__empty_store)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_search *search = kit_search(store);
 
@@ -57,9 +56,8 @@ static void test_query__empty_store(void **state)
     kit_close(store);
 }
 
-static void test_query__words_of_one_record(void **state)
+KIT_TEST(query__words_of_one_record)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create(store, "a");
     struct wal_session *b = kit_create(store, "b");
@@ -84,9 +82,8 @@ static void test_query__words_of_one_record(void **state)
     kit_close(store);
 }
 
-static void test_query__grouped_and_ranked(void **state)
+KIT_TEST(query__grouped_and_ranked)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = create(store, "a", "", "", "");
     struct wal_session *b = create(store, "b", "About invoices", "", "");
@@ -128,9 +125,8 @@ static void test_query__grouped_and_ranked(void **state)
 
 /* Made sessions with a topic each, which their first prompt names and their
  * answers repeat; in others it is mentioned, at length in one record. */
-static void test_query__session_about_it_comes_first(void **state)
+KIT_TEST(query__session_about_it_comes_first)
 {
-    (void)state;
     enum {
         TOPICS = 40,
         ANSWERS = 4
@@ -184,9 +180,8 @@ static void test_query__session_about_it_comes_first(void **state)
 }
 
 /* The index has the words of a record without their places. */
-static void test_query__phrases_are_compared(void **state)
+KIT_TEST(query__phrases_are_compared)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = create(store, "a", "", "", "");
     struct wal_search *search = kit_search(store);
@@ -227,9 +222,8 @@ static uint64_t session_hits(struct wal_search *search,
 
 /* The number of matches has neither what may not be shown nor what only has the
  * words of a phrase, also of a session with more hits than are returned. */
-static void test_query__matches_are_those_that_are_found(void **state)
+KIT_TEST(query__matches_are_those_that_are_found)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = create(store, "a", "", "", "");
     struct wal_search *search = kit_search(store);
@@ -252,9 +246,8 @@ static void test_query__matches_are_those_that_are_found(void **state)
     kit_close(store);
 }
 
-static void test_query__filters(void **state)
+KIT_TEST(query__filters)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = create(store, "a", "", "/x", "p");
     struct wal_session *b = create(store, "b", "", "/y", "p");
@@ -286,9 +279,8 @@ static void test_query__filters(void **state)
     kit_close(store);
 }
 
-static void test_query__roles_tools_and_results(void **state)
+KIT_TEST(query__roles_tools_and_results)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = create(store, "a", "needle title", "", "");
     struct wal_search *search = kit_search(store);
@@ -328,9 +320,8 @@ static void test_query__roles_tools_and_results(void **state)
     kit_close(store);
 }
 
-static void test_query__what_is_not_indexed(void **state)
+KIT_TEST(query__what_is_not_indexed)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create(store, "a");
     struct wal_search *search = kit_search(store);
@@ -354,9 +345,8 @@ static void test_query__what_is_not_indexed(void **state)
 
 /* --- what must not be found ---------------------------------------------- */
 
-static void test_query__redacted_entry(void **state)
+KIT_TEST(query__redacted_entry)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create(store, "a");
     struct wal_search *search = kit_search(store);
@@ -380,9 +370,8 @@ static void test_query__redacted_entry(void **state)
     assert_string_equal(kit_hits_anew("secret"), "a:a2");
 }
 
-static void test_query__deleted_and_trashed_sessions(void **state)
+KIT_TEST(query__deleted_and_trashed_sessions)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = create(store, "a", "word", "", "");
     struct wal_session *b;
@@ -409,9 +398,8 @@ static void test_query__deleted_and_trashed_sessions(void **state)
     kit_close(store);
 }
 
-static void test_query__what_a_fork_sees_of_a_deleted_session(void **state)
+KIT_TEST(query__what_a_fork_sees_of_a_deleted_session)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = create(store, "a", "word", "/a", "");
     struct wal_session *fork;
@@ -452,9 +440,8 @@ static int32_t set_title(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void test_query__older_titles_and_documents(void **state)
+KIT_TEST(query__older_titles_and_documents)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = create(store, "a", "first words", "", "");
     struct wal_search *search = kit_search(store);
@@ -480,9 +467,8 @@ static void test_query__older_titles_and_documents(void **state)
 
 /* --- texts --------------------------------------------------------------- */
 
-static void test_query__scripts_without_spaces(void **state)
+KIT_TEST(query__scripts_without_spaces)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create(store, "a");
     struct wal_search *search = kit_search(store);
@@ -504,9 +490,8 @@ static void test_query__scripts_without_spaces(void **state)
 
 /* Letters whose marks unicode61 keeps, and symbols that it takes for
  * letters. */
-static void test_query__marks_and_symbols(void **state)
+KIT_TEST(query__marks_and_symbols)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create(store, "a");
     struct wal_search *search = kit_search(store);
@@ -536,9 +521,8 @@ static void test_query__marks_and_symbols(void **state)
     kit_close(store);
 }
 
-static void test_query__inside_words(void **state)
+KIT_TEST(query__inside_words)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create(store, "a");
     struct wal_search *search = kit_search(store);
@@ -566,9 +550,8 @@ static void test_query__inside_words(void **state)
     kit_close(store);
 }
 
-static void test_query__long_text_is_cut(void **state)
+KIT_TEST(query__long_text_is_cut)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create(store, "a");
     struct wal_search *search = kit_search(store);
@@ -591,9 +574,8 @@ static void test_query__long_text_is_cut(void **state)
 
 /* --- handles -------------------------------------------------------------- */
 
-static void test_query__more_than_are_ranked(void **state)
+KIT_TEST(query__more_than_are_ranked)
 {
-    (void)state;
     struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
     struct wal_session *a = kit_create(store, "a");
     struct wal_search *search = kit_search(store);
@@ -623,9 +605,8 @@ static void test_query__more_than_are_ranked(void **state)
     wal_search_cursor_close(cursor);
 }
 
-static void test_query__misuse(void **state)
+KIT_TEST(query__misuse)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_search *search = kit_search(store);
     struct wal_search_query query = kit_search_query("word");
@@ -682,9 +663,8 @@ static void test_query__misuse(void **state)
 }
 
 /* It has opened a session, for the roles of messages. */
-static void test_query__search_closed_after_its_store(void **state)
+KIT_TEST(query__search_closed_after_its_store)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create(store, "a");
     struct wal_search *search = kit_search(store);
@@ -698,32 +678,4 @@ static void test_query__search_closed_after_its_store(void **state)
     wal_session_close(a);
     assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
     wal_search_close(search);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_query__empty_store),
-        KIT_TEST(test_query__words_of_one_record),
-        KIT_TEST(test_query__grouped_and_ranked),
-        KIT_TEST(test_query__session_about_it_comes_first),
-        KIT_TEST(test_query__phrases_are_compared),
-        KIT_TEST(test_query__matches_are_those_that_are_found),
-        KIT_TEST(test_query__filters),
-        KIT_TEST(test_query__roles_tools_and_results),
-        KIT_TEST(test_query__what_is_not_indexed),
-        KIT_TEST(test_query__redacted_entry),
-        KIT_TEST(test_query__deleted_and_trashed_sessions),
-        KIT_TEST(test_query__what_a_fork_sees_of_a_deleted_session),
-        KIT_TEST(test_query__older_titles_and_documents),
-        KIT_TEST(test_query__scripts_without_spaces),
-        KIT_TEST(test_query__marks_and_symbols),
-        KIT_TEST(test_query__inside_words),
-        KIT_TEST(test_query__long_text_is_cut),
-        KIT_TEST(test_query__more_than_are_ranked),
-        KIT_TEST(test_query__misuse),
-        KIT_TEST(test_query__search_closed_after_its_store),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

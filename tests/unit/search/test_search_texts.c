@@ -2,18 +2,15 @@
  * test_search_texts.c - tests of pieces, words, queries, matches and snippets
  * (docs/search.md, Words).
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "search/text/matcher.h"
 #include "search/text/script.h"
 #include "search/text/snippet.h"
+#include "tests/lib/test.h"
 
 static struct wal__tokenizer *tokenizer;
 
@@ -64,9 +61,8 @@ static const char *words_of(const char *text, bool is_query)
     return words.out;
 }
 
-static void test_words__of_scripts_with_spaces(void **state)
+TEST(words__of_scripts_with_spaces)
 {
-    (void)state;
     assert_string_equal(words_of("Hello, W\xc3\xb6rld_2!", false),
                         "hello[Hello] world_2[W\xc3\xb6rld_2]");
     assert_string_equal(words_of("src/main.c:12", false),
@@ -95,9 +91,8 @@ static bool add_our_word(void *ctx, const char *token, size_t size,
 }
 
 /* Words of ASCII are found without it. */
-static void test_words__as_unicode61_has_them(void **state)
+TEST(words__as_unicode61_has_them)
 {
-    (void)state;
     static const char *options[] = {"remove_diacritics", "2", "tokenchars",
                                     "_"};
     fts5_tokenizer unicode;
@@ -131,9 +126,8 @@ static void test_words__as_unicode61_has_them(void **state)
     sqlite3_close(db);
 }
 
-static void test_words__pairs_of_scripts_without_spaces(void **state)
+TEST(words__pairs_of_scripts_without_spaces)
 {
-    (void)state;
     assert_string_equal(words_of("検索機", false),
                         "検索[検索] 索機[索機] =機[機]");
     assert_string_equal(words_of("検索機", true), "検索[検索] 索機[索機]");
@@ -145,9 +139,8 @@ static void test_words__pairs_of_scripts_without_spaces(void **state)
     assert_string_equal(words_of("กข", true), "กข[กข]");
 }
 
-static void test_words__noise_is_left_out(void **state)
+TEST(words__noise_is_left_out)
 {
-    (void)state;
     char text[1000];
     size_t size;
 
@@ -163,9 +156,8 @@ static void test_words__noise_is_left_out(void **state)
     assert_int_equal(strlen(words_of(text, false)), 2 * size + 2);
 }
 
-static void test_pieces__ill_formed_text_is_covered(void **state)
+TEST(pieces__ill_formed_text_is_covered)
 {
-    (void)state;
     static const uint8_t text[] = "\xe6\xa4\x9c\xff\xe6\xa4\xc0\xaf\xed\xa0\x80"
                                   "\xf4\x90\x80\x80\xf0\xa0\x80\x80\xe6\xa4";
     struct wal__script_piece piece;
@@ -207,9 +199,8 @@ static const char *expression_of(const char *query, const char *tool)
     return out;
 }
 
-static void test_query__words_phrases_prefixes_and_exclusions(void **state)
+TEST(query__words_phrases_prefixes_and_exclusions)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"foo", "(\"foo\")"},
         {"Foo  B\xc3\xa4r", "(\"foo\" AND \"bar\")"},
@@ -239,9 +230,8 @@ static void test_query__words_phrases_prefixes_and_exclusions(void **state)
     }
 }
 
-static void test_query__of_a_tool(void **state)
+TEST(query__of_a_tool)
 {
-    (void)state;
     assert_string_equal(expression_of("", "read \"file"),
                         "(\"read\" AND \"file\")");
     assert_string_equal(expression_of("x -y", "read"),
@@ -250,9 +240,8 @@ static void test_query__of_a_tool(void **state)
     assert_string_equal(expression_of("-y", "!"), "(\"\") NOT (\"y\")");
 }
 
-static void test_query__too_many_words(void **state)
+TEST(query__too_many_words)
 {
-    (void)state;
     char query[WAL__TERMS_MAX * 2 + 4] = "";
 
     for (int i = 0; i < WAL__TERMS_MAX; i++) {
@@ -309,9 +298,8 @@ static const char *snippet_of(const char *query, const char *text,
     return out;
 }
 
-static void test_snippet__words_on_one_line(void **state)
+TEST(snippet__words_on_one_line)
 {
-    (void)state;
     assert_string_equal(snippet_of("caf\xc3\xa9", "a CAFE\n\n\tb", 80, false),
                         "a [CAFE] b");
     assert_string_equal(snippet_of("foo", "barfoo", 80, false), "none");
@@ -327,9 +315,8 @@ static void test_snippet__words_on_one_line(void **state)
     assert_string_equal(snippet_of("x索b", "w x索b", 80, false), "w [x索b]");
 }
 
-static void test_snippet__cut_at_characters(void **state)
+TEST(snippet__cut_at_characters)
 {
-    (void)state;
     assert_string_equal(snippet_of("x", "ああああ x いいいい", 2, false),
                         "…あ [x] い…");
     assert_string_equal(snippet_of("x", "x", 2, false), "[x]");
@@ -338,17 +325,15 @@ static void test_snippet__cut_at_characters(void **state)
                         "\xef\xbf\xbd\xef\xbf\xbd [x] y");
 }
 
-static void test_snippet__where_most_words_are(void **state)
+TEST(snippet__where_most_words_are)
 {
-    (void)state;
     assert_string_equal(
         snippet_of("foo bar", "foo 1 2 3 4 5 6 7 8 9 foo bar 1 2 3", 4, false),
         "…8 9 [foo] [bar]…");
 }
 
-static void test_snippet__inside_words(void **state)
+TEST(snippet__inside_words)
 {
-    (void)state;
     assert_string_equal(snippet_of("OBa", "foobar oBA", 80, true),
                         "fo[oba]r [oBA]");
     assert_string_equal(snippet_of("\xc3\x84x", "\xc3\xa4X", 80, true),
@@ -361,22 +346,4 @@ static void test_snippet__inside_words(void **state)
     assert_string_equal(snippet_of("aa", "aaaa", 80, true), "[aaaa]");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words__of_scripts_with_spaces),
-        cmocka_unit_test(test_words__as_unicode61_has_them),
-        cmocka_unit_test(test_words__pairs_of_scripts_without_spaces),
-        cmocka_unit_test(test_words__noise_is_left_out),
-        cmocka_unit_test(test_pieces__ill_formed_text_is_covered),
-        cmocka_unit_test(test_query__words_phrases_prefixes_and_exclusions),
-        cmocka_unit_test(test_query__of_a_tool),
-        cmocka_unit_test(test_query__too_many_words),
-        cmocka_unit_test(test_snippet__words_on_one_line),
-        cmocka_unit_test(test_snippet__cut_at_characters),
-        cmocka_unit_test(test_snippet__where_most_words_are),
-        cmocka_unit_test(test_snippet__inside_words),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_FILE(set_up, tear_down, NULL);

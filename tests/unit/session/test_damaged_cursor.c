@@ -210,9 +210,8 @@ static void end(struct reader *reader)
 
 /* --- damage of what the cursor reads ------------------------------------ */
 
-static void test_damaged_cursor__entry_is_passed_over(void **state)
+KIT_TEST(damaged_cursor__entry_is_passed_over)
 {
-    (void)state;
     for (int i = 0; i < READINGS; i++) {
         struct reader reader;
 
@@ -227,9 +226,8 @@ static void test_damaged_cursor__entry_is_passed_over(void **state)
 
 /* A lookup of a damaged entry of this process comes first. The tail has no
  * index that is written: it is made anew from the log. */
-static void test_damaged_cursor__entry_was_looked_up_before(void **state)
+KIT_TEST(damaged_cursor__entry_was_looked_up_before)
 {
-    (void)state;
     for (int i = 0; i < READINGS; i++) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
         struct wal_session *session;
@@ -258,9 +256,8 @@ static void test_damaged_cursor__entry_was_looked_up_before(void **state)
 
 /* The index of a session that was read before is damaged when the cursor needs
  * it again: it is made from the log. */
-static void test_damaged_cursor__index_is_made_anew(void **state)
+KIT_TEST(damaged_cursor__index_is_made_anew)
 {
-    (void)state;
     for (int i = 0; i < READINGS; i++) {
         struct wal__segment *segment;
         struct reader reader;
@@ -370,17 +367,15 @@ static void read_before_damage(const struct reading *reading, bool is_missing)
     end(&reader);
 }
 
-static void test_damaged_cursor__later_segment_is_damaged(void **state)
+KIT_TEST(damaged_cursor__later_segment_is_damaged)
 {
-    (void)state;
     for (int i = 0; i < READINGS; i++) {
         read_before_damage(&readings[i], false);
     }
 }
 
-static void test_damaged_cursor__later_segment_is_missing(void **state)
+KIT_TEST(damaged_cursor__later_segment_is_missing)
 {
-    (void)state;
     for (int i = 0; i < READINGS; i++) {
         read_before_damage(&readings[i], true);
     }
@@ -402,9 +397,8 @@ static enum wal_status map(void *ctx, struct wal__file *file, uint64_t size,
     return wal__io_posix.map(ctx, file, size, writable, at, sys_errno);
 }
 
-static void test_damaged_cursor__indexes_cannot_be_loaded(void **state)
+KIT_TEST(damaged_cursor__indexes_cannot_be_loaded)
 {
-    (void)state;
     for (int i = 0; i < READINGS; i++) {
         const struct wal_open_options options = {
             .struct_size = sizeof(options), .flags = readings[i].open_flags};
@@ -431,18 +425,4 @@ static void test_damaged_cursor__indexes_cannot_be_loaded(void **state)
         read_rest(&reader, passed);
         end(&reader);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_damaged_cursor__entry_is_passed_over),
-        KIT_TEST(test_damaged_cursor__entry_was_looked_up_before),
-        KIT_TEST(test_damaged_cursor__index_is_made_anew),
-        KIT_TEST(test_damaged_cursor__later_segment_is_damaged),
-        KIT_TEST(test_damaged_cursor__later_segment_is_missing),
-        KIT_TEST(test_damaged_cursor__indexes_cannot_be_loaded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

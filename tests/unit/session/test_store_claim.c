@@ -30,9 +30,8 @@ static void expect_claimed(struct wal_session *session, pid_t holder)
     assert_int_equal(error.holder, holder);
 }
 
-static void test_claim__one_handle_at_a_time(void **state)
+KIT_TEST(claim__one_handle_at_a_time)
 {
-    (void)state;
     struct wal_store *stores[2] = {kit_store(), kit_store()};
     struct wal_session *first = kit_create(stores[0], "s");
     struct wal_session *second = kit_session(stores[0], "s");
@@ -96,9 +95,8 @@ static void end(pid_t child)
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-static void test_claim__ends_with_its_process(void **state)
+KIT_TEST(claim__ends_with_its_process)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session;
     pid_t child;
@@ -117,9 +115,8 @@ static void test_claim__ends_with_its_process(void **state)
     }
 }
 
-static void test_claim__child_of_fork_does_not_hold_it(void **state)
+KIT_TEST(claim__child_of_fork_does_not_hold_it)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_store *later;
@@ -151,9 +148,8 @@ static void test_claim__child_of_fork_does_not_hold_it(void **state)
 
 /* Claims in the page by dead processes, and by a live one that has no lock, are
  * ignored and replaced. */
-static void test_claim__stale_names_are_ignored(void **state)
+KIT_TEST(claim__stale_names_are_ignored)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal__control_page *page = store->core.control.page;
@@ -172,9 +168,8 @@ static void test_claim__stale_names_are_ignored(void **state)
     kit_close(store);
 }
 
-static void test_claim__a_full_table(void **state)
+KIT_TEST(claim__a_full_table)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *sessions[WAL__CLAIMS + 1];
     struct wal_error error = KIT_ERROR;
@@ -249,9 +244,8 @@ static void claim_and_wait(struct tally *tally, int number)
 }
 
 /* The control page has no room for all claims; all processes write. */
-static void test_claim__more_processes_than_table_slots(void **state)
+KIT_TEST(claim__more_processes_than_table_slots)
 {
-    (void)state;
     enum {
         PROCESSES = WAL__CLAIMS + 4
     };
@@ -327,9 +321,8 @@ static void expect_list(struct wal_store *store, pid_t other,
     assert_string_equal(text, expected);
 }
 
-static void test_claims__none(void **state)
+KIT_TEST(claims__none)
 {
-    (void)state;
     struct wal_store *store = kit_store();
 
     expect_list(store, -1, "");
@@ -339,9 +332,8 @@ static void test_claims__none(void **state)
 }
 
 /* Those of this handle, and of another one of this process. */
-static void test_claims__of_this_process(void **state)
+KIT_TEST(claims__of_this_process)
 {
-    (void)state;
     struct wal_store *stores[2] = {kit_store(), kit_store()};
     struct wal_session *a = kit_create(stores[0], "a");
     struct wal_session *b = kit_create(stores[0], "b");
@@ -372,9 +364,8 @@ static void test_claims__of_this_process(void **state)
     kit_close(stores[1]);
 }
 
-static void test_claims__of_another_process_that_is_killed(void **state)
+KIT_TEST(claims__of_another_process_that_is_killed)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *own;
     struct wal_store *reader;
@@ -399,9 +390,8 @@ static void test_claims__of_another_process_that_is_killed(void **state)
 }
 
 /* A reader that was opened while no process wrote, and one without LOCK. */
-static void test_claims__visible_to_readers(void **state)
+KIT_TEST(claims__visible_to_readers)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_claim_cursor *cursor = NULL;
     struct wal_error error = KIT_ERROR;
@@ -431,9 +421,8 @@ static void test_claims__visible_to_readers(void **state)
 
 /* The lock decides: names in the page without one are not listed, and a lock
  * whose holder the page does not name is listed without it. */
-static void test_claims__names_of_dead_processes(void **state)
+KIT_TEST(claims__names_of_dead_processes)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal__control_page *page = store->core.control.page;
@@ -460,9 +449,8 @@ static void test_claims__names_of_dead_processes(void **state)
     kit_close(store);
 }
 
-static void test_claims__of_a_full_table(void **state)
+KIT_TEST(claims__of_a_full_table)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *sessions[WAL__CLAIMS + 1];
     struct wal_claim_cursor *cursor = NULL;
@@ -488,9 +476,8 @@ static void test_claims__of_a_full_table(void **state)
     kit_close(store);
 }
 
-static void test_claims__of_a_deleted_session(void **state)
+KIT_TEST(claims__of_a_deleted_session)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *other = kit_session(store, "s");
@@ -503,9 +490,8 @@ static void test_claims__of_a_deleted_session(void **state)
     kit_close(store);
 }
 
-static void test_claims__other_kinds_of_stores(void **state)
+KIT_TEST(claims__other_kinds_of_stores)
 {
-    (void)state;
     struct wal_store *store = kit_open("none", WAL_OPEN_MEMORY);
     struct wal_session *session = kit_create(store, "s");
 
@@ -523,9 +509,8 @@ static void test_claims__other_kinds_of_stores(void **state)
     kit_close(store);
 }
 
-static void test_claims__misuse_is_refused(void **state)
+KIT_TEST(claims__misuse_is_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_claim_cursor *cursor = NULL;
     struct wal_claim claim = {.struct_size = sizeof(claim)};
@@ -559,9 +544,8 @@ static void test_claims__misuse_is_refused(void **state)
     kit_close(store);
 }
 
-static void test_claim__other_kinds_of_stores(void **state)
+KIT_TEST(claim__other_kinds_of_stores)
 {
-    (void)state;
     static const uint32_t flags[] = {WAL_OPEN_MEMORY, WAL_OPEN_NOOP};
     struct wal_store *store;
     struct wal_session *session;
@@ -586,28 +570,4 @@ static void test_claim__other_kinds_of_stores(void **state)
     kit_close(store);
     assert_int_equal(claim(NULL), WAL_EINVAL);
     assert_int_equal(wal_session_unclaim(NULL, NULL), WAL_EINVAL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_claim__one_handle_at_a_time),
-        KIT_TEST(test_claim__ends_with_its_process),
-        KIT_TEST(test_claim__child_of_fork_does_not_hold_it),
-        KIT_TEST(test_claim__stale_names_are_ignored),
-        KIT_TEST(test_claim__a_full_table),
-        KIT_TEST(test_claim__more_processes_than_table_slots),
-        KIT_TEST(test_claim__other_kinds_of_stores),
-        KIT_TEST(test_claims__none),
-        KIT_TEST(test_claims__of_this_process),
-        KIT_TEST(test_claims__of_another_process_that_is_killed),
-        KIT_TEST(test_claims__visible_to_readers),
-        KIT_TEST(test_claims__names_of_dead_processes),
-        KIT_TEST(test_claims__of_a_full_table),
-        KIT_TEST(test_claims__of_a_deleted_session),
-        KIT_TEST(test_claims__other_kinds_of_stores),
-        KIT_TEST(test_claims__misuse_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,9 +70,8 @@ static void append_tree(struct wal_session *session)
     kit_append(session, "f", NULL);
 }
 
-static void test_branch__ends_at_the_given_entry(void **state)
+KIT_TEST(branch__ends_at_the_given_entry)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry_cursor_options options;
     struct wal_entry_cursor *cursor = NULL;
@@ -102,9 +101,8 @@ static void test_branch__ends_at_the_given_entry(void **state)
     end(&bench);
 }
 
-static void test_branch__of_an_empty_session(void **state)
+KIT_TEST(branch__of_an_empty_session)
 {
-    (void)state;
     struct bench bench = begin();
 
     assert_branch(bench.session, "");
@@ -113,9 +111,8 @@ static void test_branch__of_an_empty_session(void **state)
     end(&bench);
 }
 
-static void test_entry_cursor__skips_at_the_front(void **state)
+KIT_TEST(entry_cursor__skips_at_the_front)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -169,9 +166,8 @@ static void check_places(struct wal_session *session, uint32_t mode,
     assert_string_equal(text, expected);
 }
 
-static void test_entry_cursor__parents_and_depths(void **state)
+KIT_TEST(entry_cursor__parents_and_depths)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *fork;
 
@@ -196,9 +192,8 @@ static void test_entry_cursor__parents_and_depths(void **state)
     end(&bench);
 }
 
-static void test_all__fork_begins_with_shared_entries(void **state)
+KIT_TEST(all__fork_begins_with_shared_entries)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *fork;
     struct wal_session *second;
@@ -220,10 +215,8 @@ static void test_all__fork_begins_with_shared_entries(void **state)
 
 /* -------------------------------------------------------- compaction --- */
 
-static void
-test_compaction__reading_begins_at_the_first_kept_entry(void **state)
+KIT_TEST(compaction__reading_begins_at_the_first_kept_entry)
 {
-    (void)state;
     struct bench bench = begin();
 
     kit_append_all(bench.session, "a b c");
@@ -240,9 +233,8 @@ test_compaction__reading_begins_at_the_first_kept_entry(void **state)
     end(&bench);
 }
 
-static void test_compaction__none_reads_the_whole_branch(void **state)
+KIT_TEST(compaction__none_reads_the_whole_branch)
 {
-    (void)state;
     struct bench bench = begin();
 
     append_tree(bench.session);
@@ -250,9 +242,8 @@ static void test_compaction__none_reads_the_whole_branch(void **state)
     end(&bench);
 }
 
-static void test_compaction__without_kept_entries_begins_at_itself(void **state)
+KIT_TEST(compaction__without_kept_entries_begins_at_itself)
 {
-    (void)state;
     static const char *const payloads[] = {
         "{}",
         "\"text\"",
@@ -278,9 +269,8 @@ static void test_compaction__without_kept_entries_begins_at_itself(void **state)
 }
 
 /* The path to it leaves entries of another branch out. */
-static void test_compaction__of_a_branch_begins_at_itself(void **state)
+KIT_TEST(compaction__of_a_branch_begins_at_itself)
 {
-    (void)state;
     struct bench bench = begin();
 
     kit_append_all(bench.session, "a b c");
@@ -291,9 +281,8 @@ static void test_compaction__of_a_branch_begins_at_itself(void **state)
     end(&bench);
 }
 
-static void test_compaction__last_of_several_counts(void **state)
+KIT_TEST(compaction__last_of_several_counts)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
@@ -314,9 +303,8 @@ static void test_compaction__last_of_several_counts(void **state)
     end(&bench);
 }
 
-static void test_compaction__in_the_past_of_a_fork(void **state)
+KIT_TEST(compaction__in_the_past_of_a_fork)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *fork;
     struct wal_session *second;
@@ -340,9 +328,8 @@ static void test_compaction__in_the_past_of_a_fork(void **state)
     end(&bench);
 }
 
-static void test_compaction__off_the_branch_is_ignored(void **state)
+KIT_TEST(compaction__off_the_branch_is_ignored)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("k", "a", "{}");
 
@@ -356,9 +343,8 @@ static void test_compaction__off_the_branch_is_ignored(void **state)
 
 /* ----------------------------------------------------------- durable --- */
 
-static void test_durable__stops_at_the_durable_end(void **state)
+KIT_TEST(durable__stops_at_the_durable_end)
 {
-    (void)state;
     struct wal_open_options slow = {.struct_size = sizeof(slow),
                                     .flags = WAL_OPEN_CREATE,
                                     .idle_mark_ms = 600000};
@@ -387,9 +373,8 @@ static void test_durable__stops_at_the_durable_end(void **state)
 
 /* --------------------------------------------------------------- get --- */
 
-static void test_get__entry_on_any_branch_and_stream(void **state)
+KIT_TEST(get__entry_on_any_branch_and_stream)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *fork;
     struct wal_entry entry = kit_entry("t", NULL, "1");
@@ -466,9 +451,8 @@ static void assert_child(struct bench *bench, const char *parent)
     wal_entry_cursor_close(cursor);
 }
 
-static void test_get__damage_of_the_parent(void **state)
+KIT_TEST(get__damage_of_the_parent)
 {
-    (void)state;
     struct bench bench = begin();
     static const uint32_t flags[] = {0, WAL_OPEN_PREAD};
 
@@ -490,9 +474,8 @@ static void test_get__damage_of_the_parent(void **state)
     }
 }
 
-static void test_entry_cursor__is_a_snapshot_of_its_opening(void **state)
+KIT_TEST(entry_cursor__is_a_snapshot_of_its_opening)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
@@ -521,10 +504,8 @@ static void test_entry_cursor__is_a_snapshot_of_its_opening(void **state)
 }
 
 /* The slices of the last entry are valid until the cursor is closed. */
-static void
-test_entry_cursor__slices_are_valid_when_the_session_is_closed(void **state)
+KIT_TEST(entry_cursor__slices_are_valid_when_the_session_is_closed)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
@@ -543,9 +524,8 @@ test_entry_cursor__slices_are_valid_when_the_session_is_closed(void **state)
     end(&bench);
 }
 
-static void test_entry_cursor__misuse_is_refused(void **state)
+KIT_TEST(entry_cursor__misuse_is_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry_cursor_options good = {.struct_size = sizeof(good)};
     struct wal_entry_cursor_options bad[7] = {good, good, good, good,
@@ -585,31 +565,4 @@ static void test_entry_cursor__misuse_is_refused(void **state)
     wal_entry_cursor_close(cursor);
     wal_entry_cursor_close(NULL);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_branch__ends_at_the_given_entry),
-        KIT_TEST(test_branch__of_an_empty_session),
-        KIT_TEST(test_entry_cursor__skips_at_the_front),
-        KIT_TEST(test_entry_cursor__parents_and_depths),
-        KIT_TEST(test_all__fork_begins_with_shared_entries),
-        KIT_TEST(test_compaction__reading_begins_at_the_first_kept_entry),
-        KIT_TEST(test_compaction__none_reads_the_whole_branch),
-        KIT_TEST(test_compaction__without_kept_entries_begins_at_itself),
-        KIT_TEST(test_compaction__last_of_several_counts),
-        KIT_TEST(test_compaction__of_a_branch_begins_at_itself),
-        KIT_TEST(test_compaction__in_the_past_of_a_fork),
-        KIT_TEST(test_compaction__off_the_branch_is_ignored),
-        KIT_TEST(test_durable__stops_at_the_durable_end),
-        KIT_TEST(test_get__entry_on_any_branch_and_stream),
-        KIT_TEST(test_get__damage_of_the_parent),
-        KIT_TEST(test_entry_cursor__is_a_snapshot_of_its_opening),
-        KIT_TEST(
-            test_entry_cursor__slices_are_valid_when_the_session_is_closed),
-        KIT_TEST(test_entry_cursor__misuse_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

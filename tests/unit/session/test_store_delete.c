@@ -186,9 +186,8 @@ static enum wal_status read_part(struct bench *bench, int nth,
     }
 }
 
-static void test_delete__handle_returns_not_found(void **state)
+KIT_TEST(delete__handle_returns_not_found)
 {
-    (void)state;
     struct bench bench = begin();
     uint64_t last = kit_last_sequence(bench.store);
 
@@ -206,9 +205,8 @@ static void test_delete__handle_returns_not_found(void **state)
     end(&bench);
 }
 
-static void test_delete__session_is_not_listed(void **state)
+KIT_TEST(delete__session_is_not_listed)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_cursor_options options = {.struct_size =
                                                      sizeof(options)};
@@ -272,9 +270,8 @@ static void check_fork(struct bench *bench)
 }
 
 /* The fork reads, extends and redacts the shared entries, and is forked. */
-static void test_delete__forks_keep_shared_entries(void **state)
+KIT_TEST(delete__forks_keep_shared_entries)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *deep;
 
@@ -303,9 +300,8 @@ static void test_delete__forks_keep_shared_entries(void **state)
     end(&bench);
 }
 
-static void test_delete__id_is_free_for_another_session(void **state)
+KIT_TEST(delete__id_is_free_for_another_session)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *again = kit_create(bench.store, "s");
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -342,9 +338,8 @@ static void test_delete__id_is_free_for_another_session(void **state)
     end(&bench);
 }
 
-static void test_delete__twice_is_not_found(void **state)
+KIT_TEST(delete__twice_is_not_found)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *other = kit_create(bench.store, "o");
     struct wal_session *second = kit_session(bench.store, "o");
@@ -362,9 +357,8 @@ static void test_delete__twice_is_not_found(void **state)
 }
 
 /* Reuses the same id many times, while segments are made and removed. */
-static void test_delete__many_sessions_of_one_id(void **state)
+KIT_TEST(delete__many_sessions_of_one_id)
 {
-    (void)state;
     struct bench bench = begin();
     size_t size = 300 * 1024;
     char *text = malloc(size + 1);
@@ -411,18 +405,4 @@ static void test_delete__many_sessions_of_one_id(void **state)
     }
     free(text);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_delete__handle_returns_not_found),
-        KIT_TEST(test_delete__session_is_not_listed),
-        KIT_TEST(test_delete__forks_keep_shared_entries),
-        KIT_TEST(test_delete__id_is_free_for_another_session),
-        KIT_TEST(test_delete__twice_is_not_found),
-        KIT_TEST(test_delete__many_sessions_of_one_id),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,23 +251,20 @@ static void remove_after_each(uint32_t flags)
     }
 }
 
-static void test_expect__changed_session_is_not_deleted(void **state)
+KIT_TEST(expect__changed_session_is_not_deleted)
 {
-    (void)state;
     remove_after_each(0);
 }
 
-static void test_expect__changed_session_is_not_trashed(void **state)
+KIT_TEST(expect__changed_session_is_not_trashed)
 {
-    (void)state;
     remove_after_each(WAL_SESSION_REMOVE_TRASH);
 }
 
 /* --- removing ------------------------------------------------------------ */
 
-static void test_expect__other_refusals_come_first(void **state)
+KIT_TEST(expect__other_refusals_come_first)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_error error = KIT_ERROR;
     uint64_t seen;
@@ -288,9 +285,8 @@ static void test_expect__other_refusals_come_first(void **state)
     end(&bench);
 }
 
-static void test_remove__without_options_deletes(void **state)
+KIT_TEST(remove__without_options_deletes)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_remove_options options =
         WAL_INIT(wal_session_remove_options);
@@ -310,9 +306,8 @@ static void test_remove__without_options_deletes(void **state)
     end(&bench);
 }
 
-static void test_expect__entry_that_waits_is_refused_or_counts(void **state)
+KIT_TEST(expect__entry_that_waits_is_refused_or_counts)
 {
-    (void)state;
     struct bench bench = begin();
     const struct wal_append_options queued = {.struct_size = sizeof(queued),
                                               .durability = WAL_QUEUED};
@@ -360,9 +355,8 @@ static void *delete_if_empty(void *arg)
     return NULL;
 }
 
-static void test_expect__acknowledged_append_is_never_deleted(void **state)
+KIT_TEST(expect__acknowledged_append_is_never_deleted)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *other = kit_store();
     const struct wal_append_options written = {.struct_size = sizeof(written),
@@ -420,9 +414,8 @@ static int32_t rename_session(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void test_expect__update_of_a_changed_session_is_refused(void **state)
+KIT_TEST(expect__update_of_a_changed_session_is_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct rename rename = {&bench, add_entry_of_another_process, 0, 0};
     struct wal_error error = KIT_ERROR;
@@ -469,9 +462,8 @@ static enum wal_status append_expecting(struct bench *bench, const char *id,
     return wal_batch_commit(bench->session, &batch, NULL, NULL, error);
 }
 
-static void test_expect__batch_is_written_if_nothing_has_changed(void **state)
+KIT_TEST(expect__batch_is_written_if_nothing_has_changed)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_error error = KIT_ERROR;
     uint64_t after;
@@ -492,10 +484,8 @@ static void test_expect__batch_is_written_if_nothing_has_changed(void **state)
     end(&bench);
 }
 
-static void
-test_expect__submitted_batch_expects_the_sequence_alone(void **state)
+KIT_TEST(expect__submitted_batch_expects_the_sequence_alone)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_change change = {.struct_size = sizeof(change),
                                         .fields = WAL_CHANGE_EXPECT_SEQUENCE,
@@ -568,9 +558,8 @@ static void *open_or_create_each(void *arg)
     return NULL;
 }
 
-static void test_open_or_create__callers_get_one_session(void **state)
+KIT_TEST(open_or_create__callers_get_one_session)
 {
-    (void)state;
     static struct opener openers[OPENERS];
     static atomic_int waiting[DIRECTORIES];
     pthread_t threads[OPENERS];
@@ -603,9 +592,8 @@ static void test_open_or_create__callers_get_one_session(void **state)
     }
 }
 
-static void test_open_or_create__what_is_not_listed_does_not_count(void **state)
+KIT_TEST(open_or_create__what_is_not_listed_does_not_count)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_options options = WAL_INIT(wal_session_options);
     struct wal_session *first = NULL;
@@ -633,23 +621,4 @@ static void test_open_or_create__what_is_not_listed_does_not_count(void **state)
     wal_session_close(session);
     wal_session_close(first);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_expect__changed_session_is_not_deleted),
-        KIT_TEST(test_expect__changed_session_is_not_trashed),
-        KIT_TEST(test_expect__other_refusals_come_first),
-        KIT_TEST(test_remove__without_options_deletes),
-        KIT_TEST(test_expect__entry_that_waits_is_refused_or_counts),
-        KIT_TEST(test_expect__acknowledged_append_is_never_deleted),
-        KIT_TEST(test_expect__update_of_a_changed_session_is_refused),
-        KIT_TEST(test_expect__batch_is_written_if_nothing_has_changed),
-        KIT_TEST(test_expect__submitted_batch_expects_the_sequence_alone),
-        KIT_TEST(test_open_or_create__callers_get_one_session),
-        KIT_TEST(test_open_or_create__what_is_not_listed_does_not_count),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

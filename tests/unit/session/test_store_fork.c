@@ -20,9 +20,8 @@ static enum wal_status try_fork(struct wal_session *session, const char *at,
     return status;
 }
 
-static void test_fork__at_the_head(void **state)
+KIT_TEST(fork__at_the_head)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -54,9 +53,8 @@ static void test_fork__at_the_head(void **state)
     kit_close(store);
 }
 
-static void test_fork__at_an_entry(void **state)
+KIT_TEST(fork__at_an_entry)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -79,9 +77,8 @@ static void test_fork__at_an_entry(void **state)
     kit_close(store);
 }
 
-static void test_fork__at_an_entry_off_the_branch(void **state)
+KIT_TEST(fork__at_an_entry_off_the_branch)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -100,9 +97,8 @@ static void test_fork__at_an_entry_off_the_branch(void **state)
 
 /* Its entry is the child of a shared entry that is older than the fork
  * point. */
-static void test_fork__at_an_entry_after_the_fork_point(void **state)
+KIT_TEST(fork__at_an_entry_after_the_fork_point)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -125,9 +121,8 @@ static void test_fork__at_an_entry_after_the_fork_point(void **state)
     kit_close(store);
 }
 
-static void test_fork__of_an_empty_session(void **state)
+KIT_TEST(fork__of_an_empty_session)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork = kit_fork(session, NULL, "f");
@@ -153,9 +148,8 @@ static void test_fork__of_an_empty_session(void **state)
     kit_close(store);
 }
 
-static void test_fork__at_an_entry_of_the_lineage(void **state)
+KIT_TEST(fork__at_an_entry_of_the_lineage)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -177,9 +171,8 @@ static void test_fork__at_an_entry_of_the_lineage(void **state)
     kit_close(store);
 }
 
-static void test_fork__unknown_entry_and_misuse(void **state)
+KIT_TEST(fork__unknown_entry_and_misuse)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session_options options = {.struct_size = sizeof(options),
@@ -209,9 +202,8 @@ static void test_fork__unknown_entry_and_misuse(void **state)
     kit_close(store);
 }
 
-static void test_fork__inherits_fields_of_the_source(void **state)
+KIT_TEST(fork__inherits_fields_of_the_source)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .schema_version = 3,
@@ -298,9 +290,8 @@ static void check_chain(struct wal_store *store, uint32_t depth)
     wal_session_close(session);
 }
 
-static void test_fork__of_a_fork_two_hundred_deep(void **state)
+KIT_TEST(fork__of_a_fork_two_hundred_deep)
 {
-    (void)state;
     enum {
         DEPTH = 200
     };
@@ -331,9 +322,8 @@ static void test_fork__of_a_fork_two_hundred_deep(void **state)
     kit_close(store);
 }
 
-static void test_fork__of_a_fork_takes_constant_space(void **state)
+KIT_TEST(fork__of_a_fork_takes_constant_space)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -354,9 +344,8 @@ static void test_fork__of_a_fork_takes_constant_space(void **state)
 
 /* Ids are unique among shared and own entries; later entries of the source do
  * not count. */
-static void test_fork__ids_of_shared_entries_are_duplicates(void **state)
+KIT_TEST(fork__ids_of_shared_entries_are_duplicates)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_append_result result = {.struct_size = sizeof(result)};
@@ -381,9 +370,8 @@ static void test_fork__ids_of_shared_entries_are_duplicates(void **state)
     kit_close(store);
 }
 
-static void test_fork__in_the_transcript(void **state)
+KIT_TEST(fork__in_the_transcript)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
@@ -404,24 +392,4 @@ static void test_fork__in_the_transcript(void **state)
     wal_session_close(fork);
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_fork__at_the_head),
-        KIT_TEST(test_fork__at_an_entry),
-        KIT_TEST(test_fork__at_an_entry_off_the_branch),
-        KIT_TEST(test_fork__at_an_entry_after_the_fork_point),
-        KIT_TEST(test_fork__of_an_empty_session),
-        KIT_TEST(test_fork__at_an_entry_of_the_lineage),
-        KIT_TEST(test_fork__unknown_entry_and_misuse),
-        KIT_TEST(test_fork__inherits_fields_of_the_source),
-        KIT_TEST(test_fork__of_a_fork_two_hundred_deep),
-        KIT_TEST(test_fork__of_a_fork_takes_constant_space),
-        KIT_TEST(test_fork__ids_of_shared_entries_are_duplicates),
-        KIT_TEST(test_fork__in_the_transcript),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,9 +9,8 @@
 
 /* ------------------------------------------------------------ deltas --- */
 
-static void test_deltas__are_omitted_by_default(void **state)
+KIT_TEST(deltas__are_omitted_by_default)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
 
@@ -42,9 +41,8 @@ static void test_deltas__are_omitted_by_default(void **state)
     reading_deinit(&reading);
 }
 
-static void test_deltas__parents_and_depths_around_them(void **state)
+KIT_TEST(deltas__parents_and_depths_around_them)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor *cursor;
 
@@ -69,9 +67,8 @@ static void test_deltas__parents_and_depths_around_them(void **state)
     reading_deinit(&reading);
 }
 
-static void test_deltas__of_another_stream_hide_nothing(void **state)
+KIT_TEST(deltas__of_another_stream_hide_nothing)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
                                                .stream = 1};
@@ -98,9 +95,8 @@ static void test_deltas__of_another_stream_hide_nothing(void **state)
     reading_deinit(&reading);
 }
 
-static void test_deltas__beyond_the_durable_end(void **state)
+KIT_TEST(deltas__beyond_the_durable_end)
 {
-    (void)state;
     struct wal_open_options slow = {.struct_size = sizeof(slow),
                                     .flags = WAL_OPEN_CREATE,
                                     .idle_mark_ms = 600000};
@@ -129,9 +125,8 @@ static void test_deltas__beyond_the_durable_end(void **state)
     reading_deinit(&reading);
 }
 
-static void test_get__of_hidden_entries(void **state)
+KIT_TEST(get__of_hidden_entries)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
@@ -177,9 +172,8 @@ static void test_get__of_hidden_entries(void **state)
     reading_deinit(&reading);
 }
 
-static void test_compaction__around_hidden_entries(void **state)
+KIT_TEST(compaction__around_hidden_entries)
 {
-    (void)state;
     struct reading reading = reading_begin();
     const uint32_t since = WAL_ENTRY_CURSOR_SINCE_COMPACTION;
     struct wal_entry_cursor *cursor;
@@ -240,9 +234,8 @@ static void check_open(struct faulty_heap *faulty, struct wal_session *session,
     }
 }
 
-static void test_open__without_memory_succeeds_or_fails_whole(void **state)
+KIT_TEST(open__without_memory_succeeds_or_fails_whole)
 {
-    (void)state;
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .flags =
                                            WAL_OPEN_CREATE | WAL_OPEN_PREAD};
@@ -287,9 +280,8 @@ static void test_open__without_memory_succeeds_or_fails_whole(void **state)
 
 /* ------------------------------------------------------------ deleted --- */
 
-static void test_deleted__open_cursor_continues_and_new_one_fails(void **state)
+KIT_TEST(deleted__open_cursor_continues_and_new_one_fails)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -313,20 +305,4 @@ static void test_deleted__open_cursor_continues_and_new_one_fails(void **state)
                      WAL_OK);
     reading_assert_end(cursor);
     reading_deinit(&reading);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_deltas__are_omitted_by_default),
-        KIT_TEST(test_deltas__parents_and_depths_around_them),
-        KIT_TEST(test_deltas__of_another_stream_hide_nothing),
-        KIT_TEST(test_deltas__beyond_the_durable_end),
-        KIT_TEST(test_get__of_hidden_entries),
-        KIT_TEST(test_compaction__around_hidden_entries),
-        KIT_TEST(test_open__without_memory_succeeds_or_fails_whole),
-        KIT_TEST(test_deleted__open_cursor_continues_and_new_one_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

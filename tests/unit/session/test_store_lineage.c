@@ -135,9 +135,8 @@ static void check_reopened(struct reading *reading, const char *id,
     wal_session_close(session);
 }
 
-static void test_last__of_an_empty_session(void **state)
+KIT_TEST(last__of_an_empty_session)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
 
@@ -147,9 +146,8 @@ static void test_last__of_an_empty_session(void **state)
     reading_deinit(&reading);
 }
 
-static void test_last__of_a_branched_session(void **state)
+KIT_TEST(last__of_a_branched_session)
 {
-    (void)state;
     struct reading reading = reading_begin();
 
     kit_append_all(reading.session, "a b c d");
@@ -161,9 +159,8 @@ static void test_last__of_a_branched_session(void **state)
     reading_deinit(&reading);
 }
 
-static void test_last__with_deltas_and_redactions(void **state)
+KIT_TEST(last__with_deltas_and_redactions)
 {
-    (void)state;
     struct reading reading = reading_begin();
 
     kit_append_all(reading.session, "a b");
@@ -179,9 +176,8 @@ static void test_last__with_deltas_and_redactions(void **state)
 }
 
 /* Readers show who redacted the entry first. */
-static void test_last__of_an_entry_that_was_redacted_twice(void **state)
+KIT_TEST(last__of_an_entry_that_was_redacted_twice)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry again =
         kit_entry("again", NULL, "{\"targetEntryId\":\"b\"}");
@@ -198,9 +194,8 @@ static void test_last__of_an_entry_that_was_redacted_twice(void **state)
 }
 
 /* The root itself is hidden: the entries after it have no visible parent. */
-static void test_last__under_a_hidden_root(void **state)
+KIT_TEST(last__under_a_hidden_root)
 {
-    (void)state;
     struct reading reading = reading_begin();
 
     reading_deltas(reading.session, "d1");
@@ -209,9 +204,8 @@ static void test_last__under_a_hidden_root(void **state)
     reading_deinit(&reading);
 }
 
-static void test_last__after_the_head_moved_back(void **state)
+KIT_TEST(last__after_the_head_moved_back)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_head head = {.struct_size = sizeof(head),
                             .name = kit_text("main"),
@@ -226,9 +220,8 @@ static void test_last__after_the_head_moved_back(void **state)
     reading_deinit(&reading);
 }
 
-static void test_last__a_redaction_while_reading_hides_the_entry(void **state)
+KIT_TEST(last__a_redaction_while_reading_hides_the_entry)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
                                                .last = 4};
@@ -295,9 +288,8 @@ static void check_chain(struct wal_session *session, uint32_t depth)
     }
 }
 
-static void test_lineage__of_many_forks(void **state)
+KIT_TEST(lineage__of_many_forks)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *last;
     char name[ID_MAX];
@@ -322,9 +314,8 @@ static void test_lineage__of_many_forks(void **state)
 }
 
 /* Each level has two forks, and both go on: lists of ancestors part at each. */
-static void test_lineage__of_two_chains_from_each_level(void **state)
+KIT_TEST(lineage__of_two_chains_from_each_level)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *level = kit_create(reading.store, "level");
     char name[ID_MAX];
@@ -361,9 +352,8 @@ static void test_lineage__of_two_chains_from_each_level(void **state)
     reading_deinit(&reading);
 }
 
-static void test_lineage__of_deleted_sessions(void **state)
+KIT_TEST(lineage__of_deleted_sessions)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *session;
 
@@ -388,9 +378,8 @@ static void test_lineage__of_deleted_sessions(void **state)
 }
 
 /* Redactions are kept by the owner of the entry, after the forks too. */
-static void test_lineage__of_redacted_entries(void **state)
+KIT_TEST(lineage__of_redacted_entries)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *session;
 
@@ -414,9 +403,8 @@ static void test_lineage__of_redacted_entries(void **state)
 
 /* The fork point is in the middle: what its owner appended later is not seen,
  * and its ids are free. */
-static void test_lineage__ids_after_a_fork_point_are_free(void **state)
+KIT_TEST(lineage__ids_after_a_fork_point_are_free)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *early;
     struct wal_session *late;
@@ -445,10 +433,9 @@ static void test_lineage__ids_after_a_fork_point_are_free(void **state)
 }
 
 /* The ids up to the first fork point are known when the others fork. */
-static void test_lineage__ids_up_to_each_fork_point_are_taken(void **state)
+KIT_TEST(lineage__ids_up_to_each_fork_point_are_taken)
 {
     static const char *const points[] = {"a", "b", "d", "c"};
-    (void)state;
     struct reading reading = reading_begin();
 
     kit_append_all(reading.session, "a b c d");
@@ -464,9 +451,8 @@ static void test_lineage__ids_up_to_each_fork_point_are_taken(void **state)
 }
 
 /* An entry under one that is older than the fork point, and a fork of it. */
-static void test_lineage__of_an_entry_under_an_older_one(void **state)
+KIT_TEST(lineage__of_an_entry_under_an_older_one)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *fork;
     struct wal_session *second;
@@ -545,9 +531,8 @@ static void check_both(struct wal_session *session, const char *first,
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_EEXISTS);
 }
 
-static void test_ids__with_equal_hashes_are_distinguished(void **state)
+KIT_TEST(ids__with_equal_hashes_are_distinguished)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *fork;
     struct wal_session *second_fork;
@@ -573,27 +558,4 @@ static void test_ids__with_equal_hashes_are_distinguished(void **state)
     check_both(fork, first, second);
     wal_session_close(fork);
     reading_deinit(&reading);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_last__of_an_empty_session),
-        KIT_TEST(test_last__of_a_branched_session),
-        KIT_TEST(test_last__with_deltas_and_redactions),
-        KIT_TEST(test_last__of_an_entry_that_was_redacted_twice),
-        KIT_TEST(test_last__under_a_hidden_root),
-        KIT_TEST(test_last__after_the_head_moved_back),
-        KIT_TEST(test_last__a_redaction_while_reading_hides_the_entry),
-        KIT_TEST(test_lineage__of_many_forks),
-        KIT_TEST(test_lineage__of_two_chains_from_each_level),
-        KIT_TEST(test_lineage__of_deleted_sessions),
-        KIT_TEST(test_lineage__of_redacted_entries),
-        KIT_TEST(test_lineage__ids_after_a_fork_point_are_free),
-        KIT_TEST(test_lineage__ids_up_to_each_fork_point_are_taken),
-        KIT_TEST(test_lineage__of_an_entry_under_an_older_one),
-        KIT_TEST(test_ids__with_equal_hashes_are_distinguished),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,9 +53,8 @@ static struct wal_store *reopen(struct wal_store *store)
     return kit_open("store", 0);
 }
 
-static void test_list__of_an_empty_store(void **state)
+KIT_TEST(list__of_an_empty_store)
 {
-    (void)state;
     struct wal_store *store = kit_store();
 
     assert_string_equal(listed(store, NULL), "");
@@ -64,9 +63,8 @@ static void test_list__of_an_empty_store(void **state)
     kit_close(store);
 }
 
-static void test_list__newest_first(void **state)
+KIT_TEST(list__newest_first)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session;
 
@@ -117,9 +115,8 @@ static void check_filters(struct wal_store *store)
     assert_string_equal(listed(store, &prefix), "");
 }
 
-static void test_list__every_filter(void **state)
+KIT_TEST(list__every_filter)
 {
-    (void)state;
     struct wal_store *store = kit_store();
 
     add(store, "ab1", "/w", "p", "x.jsonl", "");
@@ -132,9 +129,8 @@ static void test_list__every_filter(void **state)
     kit_close(store);
 }
 
-static void test_list__describes_each_session(void **state)
+KIT_TEST(list__describes_each_session)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_info whole;
@@ -170,9 +166,8 @@ static void test_list__describes_each_session(void **state)
 }
 
 /* The list is a snapshot: no session twice, none missing. */
-static void test_list__while_appending(void **state)
+KIT_TEST(list__while_appending)
 {
-    (void)state;
     enum {
         COUNT = 40
     };
@@ -217,9 +212,8 @@ static void test_list__while_appending(void **state)
     kit_close(store);
 }
 
-static void test_list__misuse_is_refused(void **state)
+KIT_TEST(list__misuse_is_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_cursor_options options = {.struct_size = 4};
     struct wal_session_info info = {.struct_size = 4};
@@ -266,9 +260,8 @@ static const char *lineage(struct wal_store *store, const char *of)
     return listed(store, &options);
 }
 
-static void test_list__lineage_by_forks_and_parents(void **state)
+KIT_TEST(list__lineage_by_forks_and_parents)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session;
     struct wal_session *fork;
@@ -291,9 +284,8 @@ static void test_list__lineage_by_forks_and_parents(void **state)
     kit_close(store);
 }
 
-static void test_list__lineage_ends_where_it_repeats(void **state)
+KIT_TEST(list__lineage_ends_where_it_repeats)
 {
-    (void)state;
     struct wal_store *store = kit_store();
 
     add(store, "a", "", "", "", "c");
@@ -307,9 +299,8 @@ static void test_list__lineage_ends_where_it_repeats(void **state)
     kit_close(store);
 }
 
-static void test_list__lineage_of_an_unknown_session(void **state)
+KIT_TEST(list__lineage_of_an_unknown_session)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_cursor_options options = {.struct_size = sizeof(options),
                                                  .flags =
@@ -375,9 +366,8 @@ static void check_first_texts(struct wal_store *store)
 }
 
 /* A fork reports the entries that it shares. */
-static void test_list__first_text_of_forks(void **state)
+KIT_TEST(list__first_text_of_forks)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -434,9 +424,8 @@ static void check_count(struct wal_store *store, uint64_t count)
     assert_int_equal(info.sessions, count);
 }
 
-static void test_list__deleted_sessions_are_not_listed(void **state)
+KIT_TEST(list__deleted_sessions_are_not_listed)
 {
-    (void)state;
     struct wal_store *store = kit_store();
 
     add_many(store, 4);
@@ -452,9 +441,8 @@ static void test_list__deleted_sessions_are_not_listed(void **state)
     kit_close(store);
 }
 
-static void test_list__session_deleted_after_opening_is_omitted(void **state)
+KIT_TEST(list__session_deleted_after_opening_is_omitted)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
@@ -472,9 +460,8 @@ static void test_list__session_deleted_after_opening_is_omitted(void **state)
 }
 
 /* The lineage flags them as deleted; a fork still has their text. */
-static void test_list__lineage_includes_deleted_sessions(void **state)
+KIT_TEST(list__lineage_includes_deleted_sessions)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_cursor_options options = {
         .struct_size = sizeof(options),
@@ -508,25 +495,4 @@ static void test_list__lineage_includes_deleted_sessions(void **state)
     }
     wal_session_close(fork);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_list__of_an_empty_store),
-        KIT_TEST(test_list__newest_first),
-        KIT_TEST(test_list__every_filter),
-        KIT_TEST(test_list__describes_each_session),
-        KIT_TEST(test_list__while_appending),
-        KIT_TEST(test_list__misuse_is_refused),
-        KIT_TEST(test_list__lineage_by_forks_and_parents),
-        KIT_TEST(test_list__lineage_ends_where_it_repeats),
-        KIT_TEST(test_list__lineage_of_an_unknown_session),
-        KIT_TEST(test_list__first_text_of_forks),
-        KIT_TEST(test_list__deleted_sessions_are_not_listed),
-        KIT_TEST(test_list__session_deleted_after_opening_is_omitted),
-        KIT_TEST(test_list__lineage_includes_deleted_sessions),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,9 +82,8 @@ static void append_to(struct wal_store *store, const char *id,
 }
 
 /* Every page size, with every filter, in this process and after reopening. */
-static void test_list_pages__agree_with_the_list(void **state)
+KIT_TEST(list_pages__agree_with_the_list)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
     const struct wal_session_cursor_options even = {.struct_size = sizeof(even),
@@ -116,9 +115,8 @@ static void test_list_pages__agree_with_the_list(void **state)
 }
 
 /* It is then nearer to the front; the sessions after it do not move. */
-static void test_list_pages__after_a_session_that_moved(void **state)
+KIT_TEST(list_pages__after_a_session_that_moved)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
     char cursor[WAL_CURSOR_TEXT_SIZE] = "";
@@ -134,9 +132,8 @@ static void test_list_pages__after_a_session_that_moved(void **state)
 }
 
 /* The cursor names the position at the time of the list's opening. */
-static void test_list_pages__cursor_of_a_session_that_moved(void **state)
+KIT_TEST(list_pages__cursor_of_a_session_that_moved)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -156,9 +153,8 @@ static void test_list_pages__cursor_of_a_session_that_moved(void **state)
     kit_close(store);
 }
 
-static void test_list_pages__empty_cursor_is_the_front(void **state)
+KIT_TEST(list_pages__empty_cursor_is_the_front)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
     char cursor[WAL_CURSOR_TEXT_SIZE] = "";
@@ -172,7 +168,7 @@ static void test_list_pages__empty_cursor_is_the_front(void **state)
     kit_close(store);
 }
 
-static void test_list_pages__invalid_cursor_is_refused(void **state)
+KIT_TEST(list_pages__invalid_cursor_is_refused)
 {
     static const char *const wrong[] = {
         " ",
@@ -185,7 +181,6 @@ static void test_list_pages__invalid_cursor_is_refused(void **state)
         "0000000000000001-0000000 ",
         "0000000000000001-00000000",
     };
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_cursor_options options = {.struct_size =
                                                      sizeof(options)};
@@ -206,9 +201,8 @@ static void test_list_pages__invalid_cursor_is_refused(void **state)
     kit_close(store);
 }
 
-static void test_list_pages__lineage_in_pages(void **state)
+KIT_TEST(list_pages__lineage_in_pages)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_cursor_options options = {.struct_size = sizeof(options),
                                                  .flags =
@@ -239,9 +233,8 @@ static void reload(struct wal_store *store)
 }
 
 /* No session twice, none missing, whatever was appended before. */
-static void test_list_pages__continues_after_indexes_are_reloaded(void **state)
+KIT_TEST(list_pages__continues_after_indexes_are_reloaded)
 {
-    (void)state;
     enum {
         COUNT = 24
     };
@@ -348,14 +341,13 @@ static struct wal_store *make_with_catalogue(const char *path, int count)
 
 /* The catalogue that a cursor reads is damaged, and a session of the page
  * before changes: none is returned twice, none is missing. */
-static void test_list_pages__continues_after_damage(void **state)
+KIT_TEST(list_pages__continues_after_damage)
 {
     enum {
         COUNT = 200,
         PAGE = 50
     };
 
-    (void)state;
     for (int from = 0; from < 2; from++) {
         const char *path = from == 0 ? "a" : "b";
         struct wal_store *store = make_with_catalogue(path, COUNT);
@@ -398,9 +390,8 @@ static void test_list_pages__continues_after_damage(void **state)
 
 /* A session that could not be returned is returned by the next call, and not
  * skipped. */
-static void test_list_pages__failed_allocation_skips_none(void **state)
+KIT_TEST(list_pages__failed_allocation_skips_none)
 {
-    (void)state;
     enum {
         COUNT = 40
     };
@@ -440,21 +431,4 @@ static void test_list_pages__failed_allocation_skips_none(void **state)
     wal_session_cursor_close(list);
     kit_close(store);
     assert_int_equal(heap.live, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_list_pages__agree_with_the_list),
-        KIT_TEST(test_list_pages__after_a_session_that_moved),
-        KIT_TEST(test_list_pages__cursor_of_a_session_that_moved),
-        KIT_TEST(test_list_pages__empty_cursor_is_the_front),
-        KIT_TEST(test_list_pages__invalid_cursor_is_refused),
-        KIT_TEST(test_list_pages__lineage_in_pages),
-        KIT_TEST(test_list_pages__continues_after_indexes_are_reloaded),
-        KIT_TEST(test_list_pages__continues_after_damage),
-        KIT_TEST(test_list_pages__failed_allocation_skips_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

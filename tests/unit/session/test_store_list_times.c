@@ -90,9 +90,8 @@ static struct wal_store *reopen(struct wal_store *store, bool has_index)
     return kit_open("store", 0);
 }
 
-static void test_list_times__order_is_that_of_entries(void **state)
+KIT_TEST(list_times__order_is_that_of_entries)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session;
     struct wal_session_info info;
@@ -124,9 +123,8 @@ static void test_list_times__order_is_that_of_entries(void **state)
     kit_close(store);
 }
 
-static void test_list_times__ties_are_in_the_order_of_records(void **state)
+KIT_TEST(list_times__ties_are_in_the_order_of_records)
 {
-    (void)state;
     struct wal_store *store = kit_store();
 
     add(store, "a", at(1));
@@ -144,9 +142,8 @@ static void test_list_times__ties_are_in_the_order_of_records(void **state)
 }
 
 /* As in a store to which an older library imported. */
-static void test_list_times__first_entry_is_older_than_the_session(void **state)
+KIT_TEST(list_times__first_entry_is_older_than_the_session)
 {
-    (void)state;
     struct wal_store *store = kit_store();
 
     add(store, "a", at(3));
@@ -163,9 +160,8 @@ static void test_list_times__first_entry_is_older_than_the_session(void **state)
     kit_close(store);
 }
 
-static void test_list_times__pages_while_sessions_change(void **state)
+KIT_TEST(list_times__pages_while_sessions_change)
 {
-    (void)state;
     const struct wal_session_cursor_options filters[] = {
         {.flags = 0}, {.cwd = kit_text("/w")}};
 
@@ -193,9 +189,8 @@ static void test_list_times__pages_while_sessions_change(void **state)
     }
 }
 
-static void test_list_times__changed_after(void **state)
+KIT_TEST(list_times__changed_after)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_cursor_options lineage = {.struct_size = sizeof(lineage),
                                                  .flags =
@@ -224,9 +219,8 @@ static void test_list_times__changed_after(void **state)
 }
 
 /* Whatever their times: what a follower has to look at. */
-static void test_list_times__recorded_after(void **state)
+KIT_TEST(list_times__recorded_after)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_cursor_options options = {.flags = 0};
     char start[WAL_CURSOR_TEXT_SIZE];
@@ -255,7 +249,7 @@ static void test_list_times__recorded_after(void **state)
 }
 
 /* What an older library wrote, and what no library writes. */
-static void test_list_times__other_positions_are_refused(void **state)
+KIT_TEST(list_times__other_positions_are_refused)
 {
     static const char *const texts[] = {
         "0000000000000003-00000001",
@@ -268,7 +262,6 @@ static void test_list_times__other_positions_are_refused(void **state)
         "00000000000003e8-0000000000000000-00000000",
     };
 
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_cursor *list = NULL;
 
@@ -281,19 +274,4 @@ static void test_list_times__other_positions_are_refused(void **state)
     }
     assert_null(list);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_list_times__order_is_that_of_entries),
-        KIT_TEST(test_list_times__ties_are_in_the_order_of_records),
-        KIT_TEST(test_list_times__first_entry_is_older_than_the_session),
-        KIT_TEST(test_list_times__pages_while_sessions_change),
-        KIT_TEST(test_list_times__changed_after),
-        KIT_TEST(test_list_times__recorded_after),
-        KIT_TEST(test_list_times__other_positions_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,9 +39,8 @@ static struct wal_entry get(struct wal_session *session, const char *id,
     return entry;
 }
 
-static void test_entry_get__own_and_shared_entries(void **state)
+KIT_TEST(entry_get__own_and_shared_entries)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -63,9 +62,8 @@ static void test_entry_get__own_and_shared_entries(void **state)
     kit_close(store);
 }
 
-static void test_entry_get__large_redacted_and_deleted(void **state)
+KIT_TEST(entry_get__large_redacted_and_deleted)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry entry;
@@ -85,9 +83,8 @@ static void test_entry_get__large_redacted_and_deleted(void **state)
     kit_close(store);
 }
 
-static void test_entry_get__misuse(void **state)
+KIT_TEST(entry_get__misuse)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry entry = WAL_INIT(wal_entry);
@@ -103,9 +100,8 @@ static void test_entry_get__misuse(void **state)
     kit_close(store);
 }
 
-static void test_doc_get__of_session_and_store(void **state)
+KIT_TEST(doc_get__of_session_and_store)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_doc doc = WAL_INIT(wal_doc);
@@ -138,9 +134,8 @@ static void test_doc_get__of_session_and_store(void **state)
     kit_close(store);
 }
 
-static void test_append_one__parent_is_the_head(void **state)
+KIT_TEST(append_one__parent_is_the_head)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_append_result result = WAL_INIT(wal_append_result);
@@ -164,10 +159,8 @@ static void test_append_one__parent_is_the_head(void **state)
     kit_close(store);
 }
 
-static void
-test_pinned__slices_are_valid_until_the_cursor_is_closed(void **state)
+KIT_TEST(pinned__slices_are_valid_until_the_cursor_is_closed)
 {
-    (void)state;
     struct wal_entry_cursor_options options =
         WAL_INIT(wal_entry_cursor_options);
     struct wal_store *store = kit_store();
@@ -206,9 +199,8 @@ test_pinned__slices_are_valid_until_the_cursor_is_closed(void **state)
     kit_close(store);
 }
 
-static void test_pinned__is_refused_without_maps(void **state)
+KIT_TEST(pinned__is_refused_without_maps)
 {
-    (void)state;
     struct wal_entry_cursor_options options =
         WAL_INIT(wal_entry_cursor_options);
     struct wal_error error = WAL_INIT(wal_error);
@@ -227,19 +219,4 @@ static void test_pinned__is_refused_without_maps(void **state)
     assert_null(cursor);
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_entry_get__own_and_shared_entries),
-        KIT_TEST(test_entry_get__large_redacted_and_deleted),
-        KIT_TEST(test_entry_get__misuse),
-        KIT_TEST(test_doc_get__of_session_and_store),
-        KIT_TEST(test_append_one__parent_is_the_head),
-        KIT_TEST(test_pinned__slices_are_valid_until_the_cursor_is_closed),
-        KIT_TEST(test_pinned__is_refused_without_maps),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,11 +74,10 @@ static void assert_refused(struct wal_session *session)
     assert_int_equal(kit_info(session).entries, before);
 }
 
-static void test_move__append_is_refused_with_the_host(void **state)
+KIT_TEST(move__append_is_refused_with_the_host)
 {
     struct bench bench = begin();
 
-    (void)state;
     go_away(bench.session);
     assert_refused(bench.session);
     assert_branch(bench.session, "a b");
@@ -86,7 +85,7 @@ static void test_move__append_is_refused_with_the_host(void **state)
     end(&bench);
 }
 
-static void test_move__everything_that_changes_it_is_refused(void **state)
+KIT_TEST(move__everything_that_changes_it_is_refused)
 {
     struct bench bench = begin();
     const struct wal_doc doc = {
@@ -99,7 +98,6 @@ static void test_move__everything_that_changes_it_is_refused(void **state)
     const struct wal_batch batch = {.struct_size = sizeof(batch),
                                     .change = &change};
 
-    (void)state;
     go_away(bench.session);
     assert_int_equal(wal_doc_put(NULL, bench.session, &doc, NULL, NULL),
                      WAL_ECLAIMED);
@@ -113,13 +111,12 @@ static void test_move__everything_that_changes_it_is_refused(void **state)
     end(&bench);
 }
 
-static void test_move__other_handles_and_a_reopen_refuse_too(void **state)
+KIT_TEST(move__other_handles_and_a_reopen_refuse_too)
 {
     struct bench bench = begin();
     struct wal_store *other = kit_open("store", 0);
     struct wal_session *session = kit_session(other, "s");
 
-    (void)state;
     assert_int_equal(append(session, "before", NULL), WAL_OK);
     go_away(bench.session);
     assert_refused(session);
@@ -132,25 +129,23 @@ static void test_move__other_handles_and_a_reopen_refuse_too(void **state)
     end(&bench);
 }
 
-static void test_move__other_sessions_go_on(void **state)
+KIT_TEST(move__other_sessions_go_on)
 {
     struct bench bench = begin();
     struct wal_session *other = kit_create(bench.store, "other");
 
-    (void)state;
     go_away(bench.session);
     assert_int_equal(append(other, "x", NULL), WAL_OK);
     wal_session_close(other);
     end(&bench);
 }
 
-static void test_move__it_is_forked_and_the_fork_goes_on(void **state)
+KIT_TEST(move__it_is_forked_and_the_fork_goes_on)
 {
     struct bench bench = begin();
     struct wal_session_move move = WAL_INIT(wal_session_move);
     struct wal_session *fork;
 
-    (void)state;
     go_away(bench.session);
     fork = kit_fork(bench.session, "b", "fork");
     assert_int_equal(append(fork, "x", NULL), WAL_OK);
@@ -160,12 +155,11 @@ static void test_move__it_is_forked_and_the_fork_goes_on(void **state)
     end(&bench);
 }
 
-static void test_move__back_again_it_is_written_to(void **state)
+KIT_TEST(move__back_again_it_is_written_to)
 {
     struct bench bench = begin();
     struct wal_session_move move = WAL_INIT(wal_session_move);
 
-    (void)state;
     assert_int_equal(wal_session_get_move(bench.session, &move, NULL),
                      WAL_ENOTFOUND);
     go_away(bench.session);
@@ -185,7 +179,7 @@ static void test_move__back_again_it_is_written_to(void **state)
     end(&bench);
 }
 
-static void test_move__metadata_that_was_changed_before_stays(void **state)
+KIT_TEST(move__metadata_that_was_changed_before_stays)
 {
     struct bench bench = begin();
     const struct wal_session_change change = {.struct_size = sizeof(change),
@@ -194,7 +188,6 @@ static void test_move__metadata_that_was_changed_before_stays(void **state)
     const struct wal_batch batch = {.struct_size = sizeof(batch),
                                     .change = &change};
 
-    (void)state;
     assert_int_equal(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL),
                      WAL_OK);
     go_away(bench.session);
@@ -204,11 +197,10 @@ static void test_move__metadata_that_was_changed_before_stays(void **state)
     end(&bench);
 }
 
-static void test_move__it_is_trashed_and_deleted(void **state)
+KIT_TEST(move__it_is_trashed_and_deleted)
 {
     struct bench bench = begin();
 
-    (void)state;
     go_away(bench.session);
     assert_int_equal(wal_session_trash(bench.session, NULL), WAL_OK);
     assert_int_equal(wal_session_undelete(bench.store, WAL_STR("s"), NULL),
@@ -225,14 +217,13 @@ static void test_move__it_is_trashed_and_deleted(void **state)
     end(&bench);
 }
 
-static void test_move__a_merge_adds_to_it_and_takes_no_mark_along(void **state)
+KIT_TEST(move__a_merge_adds_to_it_and_takes_no_mark_along)
 {
     struct bench bench = begin();
     struct wal_store *other = kit_open("other", WAL_OPEN_CREATE);
     struct wal_session_move move = WAL_INIT(wal_session_move);
     struct wal_session *copy;
 
-    (void)state;
     go_away(bench.session);
     assert_int_equal(wal_store_merge(bench.store, other, NULL, NULL, NULL),
                      WAL_OK);
@@ -248,12 +239,11 @@ static void test_move__a_merge_adds_to_it_and_takes_no_mark_along(void **state)
     end(&bench);
 }
 
-static void test_move__salvaged_it_is_away(void **state)
+KIT_TEST(move__salvaged_it_is_away)
 {
     struct bench bench = begin();
     const struct wal_salvage_options options = {.struct_size = sizeof(options)};
 
-    (void)state;
     go_away(bench.session);
     end(&bench);
     assert_int_equal(wal_salvage("store", "saved", &options, NULL, NULL),
@@ -265,7 +255,7 @@ static void test_move__salvaged_it_is_away(void **state)
     end(&bench);
 }
 
-static void test_move__compacted_it_is_away(void **state)
+KIT_TEST(move__compacted_it_is_away)
 {
     struct bench bench = begin();
     const struct wal_store_compact_options options = {
@@ -273,7 +263,6 @@ static void test_move__compacted_it_is_away(void **state)
         .rate = UINT64_MAX,
         .flags = WAL_STORE_COMPACT_ERASE};
 
-    (void)state;
     go_away(bench.session);
     assert_int_equal(wal_store_compact(bench.store, &options, NULL, NULL),
                      WAL_OK);
@@ -285,12 +274,11 @@ static void test_move__compacted_it_is_away(void **state)
     end(&bench);
 }
 
-static void test_move__bad_input_is_refused(void **state)
+KIT_TEST(move__bad_input_is_refused)
 {
     struct bench bench = begin();
     struct wal_session_move move = move_to("desk", 1);
 
-    (void)state;
     assert_int_equal(wal_session_set_move(bench.session, NULL, NULL),
                      WAL_EINVAL);
     assert_int_equal(wal_session_set_move(NULL, &move, NULL), WAL_EINVAL);
@@ -314,25 +302,23 @@ static void test_move__bad_input_is_refused(void **state)
     end(&bench);
 }
 
-static void test_move__without_a_host_the_text_says_so(void **state)
+KIT_TEST(move__without_a_host_the_text_says_so)
 {
     struct bench bench = begin();
     struct wal_session_move move = move_to("", 1);
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     assert_int_equal(wal_session_set_move(bench.session, &move, NULL), WAL_OK);
     assert_int_equal(append(bench.session, "x", &error), WAL_ECLAIMED);
     assert_non_null(strstr(error.text, "moved to another machine"));
     end(&bench);
 }
 
-static void test_move__a_reader_cannot_mark(void **state)
+KIT_TEST(move__a_reader_cannot_mark)
 {
     struct bench bench = begin();
     struct wal_session_move move = move_to("desk", 1);
 
-    (void)state;
     go_away(bench.session);
     end(&bench);
     bench.store = kit_open("store", WAL_OPEN_READ_ONLY);
@@ -342,26 +328,4 @@ static void test_move__a_reader_cannot_mark(void **state)
     assert_int_equal(wal_session_get_move(bench.session, &move, NULL), WAL_OK);
     assert_int_equal(move.flags, WAL_SESSION_MOVE_AWAY);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_move__append_is_refused_with_the_host),
-        KIT_TEST(test_move__everything_that_changes_it_is_refused),
-        KIT_TEST(test_move__other_handles_and_a_reopen_refuse_too),
-        KIT_TEST(test_move__other_sessions_go_on),
-        KIT_TEST(test_move__it_is_forked_and_the_fork_goes_on),
-        KIT_TEST(test_move__back_again_it_is_written_to),
-        KIT_TEST(test_move__metadata_that_was_changed_before_stays),
-        KIT_TEST(test_move__it_is_trashed_and_deleted),
-        KIT_TEST(test_move__a_merge_adds_to_it_and_takes_no_mark_along),
-        KIT_TEST(test_move__salvaged_it_is_away),
-        KIT_TEST(test_move__compacted_it_is_away),
-        KIT_TEST(test_move__bad_input_is_refused),
-        KIT_TEST(test_move__without_a_host_the_text_says_so),
-        KIT_TEST(test_move__a_reader_cannot_mark),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,14 +31,13 @@ static int32_t finish(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void test_moving__metadata_of_every_design_is_returned(void **state)
+KIT_TEST(moving__metadata_of_every_design_is_returned)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *resumed;
     struct wal_session *fork;
 
-    (void)state;
     kit_append_all(session, "a b");
     assert_int_equal(wal_session_update(session, finish, NULL, NULL), WAL_OK);
     wal_session_close(session);
@@ -75,13 +74,12 @@ static void save(struct wal_session *session, uint32_t count, const char *json,
     assert_int_equal(result.duplicates, count - appended);
 }
 
-static void test_moving__save_writes_metadata_and_missing_entries(void **state)
+KIT_TEST(moving__save_writes_metadata_and_missing_entries)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     uint64_t before;
 
-    (void)state;
     save(session, 2, "{\"turns\":1}", 2);
     save(session, 3, "{\"turns\":2}", 1);
     assert_branch(session, "a b c");
@@ -93,7 +91,7 @@ static void test_moving__save_writes_metadata_and_missing_entries(void **state)
     kit_close(store);
 }
 
-static void test_moving__append_and_save_is_all_or_nothing(void **state)
+KIT_TEST(moving__append_and_save_is_all_or_nothing)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -105,7 +103,6 @@ static void test_moving__append_and_save_is_all_or_nothing(void **state)
                                     .change = &change};
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     save(session, 1, "{\"turns\":1}", 1);
     assert_int_equal(wal_batch_commit(session, &batch, NULL, NULL, &error),
                      WAL_ENOPARENT);
@@ -116,7 +113,7 @@ static void test_moving__append_and_save_is_all_or_nothing(void **state)
 }
 
 /* branch_session counts messages; a fork names the entry of that rank. */
-static void test_moving__branch_after_an_index(void **state)
+KIT_TEST(moving__branch_after_an_index)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -126,7 +123,6 @@ static void test_moving__branch_after_an_index(void **state)
     struct wal_session *fork = NULL;
     struct wal_entry_cursor *cursor = NULL;
 
-    (void)state;
     kit_append_all(session, "a b c d");
     assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
                      WAL_OK);
@@ -140,13 +136,12 @@ static void test_moving__branch_after_an_index(void **state)
     kit_close(store);
 }
 
-static void test_moving__parts_stream_as_versions_of_a_document(void **state)
+KIT_TEST(moving__parts_stream_as_versions_of_a_document)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     uint64_t first;
 
-    (void)state;
     first = kit_put(store, session, "message/m1/part/p1", "\"Hel\"");
     kit_put(store, session, "message/m1/part/p1", "\"Hello\"");
     kit_put(store, session, "message/m1", "{\"role\":\"assistant\"}");
@@ -160,7 +155,7 @@ static void test_moving__parts_stream_as_versions_of_a_document(void **state)
     kit_close(store);
 }
 
-static void test_moving__fork_has_a_separate_title(void **state)
+KIT_TEST(moving__fork_has_a_separate_title)
 {
     const struct wal_session_options options = {
         .struct_size = sizeof(options), .title = kit_text("Work (fork)")};
@@ -168,7 +163,6 @@ static void test_moving__fork_has_a_separate_title(void **state)
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork = NULL;
 
-    (void)state;
     kit_append_all(session, "a b");
     assert_int_equal(
         wal_session_fork(session, kit_text("a"), &options, &fork, NULL),
@@ -181,7 +175,7 @@ static void test_moving__fork_has_a_separate_title(void **state)
     kit_close(store);
 }
 
-static void test_moving__session_moves_to_another_project(void **state)
+KIT_TEST(moving__session_moves_to_another_project)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -195,7 +189,6 @@ static void test_moving__session_moves_to_another_project(void **state)
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
 
-    (void)state;
     assert_int_equal(wal_batch_commit(session, &batch, NULL, NULL, NULL),
                      WAL_OK);
     assert_int_equal(wal_session_cursor_open(store, &wanted, &list, NULL),
@@ -205,19 +198,4 @@ static void test_moving__session_moves_to_another_project(void **state)
     wal_session_cursor_close(list);
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_moving__metadata_of_every_design_is_returned),
-        KIT_TEST(test_moving__save_writes_metadata_and_missing_entries),
-        KIT_TEST(test_moving__append_and_save_is_all_or_nothing),
-        KIT_TEST(test_moving__branch_after_an_index),
-        KIT_TEST(test_moving__parts_stream_as_versions_of_a_document),
-        KIT_TEST(test_moving__fork_has_a_separate_title),
-        KIT_TEST(test_moving__session_moves_to_another_project),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,9 +68,8 @@ static bool is_there(struct wal_session *session, const char *id)
 
 /* --- writing ------------------------------------------------------------ */
 
-static void test_delta__moves_no_head_and_is_not_counted(void **state)
+KIT_TEST(delta__moves_no_head_and_is_not_counted)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_append_options expects = {.struct_size = sizeof(expects),
                                          .flags = WAL_APPEND_EXPECT,
@@ -99,9 +98,8 @@ static void test_delta__moves_no_head_and_is_not_counted(void **state)
 }
 
 /* A reply that is streamed before the session has any entry. */
-static void test_delta__before_the_first_entry(void **state)
+KIT_TEST(delta__before_the_first_entry)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor *cursor;
 
@@ -121,9 +119,8 @@ static void test_delta__before_the_first_entry(void **state)
     reading_deinit(&reading);
 }
 
-static void test_delta__that_moves_the_head_is_refused(void **state)
+KIT_TEST(delta__that_moves_the_head_is_refused)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry entry = delta_entry("1", NULL);
     struct wal_error error = KIT_ERROR;
@@ -141,9 +138,8 @@ static void test_delta__that_moves_the_head_is_refused(void **state)
 }
 
 /* Every way to name a delta as something to build on. */
-static void test_delta__cannot_be_named(void **state)
+KIT_TEST(delta__cannot_be_named)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *fork = NULL;
     struct wal_error error = KIT_ERROR;
@@ -195,9 +191,8 @@ static void test_delta__cannot_be_named(void **state)
 }
 
 /* The same, where the delta is in the batch. */
-static void test_delta__of_the_batch_cannot_be_named(void **state)
+KIT_TEST(delta__of_the_batch_cannot_be_named)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry entries[3] = {delta_entry("1", NULL),
                                    kit_entry("b", "1", "{}"),
@@ -232,9 +227,8 @@ static void test_delta__of_the_batch_cannot_be_named(void **state)
     reading_deinit(&reading);
 }
 
-static void test_delta__sent_again_before_and_after_compaction(void **state)
+KIT_TEST(delta__sent_again_before_and_after_compaction)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry entry = delta_entry("1", NULL);
@@ -276,9 +270,8 @@ static uint32_t features(void)
     return manifest.features.incompat;
 }
 
-static void test_delta__first_one_adds_the_feature(void **state)
+KIT_TEST(delta__first_one_adds_the_feature)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry line = delta_entry("0", NULL);
 
@@ -298,9 +291,8 @@ static void test_delta__first_one_adds_the_feature(void **state)
 
 /* --- reading ------------------------------------------------------------ */
 
-static void test_delta__is_read_until_its_message_is_there(void **state)
+KIT_TEST(delta__is_read_until_its_message_is_there)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor_options last = {
         .struct_size = sizeof(last), .flags = DELTAS, .last = 2};
@@ -334,9 +326,8 @@ static void test_delta__is_read_until_its_message_is_there(void **state)
 }
 
 /* A rewind, another try, and the deltas of both. */
-static void test_delta__of_two_answers_to_one_message(void **state)
+KIT_TEST(delta__of_two_answers_to_one_message)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_head head = WAL_INIT(wal_head);
 
@@ -357,9 +348,8 @@ static void test_delta__of_two_answers_to_one_message(void **state)
     reading_deinit(&reading);
 }
 
-static void test_delta__of_streams_are_separate(void **state)
+KIT_TEST(delta__of_streams_are_separate)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor_options one = {
         .struct_size = sizeof(one), .flags = DELTAS, .stream = 1};
@@ -378,9 +368,8 @@ static void test_delta__of_streams_are_separate(void **state)
     reading_deinit(&reading);
 }
 
-static void test_delta__of_a_fork_and_of_its_source(void **state)
+KIT_TEST(delta__of_a_fork_and_of_its_source)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *fork;
 
@@ -410,9 +399,8 @@ static void test_delta__of_a_fork_and_of_its_source(void **state)
 /* --- compaction --------------------------------------------------------- */
 
 /* A cursor that is open goes on after the deltas that are left. */
-static void test_compact__under_a_cursor_that_reads_deltas(void **state)
+KIT_TEST(compact__under_a_cursor_that_reads_deltas)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor *cursors[2];
 
@@ -434,9 +422,8 @@ static void test_compact__under_a_cursor_that_reads_deltas(void **state)
     reading_deinit(&reading);
 }
 
-static void test_compact__keeps_deltas_when_asked(void **state)
+KIT_TEST(compact__keeps_deltas_when_asked)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_store_compact_options both = {
         .struct_size = sizeof(both),
@@ -460,9 +447,8 @@ static void test_compact__keeps_deltas_when_asked(void **state)
     reading_deinit(&reading);
 }
 
-static void test_delta__that_is_redacted_is_hidden_and_erased(void **state)
+KIT_TEST(delta__that_is_redacted_is_hidden_and_erased)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry entry = WAL_INIT(wal_entry);
 
@@ -502,9 +488,8 @@ static void write_token(uint64_t *seed, char token[STREAMED_BYTES + 1])
 }
 
 /* A long answer, token by token: its deltas leave nothing. */
-static void test_compact__twenty_thousand_deltas_of_one_message(void **state)
+KIT_TEST(compact__twenty_thousand_deltas_of_one_message)
 {
-    (void)state;
     struct reading reading = reading_begin();
     char *text = calloc(STREAMED + 1, STREAMED_BYTES + 1);
     struct wal_entry message = kit_entry("answer", NULL, NULL);
@@ -545,27 +530,4 @@ static void test_compact__twenty_thousand_deltas_of_one_message(void **state)
                 WAL__SEGMENT_HEADER_SIZE + (uint64_t)64 * 1024);
     free(text);
     reading_deinit(&reading);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_delta__moves_no_head_and_is_not_counted),
-        KIT_TEST(test_delta__before_the_first_entry),
-        KIT_TEST(test_delta__that_moves_the_head_is_refused),
-        KIT_TEST(test_delta__cannot_be_named),
-        KIT_TEST(test_delta__of_the_batch_cannot_be_named),
-        KIT_TEST(test_delta__sent_again_before_and_after_compaction),
-        KIT_TEST(test_delta__first_one_adds_the_feature),
-        KIT_TEST(test_delta__is_read_until_its_message_is_there),
-        KIT_TEST(test_delta__of_two_answers_to_one_message),
-        KIT_TEST(test_delta__of_streams_are_separate),
-        KIT_TEST(test_delta__of_a_fork_and_of_its_source),
-        KIT_TEST(test_compact__under_a_cursor_that_reads_deltas),
-        KIT_TEST(test_compact__keeps_deltas_when_asked),
-        KIT_TEST(test_delta__that_is_redacted_is_hidden_and_erased),
-        KIT_TEST(test_compact__twenty_thousand_deltas_of_one_message),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

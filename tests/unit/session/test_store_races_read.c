@@ -111,9 +111,8 @@ static void check_forks(struct wal_store *store, uint64_t forks)
     assert_int_equal(count, 1 + forks);
 }
 
-static void test_races__fork_inherits_a_snapshot_of_documents(void **state)
+KIT_TEST(races__fork_inherits_a_snapshot_of_documents)
 {
-    (void)state;
     struct scene scene;
     uint64_t rounds;
 
@@ -208,9 +207,8 @@ static void read_pages(struct stress_thread *stress_thread)
     }
 }
 
-static void test_races__pages_return_nothing_twice(void **state)
+KIT_TEST(races__pages_return_nothing_twice)
 {
-    (void)state;
     struct scene scene = {.store = kit_store()};
     char id[32];
 
@@ -357,9 +355,8 @@ static void scan(struct stress_thread *stress_thread)
     (stress_thread->number == 0 ? scan_now : scan_history)(stress_thread);
 }
 
-static void test_races__scan_is_a_snapshot(void **state)
+KIT_TEST(races__scan_is_a_snapshot)
 {
-    (void)state;
     struct scene scene;
 
     begin(&scene);
@@ -386,9 +383,8 @@ static void visit(struct stress_thread *stress_thread)
     }
 }
 
-static void test_races__short_lived_handles_lose_nothing(void **state)
+KIT_TEST(races__short_lived_handles_lose_nothing)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session;
 
@@ -405,16 +401,4 @@ static void test_races__short_lived_handles_lose_nothing(void **state)
     assert_int_equal(stress_read_doc(store, NULL, "turn", NULL), 4 * VISITS);
     assert_int_equal(kit_info(session).entries, 2 * 4 * VISITS);
     stress_close(store, session);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_races__fork_inherits_a_snapshot_of_documents),
-        KIT_TEST(test_races__pages_return_nothing_twice),
-        KIT_TEST(test_races__scan_is_a_snapshot),
-        KIT_TEST(test_races__short_lived_handles_lose_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

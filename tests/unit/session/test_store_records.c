@@ -97,9 +97,8 @@ static void compact(struct wal_store *store, uint32_t flags)
     assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
 }
 
-static void test_segments__new_store(void **state)
+KIT_TEST(segments__new_store)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store_info info = WAL_INIT(wal_store_info);
     struct wal_record_cursor_options options =
@@ -127,9 +126,8 @@ static void test_segments__new_store(void **state)
     kit_close(store);
 }
 
-static void test_records__of_two_sessions_by_session(void **state)
+KIT_TEST(records__of_two_sessions_by_session)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_session *b = kit_create_titled(store, "b", "B");
@@ -170,9 +168,8 @@ static void test_records__of_two_sessions_by_session(void **state)
     kit_close(store);
 }
 
-static void test_records__index_of_the_last_close_is_the_base(void **state)
+KIT_TEST(records__index_of_the_last_close_is_the_base)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
 
@@ -187,9 +184,8 @@ static void test_records__index_of_the_last_close_is_the_base(void **state)
     kit_close(store);
 }
 
-static void test_records__redacted_also_after_opening(void **state)
+KIT_TEST(records__redacted_also_after_opening)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_record record = WAL_INIT(wal_record);
@@ -217,9 +213,8 @@ static void test_records__redacted_also_after_opening(void **state)
     kit_close(store);
 }
 
-static void test_records__deleted_and_trashed_on_demand(void **state)
+KIT_TEST(records__deleted_and_trashed_on_demand)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_session *b = kit_create_titled(store, "b", "B");
@@ -257,9 +252,8 @@ static void test_records__deleted_and_trashed_on_demand(void **state)
     kit_close(store);
 }
 
-static void test_records__large_payload_and_its_limit(void **state)
+KIT_TEST(records__large_payload_and_its_limit)
 {
-    (void)state;
     static char json[LARGE_SIZE + 1];
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
@@ -295,9 +289,8 @@ static void test_records__large_payload_and_its_limit(void **state)
     kit_close(store);
 }
 
-static void test_records__segment_that_was_replaced(void **state)
+KIT_TEST(records__segment_that_was_replaced)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
     struct wal_session *a = kit_create_titled(store, "a", "A");
@@ -330,9 +323,8 @@ static void test_records__segment_that_was_replaced(void **state)
     kit_close(reader);
 }
 
-static void test_records__misuse(void **state)
+KIT_TEST(records__misuse)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_record_cursor_options options =
@@ -369,20 +361,4 @@ static void test_records__misuse(void **state)
     wal_segment_cursor_close(segments);
     wal_record_cursor_close(NULL);
     wal_segment_cursor_close(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_segments__new_store),
-        KIT_TEST(test_records__of_two_sessions_by_session),
-        KIT_TEST(test_records__index_of_the_last_close_is_the_base),
-        KIT_TEST(test_records__redacted_also_after_opening),
-        KIT_TEST(test_records__deleted_and_trashed_on_demand),
-        KIT_TEST(test_records__large_payload_and_its_limit),
-        KIT_TEST(test_records__segment_that_was_replaced),
-        KIT_TEST(test_records__misuse),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

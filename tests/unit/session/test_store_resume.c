@@ -52,9 +52,8 @@ static const char *latest(struct bench *bench, const char *cwd)
     return id;
 }
 
-static void test_latest__is_the_last_written_session(void **state)
+KIT_TEST(latest__is_the_last_written_session)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *one = kit_session(bench.store, "one");
 
@@ -78,9 +77,8 @@ static void test_latest__is_the_last_written_session(void **state)
     kit_close(bench.store);
 }
 
-static void test_latest__of_an_empty_store(void **state)
+KIT_TEST(latest__of_an_empty_store)
 {
-    (void)state;
     struct bench bench = {.store = kit_store()};
 
     assert_string_equal(latest(&bench, NULL), "");
@@ -120,9 +118,8 @@ static struct wal_session *resume(struct bench *bench, const char *id,
     return session;
 }
 
-static void test_resume__in_place_by_id(void **state)
+KIT_TEST(resume__in_place_by_id)
 {
-    (void)state;
     struct bench bench = begin();
     uint64_t last = kit_last_sequence(bench.store);
     struct wal_session *session = resume(&bench, "one", NULL, NULL);
@@ -148,9 +145,8 @@ static void test_resume__in_place_by_id(void **state)
     kit_close(bench.store);
 }
 
-static void test_resume__in_place_the_latest(void **state)
+KIT_TEST(resume__in_place_the_latest)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *session = resume(&bench, NULL, "/x", "b");
 
@@ -167,9 +163,8 @@ static void test_resume__in_place_the_latest(void **state)
     kit_close(bench.store);
 }
 
-static void test_resume__in_a_fork(void **state)
+KIT_TEST(resume__in_a_fork)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_options named = {.struct_size = sizeof(named),
                                         .id = kit_text("fork"),
@@ -205,9 +200,8 @@ static void test_resume__in_a_fork(void **state)
     kit_close(bench.store);
 }
 
-static void test_resume__unknown_session(void **state)
+KIT_TEST(resume__unknown_session)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *one = kit_session(bench.store, "one");
     struct wal_session *session = NULL;
@@ -230,9 +224,8 @@ static void test_resume__unknown_session(void **state)
     kit_close(bench.store);
 }
 
-static void test_resume__store_open_for_reading(void **state)
+KIT_TEST(resume__store_open_for_reading)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *session;
 
@@ -267,9 +260,8 @@ static struct wal_session *open_or_create(struct bench *bench, const char *id,
     return session;
 }
 
-static void test_open_or_create__by_id(void **state)
+KIT_TEST(open_or_create__by_id)
 {
-    (void)state;
     struct bench bench = begin();
     uint64_t last = kit_last_sequence(bench.store);
     struct wal_session *session = open_or_create(&bench, "one", "/z", 0);
@@ -287,9 +279,8 @@ static void test_open_or_create__by_id(void **state)
     kit_close(bench.store);
 }
 
-static void test_open_or_create__the_latest_of_a_directory(void **state)
+KIT_TEST(open_or_create__the_latest_of_a_directory)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *session = open_or_create(&bench, NULL, "/x", 0);
     char id[WAL_ID_SIZE];
@@ -307,9 +298,8 @@ static void test_open_or_create__the_latest_of_a_directory(void **state)
     kit_close(bench.store);
 }
 
-static void test_open_or_create__null_options_and_null_flag(void **state)
+KIT_TEST(open_or_create__null_options_and_null_flag)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *session = NULL;
 
@@ -321,9 +311,8 @@ static void test_open_or_create__null_options_and_null_flag(void **state)
     kit_close(bench.store);
 }
 
-static void test_open_or_create__misuse_and_store_open_for_reading(void **state)
+KIT_TEST(open_or_create__misuse_and_store_open_for_reading)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text("four")};
@@ -352,23 +341,4 @@ static void test_open_or_create__misuse_and_store_open_for_reading(void **state)
     assert_int_equal(created, -1);
     wal_session_close(open_or_create(&bench, "one", NULL, 0));
     kit_close(bench.store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_latest__is_the_last_written_session),
-        KIT_TEST(test_latest__of_an_empty_store),
-        KIT_TEST(test_resume__in_place_by_id),
-        KIT_TEST(test_resume__in_place_the_latest),
-        KIT_TEST(test_resume__in_a_fork),
-        KIT_TEST(test_resume__unknown_session),
-        KIT_TEST(test_resume__store_open_for_reading),
-        KIT_TEST(test_open_or_create__by_id),
-        KIT_TEST(test_open_or_create__the_latest_of_a_directory),
-        KIT_TEST(test_open_or_create__null_options_and_null_flag),
-        KIT_TEST(test_open_or_create__misuse_and_store_open_for_reading),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

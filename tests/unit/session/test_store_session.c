@@ -35,9 +35,8 @@ static uint64_t sessions_of(struct wal_store *store)
     return info.sessions;
 }
 
-static void test_create__every_field_is_returned(void **state)
+KIT_TEST(create__every_field_is_returned)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session_options options = {
         .struct_size = sizeof(options),
@@ -84,9 +83,8 @@ static void test_create__every_field_is_returned(void **state)
     kit_close(store);
 }
 
-static void test_create__without_options_makes_a_uuid_of_version_7(void **state)
+KIT_TEST(create__without_options_makes_a_uuid_of_version_7)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = NULL;
     char last[37] = "";
@@ -119,9 +117,8 @@ static void test_create__without_options_makes_a_uuid_of_version_7(void **state)
     kit_close(store);
 }
 
-static void test_create__duplicate_id_is_refused(void **state)
+KIT_TEST(create__duplicate_id_is_refused)
 {
-    (void)state;
     struct both both = {.store = kit_store()};
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text("s")};
@@ -136,9 +133,8 @@ static void test_create__duplicate_id_is_refused(void **state)
     kit_close(both.store);
 }
 
-static void test_create__ids_have_1_to_255_bytes_of_utf8(void **state)
+KIT_TEST(create__ids_have_1_to_255_bytes_of_utf8)
 {
-    (void)state;
     struct both both = {.store = kit_store()};
     struct wal_session_options options = {.struct_size = sizeof(options)};
     struct wal_session *session;
@@ -170,9 +166,8 @@ static void test_create__ids_have_1_to_255_bytes_of_utf8(void **state)
     kit_close(both.store);
 }
 
-static void test_create__id_of_any_characters(void **state)
+KIT_TEST(create__id_of_any_characters)
 {
-    (void)state;
     static const char *const ids[] = {"a",         "/../x", "\xf0\x9f\x98\x80",
                                       "two words", "\n",    "%s"};
     struct wal_store *store = kit_store();
@@ -191,9 +186,8 @@ static void test_create__id_of_any_characters(void **state)
     kit_close(store);
 }
 
-static void test_create__metadata_is_a_json_object(void **state)
+KIT_TEST(create__metadata_is_a_json_object)
 {
-    (void)state;
     static const char *const bad[] = {"[]",       "1",       "{",
                                       "{\"a\":}", "{} {}",   "{\"\xff\":1}",
                                       " ",        "{'a':1}", "null"};
@@ -209,9 +203,8 @@ static void test_create__metadata_is_a_json_object(void **state)
     kit_close(both.store);
 }
 
-static void test_create__texts_are_bounded(void **state)
+KIT_TEST(create__texts_are_bounded)
 {
-    (void)state;
     struct both both = {.store = kit_store()};
     char *text = malloc(1024 * 1024 + 8);
     struct wal_session *session = NULL;
@@ -253,9 +246,8 @@ static void test_create__texts_are_bounded(void **state)
     kit_close(both.store);
 }
 
-static void test_create__misuse_is_refused(void **state)
+KIT_TEST(create__misuse_is_refused)
 {
-    (void)state;
     struct both both = {.store = kit_store()};
     struct wal_session_options options = {.struct_size = sizeof(options) - 1};
     struct wal_session *session = NULL;
@@ -270,9 +262,8 @@ static void test_create__misuse_is_refused(void **state)
     kit_close(both.store);
 }
 
-static void test_open__missing_session(void **state)
+KIT_TEST(open__missing_session)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = NULL;
     struct wal_error error = KIT_ERROR;
@@ -292,9 +283,8 @@ static void test_open__missing_session(void **state)
     wal_session_close(NULL);
 }
 
-static void test_session_info__follows_appends(void **state)
+KIT_TEST(session_info__follows_appends)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *other = kit_session(store, "s");
@@ -326,10 +316,8 @@ static void test_session_info__follows_appends(void **state)
     kit_close(store);
 }
 
-static void
-test_session_info__slices_are_valid_until_the_next_call(void **state)
+KIT_TEST(session_info__slices_are_valid_until_the_next_call)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *one = kit_create(store, "one");
     struct wal_session *two = kit_create(store, "two");
@@ -344,9 +332,8 @@ test_session_info__slices_are_valid_until_the_next_call(void **state)
     kit_close(store);
 }
 
-static void test_session_info__misuse_is_refused(void **state)
+KIT_TEST(session_info__misuse_is_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session_info info = {.struct_size = 7};
@@ -359,9 +346,8 @@ static void test_session_info__misuse_is_refused(void **state)
     kit_close(store);
 }
 
-static void test_accept__intact_session_is_unchanged(void **state)
+KIT_TEST(accept__intact_session_is_unchanged)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
 
@@ -377,25 +363,4 @@ static void test_accept__intact_session_is_unchanged(void **state)
     assert_branch(session, "a b");
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_create__every_field_is_returned),
-        KIT_TEST(test_create__without_options_makes_a_uuid_of_version_7),
-        KIT_TEST(test_create__duplicate_id_is_refused),
-        KIT_TEST(test_create__ids_have_1_to_255_bytes_of_utf8),
-        KIT_TEST(test_create__id_of_any_characters),
-        KIT_TEST(test_create__metadata_is_a_json_object),
-        KIT_TEST(test_create__texts_are_bounded),
-        KIT_TEST(test_create__misuse_is_refused),
-        KIT_TEST(test_open__missing_session),
-        KIT_TEST(test_session_info__follows_appends),
-        KIT_TEST(test_session_info__slices_are_valid_until_the_next_call),
-        KIT_TEST(test_session_info__misuse_is_refused),
-        KIT_TEST(test_accept__intact_session_is_unchanged),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,9 +107,8 @@ static enum wal_status open_it(struct wal_store *store, const char *id,
     return status;
 }
 
-static void test_trash__session_is_listed_only_there(void **state)
+KIT_TEST(trash__session_is_listed_only_there)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_cursor_options options = {.struct_size =
                                                      sizeof(options)};
@@ -137,9 +136,8 @@ static void test_trash__session_is_listed_only_there(void **state)
     end(&bench);
 }
 
-static void test_trash__its_id_is_taken_and_not_opened(void **state)
+KIT_TEST(trash__its_id_is_taken_and_not_opened)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text("s")};
@@ -207,9 +205,8 @@ static enum wal_status change(struct bench *bench, int nth)
     }
 }
 
-static void test_trash__open_handle_reads_and_refuses_changes(void **state)
+KIT_TEST(trash__open_handle_reads_and_refuses_changes)
 {
-    (void)state;
     struct bench bench = begin();
     uint64_t last = kit_last_sequence(bench.store);
 
@@ -224,9 +221,8 @@ static void test_trash__open_handle_reads_and_refuses_changes(void **state)
     end(&bench);
 }
 
-static void test_trash__forks_stay_as_they_are(void **state)
+KIT_TEST(trash__forks_stay_as_they_are)
 {
-    (void)state;
     struct bench bench = begin();
     const struct wal_session_cursor_options lineage = {
         .struct_size = sizeof(lineage),
@@ -246,9 +242,8 @@ static void test_trash__forks_stay_as_they_are(void **state)
     end(&bench);
 }
 
-static void test_undelete__session_is_as_before(void **state)
+KIT_TEST(undelete__session_is_as_before)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_info before = kit_info(bench.session);
     int64_t updated = before.updated_ms;
@@ -274,9 +269,8 @@ static void test_undelete__session_is_as_before(void **state)
     end(&bench);
 }
 
-static void test_undelete__of_what_is_not_in_the_trash_is_refused(void **state)
+KIT_TEST(undelete__of_what_is_not_in_the_trash_is_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_error error = KIT_ERROR;
 
@@ -307,9 +301,8 @@ static void remove_index(void)
     (void)closedir(folder);
 }
 
-static void test_trash__is_kept_without_indexes(void **state)
+KIT_TEST(trash__is_kept_without_indexes)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct bench bench = begin();
         struct wal_store *store;
@@ -327,9 +320,8 @@ static void test_trash__is_kept_without_indexes(void **state)
     }
 }
 
-static void test_trash__deleted_for_good_its_id_is_free(void **state)
+KIT_TEST(trash__deleted_for_good_its_id_is_free)
 {
-    (void)state;
     struct bench bench = begin();
 
     assert_int_equal(wal_session_delete(bench.session, NULL), WAL_OK);
@@ -342,9 +334,8 @@ static void test_trash__deleted_for_good_its_id_is_free(void **state)
     end(&bench);
 }
 
-static void test_trash__list_skips_what_is_moved_while_it_is_read(void **state)
+KIT_TEST(trash__list_skips_what_is_moved_while_it_is_read)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *sessions = NULL;
@@ -382,9 +373,8 @@ static void compact(struct wal_store *store, uint32_t flags)
     assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
 }
 
-static void test_trash__first_session_adds_the_feature(void **state)
+KIT_TEST(trash__first_session_adds_the_feature)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     uint64_t generation = 0;
@@ -403,9 +393,8 @@ static void test_trash__first_session_adds_the_feature(void **state)
 }
 
 /* Each handle has read MANIFEST before the other one changed it. */
-static void test_trash__feature_is_added_to_those_of_others(void **state)
+KIT_TEST(trash__feature_is_added_to_those_of_others)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *other = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -421,9 +410,8 @@ static void test_trash__feature_is_added_to_those_of_others(void **state)
     kit_close(other);
 }
 
-static void test_trash__compaction_keeps_it(void **state)
+KIT_TEST(trash__compaction_keeps_it)
 {
-    (void)state;
     struct bench bench = begin();
 
     compact(bench.store, 0);
@@ -441,9 +429,8 @@ static void test_trash__compaction_keeps_it(void **state)
 }
 
 /* A record of a session that is moved often: only the newest counts. */
-static void test_trash__compaction_keeps_the_newest_record(void **state)
+KIT_TEST(trash__compaction_keeps_the_newest_record)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
 
@@ -466,9 +453,8 @@ static void test_trash__compaction_keeps_the_newest_record(void **state)
     kit_close(store);
 }
 
-static void test_trash__erasing_deletes_it(void **state)
+KIT_TEST(trash__erasing_deletes_it)
 {
-    (void)state;
     struct bench bench = begin();
 
     assert_int_equal(wal_session_trash(bench.other, NULL), WAL_OK);
@@ -485,9 +471,8 @@ static void test_trash__erasing_deletes_it(void **state)
     end(&bench);
 }
 
-static void test_trash__salvage_keeps_it(void **state)
+KIT_TEST(trash__salvage_keeps_it)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_store *out;
     struct wal_session *session;
@@ -551,9 +536,8 @@ static int32_t count_up(void *ctx, const struct wal_session_info *now,
 }
 
 /* The record is written anew by both: neither undoes what the other did. */
-static void test_trash__changes_at_the_same_time_are_kept(void **state)
+KIT_TEST(trash__changes_at_the_same_time_are_kept)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *other = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -615,9 +599,8 @@ static void *move_and_look(void *arg)
     return NULL;
 }
 
-static void test_trash__what_is_taken_out_is_not_emptied(void **state)
+KIT_TEST(trash__what_is_taken_out_is_not_emptied)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *other = kit_store();
     atomic_bool done = false;
@@ -636,29 +619,4 @@ static void test_trash__what_is_taken_out_is_not_emptied(void **state)
     assert_true(deleted <= MOVES);
     kit_close(store);
     kit_close(other);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_trash__session_is_listed_only_there),
-        KIT_TEST(test_trash__its_id_is_taken_and_not_opened),
-        KIT_TEST(test_trash__open_handle_reads_and_refuses_changes),
-        KIT_TEST(test_trash__forks_stay_as_they_are),
-        KIT_TEST(test_undelete__session_is_as_before),
-        KIT_TEST(test_undelete__of_what_is_not_in_the_trash_is_refused),
-        KIT_TEST(test_trash__is_kept_without_indexes),
-        KIT_TEST(test_trash__deleted_for_good_its_id_is_free),
-        KIT_TEST(test_trash__list_skips_what_is_moved_while_it_is_read),
-        KIT_TEST(test_trash__first_session_adds_the_feature),
-        KIT_TEST(test_trash__feature_is_added_to_those_of_others),
-        KIT_TEST(test_trash__compaction_keeps_it),
-        KIT_TEST(test_trash__compaction_keeps_the_newest_record),
-        KIT_TEST(test_trash__erasing_deletes_it),
-        KIT_TEST(test_trash__salvage_keeps_it),
-        KIT_TEST(test_trash__changes_at_the_same_time_are_kept),
-        KIT_TEST(test_trash__what_is_taken_out_is_not_emptied),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,9 +62,8 @@ static enum wal_status expecting(struct wal_session *session, const char *tail,
 }
 
 /* An empty tail would mean that the session has no entries. */
-static void test_unreadable__tail_is_not_reported_as_empty(void **state)
+KIT_TEST(unreadable__tail_is_not_reported_as_empty)
 {
-    (void)state;
     static const char *const tails[] = {"", "unknown"};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_session *session;
@@ -84,9 +83,8 @@ static void test_unreadable__tail_is_not_reported_as_empty(void **state)
     kit_close(store);
 }
 
-static void test_unreadable__head_is_not_reported_as_missing(void **state)
+KIT_TEST(unreadable__head_is_not_reported_as_missing)
 {
-    (void)state;
     struct wal_head head = {.struct_size = sizeof(head),
                             .flags = WAL_HEAD_EXPECT,
                             .entry_id = kit_text(""),
@@ -105,14 +103,4 @@ static void test_unreadable__head_is_not_reported_as_missing(void **state)
     assert_string_equal(error.actual, "b");
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_unreadable__tail_is_not_reported_as_empty),
-        KIT_TEST(test_unreadable__head_is_not_reported_as_missing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,9 +125,8 @@ static void delete (struct wal_session *session)
 
 /* --- a dry run ---------------------------------------------------------- */
 
-static void test_dry_run__counts_what_compacting_would_rewrite(void **state)
+KIT_TEST(dry_run__counts_what_compacting_would_rewrite)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_store_compact_result planned;
@@ -150,9 +149,8 @@ static void test_dry_run__counts_what_compacting_would_rewrite(void **state)
     kit_close(store);
 }
 
-static void test_dry_run__of_a_reader(void **state)
+KIT_TEST(dry_run__of_a_reader)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_error error = KIT_ERROR;
     struct wal_session *session = kit_create(store, "s");
@@ -168,9 +166,8 @@ static void test_dry_run__of_a_reader(void **state)
     kit_close(store);
 }
 
-static void test_dry_run__of_an_empty_store(void **state)
+KIT_TEST(dry_run__of_an_empty_store)
 {
-    (void)state;
     struct wal_store *store = kit_store();
 
     assert_int_equal(compact(store, WAL_STORE_COMPACT_DRY_RUN).segments, 0);
@@ -179,9 +176,8 @@ static void test_dry_run__of_an_empty_store(void **state)
     kit_close(store);
 }
 
-static void test_dry_run__stopped_by_the_callback(void **state)
+KIT_TEST(dry_run__stopped_by_the_callback)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store_compact_options options;
     struct wal_error error = KIT_ERROR;
@@ -200,9 +196,8 @@ static void test_dry_run__stopped_by_the_callback(void **state)
 
 /* --- bytes of a session ------------------------------------------------- */
 
-static void test_space__of_forks(void **state)
+KIT_TEST(space__of_forks)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *s = kit_create(store, "s");
     struct wal_session *f;
@@ -242,9 +237,8 @@ static void test_space__of_forks(void **state)
     kit_close(store);
 }
 
-static void test_space__of_deleted_sessions(void **state)
+KIT_TEST(space__of_deleted_sessions)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *s = kit_create(store, "s");
     struct wal_session *f;
@@ -275,9 +269,8 @@ static void test_space__of_deleted_sessions(void **state)
     kit_close(store);
 }
 
-static void test_space__seen_through_an_entry_of_a_deleted_fork(void **state)
+KIT_TEST(space__seen_through_an_entry_of_a_deleted_fork)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *s = kit_create(store, "s");
     struct wal_session *f;
@@ -306,9 +299,8 @@ static void redact(struct wal_session *session, const char *entry)
                      WAL_OK);
 }
 
-static void test_space__of_a_redacted_entry(void **state)
+KIT_TEST(space__of_a_redacted_entry)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     const char *payload = "{\"role\":\"user\",\"content\":\"secret\"}";
@@ -328,9 +320,8 @@ static void test_space__of_a_redacted_entry(void **state)
     kit_close(store);
 }
 
-static void test_space__of_documents_of_the_store(void **state)
+KIT_TEST(space__of_documents_of_the_store)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct seen seen;
 
@@ -359,9 +350,8 @@ static uint32_t count_segments(void)
     return count;
 }
 
-static void test_compact__again_without_changes(void **state)
+KIT_TEST(compact__again_without_changes)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     uint32_t segments;
@@ -377,9 +367,8 @@ static void test_compact__again_without_changes(void **state)
     kit_close(store);
 }
 
-static void test_compact__many_small_segments_become_few(void **state)
+KIT_TEST(compact__many_small_segments_become_few)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     char expected[256] = "";
@@ -407,9 +396,8 @@ static void test_compact__many_small_segments_become_few(void **state)
     kit_close(store);
 }
 
-static void test_compact__neighbours_and_max_bytes(void **state)
+KIT_TEST(compact__neighbours_and_max_bytes)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_store_compact_options options;
@@ -449,9 +437,8 @@ static void read_and_wait(int ends, int says)
     _exit(0);
 }
 
-static void test_compact__names_who_has_old_files_mapped(void **state)
+KIT_TEST(compact__names_who_has_old_files_mapped)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_store_compact_options options;
@@ -506,9 +493,8 @@ static void damage(const char *path)
     close(file);
 }
 
-static void test_refused__damaged_segment_is_named(void **state)
+KIT_TEST(refused__damaged_segment_is_named)
 {
-    (void)state;
     const char *path = "store/log/0000000000000001.seg";
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -567,9 +553,8 @@ static int32_t compact_meanwhile(void *ctx, uint64_t done, uint64_t total)
     return error->status == WAL_ELOCKED ? error->holder : -1;
 }
 
-static void test_locked__by_a_thread_of_this_process(void **state)
+KIT_TEST(locked__by_a_thread_of_this_process)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_store_compact_options options = {
@@ -633,9 +618,8 @@ static int compact_in_child(struct pipes *pipes)
     return 0;
 }
 
-static void test_locked__by_another_process(void **state)
+KIT_TEST(locked__by_another_process)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_error error = KIT_ERROR;
@@ -669,28 +653,4 @@ static void test_locked__by_another_process(void **state)
         close(pipes.begun[i]);
         close(pipes.ended[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_dry_run__counts_what_compacting_would_rewrite),
-        KIT_TEST(test_dry_run__of_a_reader),
-        KIT_TEST(test_dry_run__of_an_empty_store),
-        KIT_TEST(test_dry_run__stopped_by_the_callback),
-        KIT_TEST(test_space__of_forks),
-        KIT_TEST(test_space__of_deleted_sessions),
-        KIT_TEST(test_space__seen_through_an_entry_of_a_deleted_fork),
-        KIT_TEST(test_space__of_a_redacted_entry),
-        KIT_TEST(test_space__of_documents_of_the_store),
-        KIT_TEST(test_compact__again_without_changes),
-        KIT_TEST(test_compact__many_small_segments_become_few),
-        KIT_TEST(test_compact__names_who_has_old_files_mapped),
-        KIT_TEST(test_compact__neighbours_and_max_bytes),
-        KIT_TEST(test_refused__damaged_segment_is_named),
-        KIT_TEST(test_locked__by_a_thread_of_this_process),
-        KIT_TEST(test_locked__by_another_process),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,22 +103,18 @@ static void compact_often(uint32_t open_flags)
     kit_close(store);
 }
 
-static void test_compact__own_replaced_files_are_closed(void **state)
+KIT_TEST(compact__own_replaced_files_are_closed)
 {
-    (void)state;
     compact_often(0);
 }
 
-static void
-test_compact__own_replaced_files_are_closed_without_maps(void **state)
+KIT_TEST(compact__own_replaced_files_are_closed_without_maps)
 {
-    (void)state;
     compact_often(WAL_OPEN_PREAD);
 }
 
-static void test_compact__own_slice_keeps_its_file_and_is_named(void **state)
+KIT_TEST(compact__own_slice_keeps_its_file_and_is_named)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry_cursor *cursor;
@@ -150,9 +146,8 @@ static void test_compact__own_slice_keeps_its_file_and_is_named(void **state)
     kit_close(store);
 }
 
-static void test_compact__cursor_at_its_end_keeps_nothing(void **state)
+KIT_TEST(compact__cursor_at_its_end_keeps_nothing)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry_cursor *cursor;
@@ -169,9 +164,8 @@ static void test_compact__cursor_at_its_end_keeps_nothing(void **state)
     kit_close(store);
 }
 
-static void test_compact__pinned_slices_hold_through_many(void **state)
+KIT_TEST(compact__pinned_slices_hold_through_many)
 {
-    (void)state;
     const struct wal_store_compact_options only_end = {
         .struct_size = sizeof(only_end), .max_bytes = 1};
     const char *const ids[] = {"a", "b", "c"};
@@ -289,28 +283,24 @@ static void erase_concurrently(uint32_t flags)
     kit_close(store);
 }
 
-static void test_erase__waits_for_a_writer_that_only_waits(void **state)
+KIT_TEST(erase__waits_for_a_writer_that_only_waits)
 {
-    (void)state;
     erase_concurrently(0);
 }
 
-static void test_erase__waits_for_a_reader_that_only_waits(void **state)
+KIT_TEST(erase__waits_for_a_reader_that_only_waits)
 {
-    (void)state;
     erase_concurrently(WAL_OPEN_READ_ONLY);
 }
 
-static void test_erase__waits_for_a_process_without_maps(void **state)
+KIT_TEST(erase__waits_for_a_process_without_maps)
 {
-    (void)state;
     erase_concurrently(WAL_OPEN_PREAD);
 }
 
 /* It follows no process: none had the store open. */
-static void test_erase__waits_for_a_reader_that_was_alone(void **state)
+KIT_TEST(erase__waits_for_a_reader_that_was_alone)
 {
-    (void)state;
     struct waiter waiter = start_waiter(WAL_OPEN_READ_ONLY, false);
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -332,9 +322,8 @@ static void test_erase__waits_for_a_reader_that_was_alone(void **state)
     kit_close(store);
 }
 
-static void test_compact__waiting_process_lets_go_soon(void **state)
+KIT_TEST(compact__waiting_process_lets_go_soon)
 {
-    (void)state;
     struct waiter waiter = start_waiter(0, false);
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -356,9 +345,8 @@ static void test_compact__waiting_process_lets_go_soon(void **state)
     kit_close(store);
 }
 
-static void test_erase__names_the_process_that_keeps_a_slice(void **state)
+KIT_TEST(erase__names_the_process_that_keeps_a_slice)
 {
-    (void)state;
     struct waiter waiter = start_waiter(0, true);
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -452,23 +440,20 @@ static void erase_after_lookups(uint32_t open_flags)
     kit_close(store);
 }
 
-static void test_erase__what_lookups_returned_keeps_no_file(void **state)
+KIT_TEST(erase__what_lookups_returned_keeps_no_file)
 {
-    (void)state;
     erase_after_lookups(0);
 }
 
-static void test_erase__lookups_without_maps_keep_no_file(void **state)
+KIT_TEST(erase__lookups_without_maps_keep_no_file)
 {
-    (void)state;
     erase_after_lookups(WAL_OPEN_PREAD);
 }
 
 /* --- closing ------------------------------------------------------------ */
 
-static void test_close__unmaps_what_no_slice_points_to(void **state)
+KIT_TEST(close__unmaps_what_no_slice_points_to)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry_cursor *cursor;
@@ -490,9 +475,8 @@ static void test_close__unmaps_what_no_slice_points_to(void **state)
     assert_int_equal(count_maps(getpid(), false), 0);
 }
 
-static void test_close__unmaps_all_while_a_session_is_open(void **state)
+KIT_TEST(close__unmaps_all_while_a_session_is_open)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
 
@@ -502,27 +486,4 @@ static void test_close__unmaps_all_while_a_session_is_open(void **state)
     assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
     assert_int_equal(count_maps(getpid(), false), 0);
     wal_session_close(session);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_compact__own_replaced_files_are_closed),
-        KIT_TEST(test_compact__own_replaced_files_are_closed_without_maps),
-        KIT_TEST(test_compact__own_slice_keeps_its_file_and_is_named),
-        KIT_TEST(test_compact__cursor_at_its_end_keeps_nothing),
-        KIT_TEST(test_compact__pinned_slices_hold_through_many),
-        KIT_TEST(test_erase__waits_for_a_writer_that_only_waits),
-        KIT_TEST(test_erase__waits_for_a_reader_that_only_waits),
-        KIT_TEST(test_erase__waits_for_a_process_without_maps),
-        KIT_TEST(test_compact__waiting_process_lets_go_soon),
-        KIT_TEST(test_erase__waits_for_a_reader_that_was_alone),
-        KIT_TEST(test_erase__what_lookups_returned_keeps_no_file),
-        KIT_TEST(test_erase__lookups_without_maps_keep_no_file),
-        KIT_TEST(test_erase__names_the_process_that_keeps_a_slice),
-        KIT_TEST(test_close__unmaps_what_no_slice_points_to),
-        KIT_TEST(test_close__unmaps_all_while_a_session_is_open),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,10 +59,8 @@ static void expect_exit(pid_t child)
 
 /* ------------------------------------------------------- live handles --- */
 
-static void test_close__live_handle_of_each_kind(void **state)
+KIT_TEST(close__live_handle_of_each_kind)
 {
-    (void)state;
-
     for (int i = 0; i < STORES; i++) {
         for (uint32_t kind = 0; kind < kinds(kit_handle_stores[i]); kind++) {
             struct wal_session *session;
@@ -79,10 +77,8 @@ static void test_close__live_handle_of_each_kind(void **state)
     }
 }
 
-static void test_close__live_session_with_its_handles(void **state)
+KIT_TEST(close__live_session_with_its_handles)
 {
-    (void)state;
-
     for (int i = 0; i < STORES; i++) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
         struct wal_doc doc = {.struct_size = sizeof(doc)};
@@ -106,9 +102,8 @@ static void test_close__live_session_with_its_handles(void **state)
 }
 
 /* It keeps no lock. */
-static void test_close__live_handles_of_a_read_only_store(void **state)
+KIT_TEST(close__live_handles_of_a_read_only_store)
 {
-    (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_READ_ONLY};
     struct kit_handle handles[2];
@@ -131,10 +126,8 @@ static void test_close__live_handles_of_a_read_only_store(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-static void test_close__no_live_handle(void **state)
+KIT_TEST(close__no_live_handle)
 {
-    (void)state;
-
     for (int i = 0; i < STORES; i++) {
         struct wal_session *session;
         struct wal_store *store = begin(kit_handle_stores[i], &session);
@@ -153,9 +146,8 @@ static void test_close__no_live_handle(void **state)
 }
 
 /* An error of an operation that nobody waited for, and a live handle. */
-static void test_close__failure_has_priority(void **state)
+KIT_TEST(close__failure_has_priority)
 {
-    (void)state;
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_QUEUED,
                                                .flags = WAL_APPEND_EXPECT,
@@ -177,9 +169,8 @@ static void test_close__failure_has_priority(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-static void test_close__ticket_reports_the_outcome(void **state)
+KIT_TEST(close__ticket_reports_the_outcome)
 {
-    (void)state;
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .flags = WAL_APPEND_EXPECT,
                                                .expected_tail = kit_text("c")};
@@ -239,9 +230,8 @@ static bool can_use(void)
     return wal_close(store, NULL) == WAL_OK && good;
 }
 
-static void test_close__locks_descriptors_and_threads_are_released(void **state)
+KIT_TEST(close__locks_descriptors_and_threads_are_released)
 {
-    (void)state;
     static const uint32_t flags[] = {WAL_OPEN_CREATE,
                                      WAL_OPEN_CREATE | WAL_OPEN_PREAD};
 
@@ -276,9 +266,8 @@ static void test_close__locks_descriptors_and_threads_are_released(void **state)
 }
 
 /* A close with live handles writes what a close without them does. */
-static void test_close__commits_the_queue_and_writes_the_indexes(void **state)
+KIT_TEST(close__commits_the_queue_and_writes_the_indexes)
 {
-    (void)state;
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_QUEUED};
     int names[2];
@@ -332,9 +321,8 @@ static void append_large(struct wal_session *session)
     free(payload);
 }
 
-static void test_close__slices_of_live_cursors_remain_valid(void **state)
+KIT_TEST(close__slices_of_live_cursors_remain_valid)
 {
-    (void)state;
     const struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_PINNED};
 
@@ -468,9 +456,8 @@ static void close_all(struct tree *tree)
     }
 }
 
-static void test_close__any_order(void **state)
+KIT_TEST(close__any_order)
 {
-    (void)state;
     uint64_t random = kit_seed();
 
     for (int round = 0; round < ROUNDS; round++) {
@@ -518,10 +505,8 @@ static void close_each(struct kit_handle *handles)
     }
 }
 
-static void test_close__in_a_child(void **state)
+KIT_TEST(close__in_a_child)
 {
-    (void)state;
-
     for (int i = 0; i < STORES; i++) {
         uint32_t flags = kit_handle_stores[i];
         bool noop = flags == WAL_OPEN_NOOP;
@@ -551,10 +536,8 @@ static void test_close__in_a_child(void **state)
     }
 }
 
-static void test_close__in_a_child_after_the_parent_closed(void **state)
+KIT_TEST(close__in_a_child_after_the_parent_closed)
 {
-    (void)state;
-
     for (int i = 0; i < STORES; i++) {
         uint32_t flags = kit_handle_stores[i];
         bool noop = flags == WAL_OPEN_NOOP;
@@ -578,24 +561,4 @@ static void test_close__in_a_child_after_the_parent_closed(void **state)
         close_each(handles);
         assert_int_equal(heap.live, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_close__live_handle_of_each_kind),
-        KIT_TEST(test_close__live_session_with_its_handles),
-        KIT_TEST(test_close__live_handles_of_a_read_only_store),
-        KIT_TEST(test_close__no_live_handle),
-        KIT_TEST(test_close__failure_has_priority),
-        KIT_TEST(test_close__ticket_reports_the_outcome),
-        KIT_TEST(test_close__locks_descriptors_and_threads_are_released),
-        KIT_TEST(test_close__commits_the_queue_and_writes_the_indexes),
-        KIT_TEST(test_close__slices_of_live_cursors_remain_valid),
-        KIT_TEST(test_close__any_order),
-        KIT_TEST(test_close__in_a_child),
-        KIT_TEST(test_close__in_a_child_after_the_parent_closed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

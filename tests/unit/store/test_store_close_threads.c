@@ -95,9 +95,8 @@ static void run(uint32_t flags, bool store_first, uint64_t *random)
     assert_int_equal(heap.live, 0);
 }
 
-static void test_close_threads__after_the_store(void **state)
+KIT_TEST(close_threads__after_the_store)
 {
-    (void)state;
     uint64_t random = kit_seed();
 
     for (int round = 0; round < ROUNDS; round++) {
@@ -105,22 +104,11 @@ static void test_close_threads__after_the_store(void **state)
     }
 }
 
-static void test_close_threads__before_the_store(void **state)
+KIT_TEST(close_threads__before_the_store)
 {
-    (void)state;
     uint64_t random = kit_seed();
 
     for (int round = 0; round < ROUNDS; round++) {
         run(kit_handle_stores[round % STORES], false, &random);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_close_threads__after_the_store),
-        KIT_TEST(test_close_threads__before_the_store),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,31 +239,17 @@ static void cut_each_file(uint32_t flags)
     assert_true(reports > 0);
 }
 
-static void test_cut__each_file_of_a_writer(void **state)
+KIT_TEST(cut__each_file_of_a_writer)
 {
-    (void)state;
     cut_each_file(0);
 }
 
-static void test_cut__each_file_of_a_reader(void **state)
+KIT_TEST(cut__each_file_of_a_reader)
 {
-    (void)state;
     cut_each_file(WAL_OPEN_READ_ONLY);
 }
 
-static void test_cut__each_file_with_pread(void **state)
+KIT_TEST(cut__each_file_with_pread)
 {
-    (void)state;
     cut_each_file(WAL_OPEN_PREAD);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_cut__each_file_of_a_writer),
-        KIT_TEST(test_cut__each_file_of_a_reader),
-        KIT_TEST(test_cut__each_file_with_pread),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

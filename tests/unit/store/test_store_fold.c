@@ -168,14 +168,13 @@ static uint32_t create_and_delete(struct wal_store *store, const char *id)
     return number;
 }
 
-static void test_fold__deleted_sessions_leave_memory_and_catalogue(void **state)
+KIT_TEST(fold__deleted_sessions_leave_memory_and_catalogue)
 {
     struct wal_store *store = open_folding("store");
     struct wal_session *filler = kit_create(store, "filler");
     struct wal__summary summary;
     uint32_t last = 0;
 
-    (void)state;
     for (int round = 0; round < 3; round++) {
         uint32_t first = 0;
 
@@ -208,7 +207,7 @@ static void test_fold__deleted_sessions_leave_memory_and_catalogue(void **state)
 }
 
 /* A handle of a session that the catalogue has forgotten. */
-static void test_fold__handle_of_a_forgotten_session_reports_it(void **state)
+KIT_TEST(fold__handle_of_a_forgotten_session_reports_it)
 {
     struct wal_store *store = open_folding("store");
     struct wal_session *filler = kit_create(store, "filler");
@@ -218,7 +217,6 @@ static void test_fold__handle_of_a_forgotten_session_reports_it(void **state)
     struct wal_error error = KIT_ERROR;
     struct wal_session *fork = NULL;
 
-    (void)state;
     assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
     end_segment(store, filler);
     assert_int_equal(wal_session_get_info(gone, &info, &error), WAL_ENOTFOUND);
@@ -238,7 +236,7 @@ static void test_fold__handle_of_a_forgotten_session_reports_it(void **state)
     kit_check_sound("store");
 }
 
-static void test_fold__fork_of_a_deleted_session_is_read(void **state)
+KIT_TEST(fold__fork_of_a_deleted_session_is_read)
 {
     struct wal_store *store = open_folding("store");
     struct wal_session *filler = kit_create(store, "filler");
@@ -247,7 +245,6 @@ static void test_fold__fork_of_a_deleted_session_is_read(void **state)
     struct wal__summary summary;
     struct wal_session *fork;
 
-    (void)state;
     kit_append_all(source, "a b");
     (void)kit_put(store, source, "key", "1");
     fork = kit_fork(source, NULL, "fork");
@@ -304,7 +301,7 @@ static void append_and_die(const char *path, struct wal_slice payload,
 /* The catalogue of a clean close omits sessions that have records in the tail
  * segment, whose index is written later and must have them: where the tail is
  * loaded from its index file, and where it is scanned after a kill. */
-static void test_fold__omitted_session_of_the_tail_is_restored(void **state)
+KIT_TEST(fold__omitted_session_of_the_tail_is_restored)
 {
     struct wal_store *store = open_folding("store");
     struct wal_session *filler = kit_create(store, "filler");
@@ -315,7 +312,6 @@ static void test_fold__omitted_session_of_the_tail_is_restored(void **state)
     struct wal__summary summary;
     struct wal_session *fork;
 
-    (void)state;
     kit_append_all(source, "a b");
     kit_append_all(old, "c");
     end_segment(store, filler);
@@ -365,7 +361,7 @@ static void test_fold__omitted_session_of_the_tail_is_restored(void **state)
 /* A segment may end where a catalogue of a clean close ends: its summaries do
  * not name the segment, and the sessions' records there are found all the
  * same. */
-static void test_fold__segment_ends_at_the_position_of_a_close(void **state)
+KIT_TEST(fold__segment_ends_at_the_position_of_a_close)
 {
     enum {
         SIZE = 200 * 1024,
@@ -377,7 +373,6 @@ static void test_fold__segment_ends_at_the_position_of_a_close(void **state)
     char *payload = blank_json(SIZE);
     uint64_t end;
 
-    (void)state;
     fill_segment(store, filler);
     fill_segment(store, filler);
     kit_append_all(session, "a b");
@@ -400,8 +395,7 @@ static void test_fold__segment_ends_at_the_position_of_a_close(void **state)
 
 /* The index of the segment that the catalogue covers is made from the log, and
  * not from the catalogue, which has the same records. */
-static void
-test_fold__damaged_index_below_the_catalogue_is_rebuilt(void **state)
+KIT_TEST(fold__damaged_index_below_the_catalogue_is_rebuilt)
 {
     struct wal_store *store = open_folding("store");
     struct wal_session *filler = kit_create(store, "filler");
@@ -411,7 +405,6 @@ test_fold__damaged_index_below_the_catalogue_is_rebuilt(void **state)
     uint64_t at;
     FILE *file;
 
-    (void)state;
     kit_append_all(session, "a b");
     id = store->core.log.tail_segment->id;
     end_segment(store, filler);
@@ -437,7 +430,7 @@ test_fold__damaged_index_below_the_catalogue_is_rebuilt(void **state)
 
 /* The catalogue that was written on closing stops where the segment ends then,
  * and does not know that it has ended. */
-static void test_fold__catalogue_of_the_close_is_not_taken(void **state)
+KIT_TEST(fold__catalogue_of_the_close_is_not_taken)
 {
     enum {
         SIZE = 200 * 1024
@@ -453,7 +446,6 @@ static void test_fold__catalogue_of_the_close_is_not_taken(void **state)
     char *payload = blank_json(SIZE);
     uint64_t tail;
 
-    (void)state;
     entry.payload = (struct wal_slice){payload, SIZE};
     fill_segment(store, filler);
     fill_segment(store, filler);
@@ -490,7 +482,7 @@ static void test_fold__catalogue_of_the_close_is_not_taken(void **state)
 
 /* A cursor returns what was there when it was opened, each once and in order,
  * while sessions change, are deleted and are folded. */
-static void test_fold__open_cursor_keeps_its_order(void **state)
+KIT_TEST(fold__open_cursor_keeps_its_order)
 {
     enum {
         COUNT = 60
@@ -500,7 +492,6 @@ static void test_fold__open_cursor_keeps_its_order(void **state)
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
 
-    (void)state;
     for (int i = 0; i < COUNT; i++) {
         char id[16];
 
@@ -538,13 +529,12 @@ static void test_fold__open_cursor_keeps_its_order(void **state)
 }
 
 /* Two handles fold at the same ends of segments: one writes, both adopt. */
-static void test_fold__other_process_adopts_what_was_written(void **state)
+KIT_TEST(fold__other_process_adopts_what_was_written)
 {
     struct wal_store *store = open_folding("store");
     struct wal_store *other = open_folding("store");
     struct wal_session *filler = kit_create(store, "filler");
 
-    (void)state;
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < 50; i++) {
             char id[16];
@@ -569,13 +559,12 @@ static void test_fold__other_process_adopts_what_was_written(void **state)
 
 /* A temporary file that a killed process left stops folds, until a process is
  * alone in the store. */
-static void test_fold__partial_file_is_removed_by_the_first_opener(void **state)
+KIT_TEST(fold__partial_file_is_removed_by_the_first_opener)
 {
     struct wal_store *store = open_folding("store");
     struct wal_session *filler = kit_create(store, "filler");
     FILE *partial = fopen("store/index/catalogue.new", "w");
 
-    (void)state;
     assert_non_null(partial);
     assert_int_equal(fclose(partial), 0);
     fill_segment(store, filler);
@@ -641,28 +630,8 @@ static uint32_t compact_sessions(const char *path, uint32_t loaded_max)
 }
 
 /* So that it takes no more memory the more sessions there are. */
-static void test_fold__compaction_writes_sessions_while_it_loads(void **state)
+KIT_TEST(fold__compaction_writes_sessions_while_it_loads)
 {
-    (void)state;
     assert_int_equal(compact_sessions("store", 0), 1);
     assert_in_range(compact_sessions("other", 1), 2, 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_fold__deleted_sessions_leave_memory_and_catalogue),
-        KIT_TEST(test_fold__handle_of_a_forgotten_session_reports_it),
-        KIT_TEST(test_fold__fork_of_a_deleted_session_is_read),
-        KIT_TEST(test_fold__omitted_session_of_the_tail_is_restored),
-        KIT_TEST(test_fold__segment_ends_at_the_position_of_a_close),
-        KIT_TEST(test_fold__damaged_index_below_the_catalogue_is_rebuilt),
-        KIT_TEST(test_fold__catalogue_of_the_close_is_not_taken),
-        KIT_TEST(test_fold__open_cursor_keeps_its_order),
-        KIT_TEST(test_fold__other_process_adopts_what_was_written),
-        KIT_TEST(test_fold__partial_file_is_removed_by_the_first_opener),
-        KIT_TEST(test_fold__compaction_writes_sessions_while_it_loads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,9 +58,8 @@ static char *blanks(size_t size)
     return text;
 }
 
-static void test_payload__is_json(void **state)
+KIT_TEST(payload__is_json)
 {
-    (void)state;
     struct bench bench = begin();
     static const char *const bad[] = {
         "",         " ",       "{",    "{\"a\":1,}", "nul",   "1 2",
@@ -73,9 +72,8 @@ static void test_payload__is_json(void **state)
     end(&bench);
 }
 
-static void test_payload__of_any_kind_of_json(void **state)
+KIT_TEST(payload__of_any_kind_of_json)
 {
-    (void)state;
     static const char *const good[] = {"null", "true", "-0.5e3", "\"x\"",
                                        "[]",   " {} ", "[[[1]]]"};
     struct wal_store *store = kit_store();
@@ -91,9 +89,8 @@ static void test_payload__of_any_kind_of_json(void **state)
 }
 
 /* What is in line counts. */
-static void test_batch__size_limit_is_32_mib(void **state)
+KIT_TEST(batch__size_limit_is_32_mib)
 {
-    (void)state;
     struct bench bench = begin();
     char *text = blanks(256 * 1024);
     struct wal_entry entries[128];
@@ -118,9 +115,8 @@ static void test_batch__size_limit_is_32_mib(void **state)
     free(text);
 }
 
-static void test_batch__item_count_is_bounded(void **state)
+KIT_TEST(batch__item_count_is_bounded)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("b", NULL, "1");
 
@@ -139,9 +135,8 @@ static void test_batch__item_count_is_bounded(void **state)
     end(&bench);
 }
 
-static void test_texts__are_bounded(void **state)
+KIT_TEST(texts__are_bounded)
 {
-    (void)state;
     struct bench bench = begin();
     char *text = blanks(2 * MEBIBYTE);
     struct wal_entry entry = kit_entry("b", NULL, "1");
@@ -170,9 +165,8 @@ static void test_texts__are_bounded(void **state)
     free(text);
 }
 
-static void test_texts__of_maximum_size_round_trip(void **state)
+KIT_TEST(texts__of_maximum_size_round_trip)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     char *text = blanks(MEBIBYTE);
@@ -203,9 +197,8 @@ static void test_texts__of_maximum_size_round_trip(void **state)
     free(text);
 }
 
-static void test_texts__are_utf8(void **state)
+KIT_TEST(texts__are_utf8)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry good = kit_entry("b", NULL, "1");
     struct wal_slice bad = kit_text("x\xff");
@@ -231,9 +224,8 @@ static void test_texts__are_utf8(void **state)
     end(&bench);
 }
 
-static void test_entry__misuse_is_refused(void **state)
+KIT_TEST(entry__misuse_is_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry good = kit_entry("b", NULL, "1");
     struct wal_entry entry = good;
@@ -271,9 +263,8 @@ static void test_entry__misuse_is_refused(void **state)
     end(&bench);
 }
 
-static void test_options__misuse_is_refused(void **state)
+KIT_TEST(options__misuse_is_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_append_options good = {.struct_size = sizeof(good)};
     struct wal_append_options bad[5] = {good, good, good, good, good};
@@ -300,21 +291,4 @@ static void test_options__misuse_is_refused(void **state)
     assert_int_equal(wal_append(NULL, &entry, 1, &good, NULL, NULL),
                      WAL_EINVAL);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_payload__is_json),
-        KIT_TEST(test_payload__of_any_kind_of_json),
-        KIT_TEST(test_batch__size_limit_is_32_mib),
-        KIT_TEST(test_batch__item_count_is_bounded),
-        KIT_TEST(test_texts__are_bounded),
-        KIT_TEST(test_texts__of_maximum_size_round_trip),
-        KIT_TEST(test_texts__are_utf8),
-        KIT_TEST(test_entry__misuse_is_refused),
-        KIT_TEST(test_options__misuse_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,27 +103,23 @@ static void change_lockfile(const char *command, const char *word)
     expect_whole("a b c d", "e");
 }
 
-static void test_lockfile__removed(void **state)
+KIT_TEST(lockfile__removed)
 {
-    (void)state;
     change_lockfile("rm store/LOCK", "removed");
 }
 
-static void test_lockfile__replaced_by_an_empty_file(void **state)
+KIT_TEST(lockfile__replaced_by_an_empty_file)
 {
-    (void)state;
     change_lockfile("rm store/LOCK && touch store/LOCK", "replaced");
 }
 
-static void test_lockfile__replaced_by_its_copy(void **state)
+KIT_TEST(lockfile__replaced_by_its_copy)
 {
-    (void)state;
     change_lockfile("cp store/LOCK other && mv other store/LOCK", "replaced");
 }
 
-static void test_lockfile__restored(void **state)
+KIT_TEST(lockfile__restored)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
 
@@ -165,9 +161,8 @@ static int run_unprivileged(void)
     return wal_close(store, &error) == WAL_OK ? 0 : 4;
 }
 
-static void test_lockfile__made_unreadable(void **state)
+KIT_TEST(lockfile__made_unreadable)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     pid_t child;
@@ -191,9 +186,8 @@ static void test_lockfile__made_unreadable(void **state)
     expect_whole("a b c d", "e");
 }
 
-static void test_lockfile__waiting_reader_gets_an_error(void **state)
+KIT_TEST(lockfile__waiting_reader_gets_an_error)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_store *reader;
@@ -213,9 +207,8 @@ static void test_lockfile__waiting_reader_gets_an_error(void **state)
 }
 
 /* A relative path is not resolved again in another working directory. */
-static void test_lockfile__working_directory_changed(void **state)
+KIT_TEST(lockfile__working_directory_changed)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
 
@@ -229,9 +222,8 @@ static void test_lockfile__working_directory_changed(void **state)
     expect_whole("a b", "c");
 }
 
-static void test_lockfile__store_copied_while_open(void **state)
+KIT_TEST(lockfile__store_copied_while_open)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_store *copy;
@@ -350,9 +342,8 @@ static void replace_once(uint64_t *random)
     (void)munmap(tally, sizeof(*tally));
 }
 
-static void test_lockfile__removed_under_load(void **state)
+KIT_TEST(lockfile__removed_under_load)
 {
-    (void)state;
     uint64_t random = kit_seed();
 
     for (int i = 0; i < ROUNDS; i++) {
@@ -451,9 +442,8 @@ static void expect_nothing_written(struct wal_store *store,
     expect_whole("a b", "c");
 }
 
-static void test_lockfile__removed_before_a_write(void **state)
+KIT_TEST(lockfile__removed_before_a_write)
 {
-    (void)state;
     struct wal__io io;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -472,9 +462,8 @@ static void test_lockfile__removed_before_a_write(void **state)
     expect_nothing_written(store, session);
 }
 
-static void test_lockfile__removed_before_a_seal(void **state)
+KIT_TEST(lockfile__removed_before_a_seal)
 {
-    (void)state;
     const size_t size = 2 * 1024 * 1024;
     struct wal__io io;
     struct wal_store *store = kit_store();
@@ -555,9 +544,8 @@ list_and_rotate(void *ctx, const char *path,
 }
 
 /* A reader that can take no lock reads what it found, and reports no damage. */
-static void test_lockfile__reader_without_it_during_a_rotation(void **state)
+KIT_TEST(lockfile__reader_without_it_during_a_rotation)
 {
-    (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_READ_ONLY};
     struct wal__io io = wal__io_posix;
@@ -617,9 +605,8 @@ static enum wal_status open_on(uint32_t magic, uint32_t flags,
     return status == WAL_OK ? wal_close(store, error) : status;
 }
 
-static void test_file_system__network_is_refused_unless_forced(void **state)
+KIT_TEST(file_system__network_is_refused_unless_forced)
 {
-    (void)state;
     static const struct {
         uint32_t magic;
         const char *name;
@@ -649,9 +636,8 @@ static void test_file_system__network_is_refused_unless_forced(void **state)
     }
 }
 
-static void test_file_system__volatile_is_refused_to_writers(void **state)
+KIT_TEST(file_system__volatile_is_refused_to_writers)
 {
-    (void)state;
     struct wal_error error = KIT_ERROR;
     FILE *file = fopen("mountinfo", "w");
 
@@ -673,9 +659,8 @@ static void test_file_system__volatile_is_refused_to_writers(void **state)
     mounted_device = 0;
 }
 
-static void test_file_system__numbers(void **state)
+KIT_TEST(file_system__numbers)
 {
-    (void)state;
     static const struct {
         uint32_t magic;
         bool network;
@@ -705,27 +690,4 @@ static void test_file_system__numbers(void **state)
     }
     assert_null(wal__file_system_name(1, &network));
     assert_false(network);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_lockfile__removed),
-        KIT_TEST(test_lockfile__replaced_by_an_empty_file),
-        KIT_TEST(test_lockfile__replaced_by_its_copy),
-        KIT_TEST(test_lockfile__restored),
-        KIT_TEST(test_lockfile__made_unreadable),
-        KIT_TEST(test_lockfile__waiting_reader_gets_an_error),
-        KIT_TEST(test_lockfile__working_directory_changed),
-        KIT_TEST(test_lockfile__store_copied_while_open),
-        KIT_TEST(test_lockfile__removed_under_load),
-        KIT_TEST(test_lockfile__removed_before_a_write),
-        KIT_TEST(test_lockfile__removed_before_a_seal),
-        KIT_TEST(test_lockfile__reader_without_it_during_a_rotation),
-        KIT_TEST(test_file_system__network_is_refused_unless_forced),
-        KIT_TEST(test_file_system__volatile_is_refused_to_writers),
-        KIT_TEST(test_file_system__numbers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,9 +80,8 @@ static uint64_t memfd_bytes(void)
     return bytes;
 }
 
-static void test_store_memory__sessions_entries_and_forks(void **state)
+KIT_TEST(store_memory__sessions_entries_and_forks)
 {
-    (void)state;
     const uint32_t flags[] = {0, WAL_OPEN_PREAD, WAL_OPEN_CREATE,
                               WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE,
                               WAL_OPEN_STRICT};
@@ -110,9 +109,8 @@ static void test_store_memory__sessions_entries_and_forks(void **state)
     assert_no_files();
 }
 
-static void test_store_memory__path_is_ignored(void **state)
+KIT_TEST(store_memory__path_is_ignored)
 {
-    (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_MEMORY};
     const char *const paths[] = {"here", "no/such/directory", "", "/"};
@@ -128,9 +126,8 @@ static void test_store_memory__path_is_ignored(void **state)
     assert_no_files();
 }
 
-static void test_store_memory__stores_are_independent_and_end(void **state)
+KIT_TEST(store_memory__stores_are_independent_and_end)
 {
-    (void)state;
     struct wal_store *a = open_memory(0);
     struct wal_store *b = open_memory(0);
     struct wal_session *session = kit_create(a, "s");
@@ -162,9 +159,8 @@ static void refuse(const char *path, uint32_t flags)
     assert_null(store);
 }
 
-static void test_store_memory__incompatible_options_are_refused(void **state)
+KIT_TEST(store_memory__incompatible_options_are_refused)
 {
-    (void)state;
     struct wal_store *store = NULL;
     struct wal_error error = KIT_ERROR;
 
@@ -246,9 +242,8 @@ static void check_memory(struct wal_store *store)
     assert_in_range(memfd_bytes(), info.log_bytes, info.log_bytes + (4 << 20));
 }
 
-static void test_store_memory__spans_several_segments(void **state)
+KIT_TEST(store_memory__spans_several_segments)
 {
-    (void)state;
     const uint32_t flags[] = {0, WAL_OPEN_PREAD};
 
     for (size_t i = 0; i < 2; i++) {
@@ -305,9 +300,8 @@ static void *append_alone(void *arg)
     return NULL;
 }
 
-static void test_store_memory__threads_write_and_read(void **state)
+KIT_TEST(store_memory__threads_write_and_read)
 {
-    (void)state;
     struct wal_store *store = open_memory(0);
     struct wal_session *sessions[thread_count];
     pthread_t threads[thread_count];
@@ -331,9 +325,8 @@ static void test_store_memory__threads_write_and_read(void **state)
     kit_close(store);
 }
 
-static void test_store_memory__belongs_to_its_process(void **state)
+KIT_TEST(store_memory__belongs_to_its_process)
 {
-    (void)state;
     struct wal_store *store = open_memory(0);
     struct wal_session *session = kit_create(store, "s");
     int how = 0;
@@ -360,9 +353,8 @@ static void test_store_memory__belongs_to_its_process(void **state)
 
 /* ------------------------------------------------------------- memory --- */
 
-static void test_store_memory__closing_frees_everything(void **state)
+KIT_TEST(store_memory__closing_frees_everything)
 {
-    (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_MEMORY};
     struct wal_store *store = NULL;
@@ -382,9 +374,8 @@ static void test_store_memory__closing_frees_everything(void **state)
 }
 
 /* A store in memory writes no commit mark and no index. */
-static void test_store_memory__closing_creates_no_file(void **state)
+KIT_TEST(store_memory__closing_creates_no_file)
 {
-    (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_MEMORY};
     struct wal_store *store = NULL;
@@ -406,9 +397,8 @@ static void test_store_memory__closing_creates_no_file(void **state)
     assert_int_equal(heap.live, 0);
 }
 
-static void test_store_memory__opening_without_memory(void **state)
+KIT_TEST(store_memory__opening_without_memory)
 {
-    (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_MEMORY};
     struct wal_store *store = NULL;
@@ -433,22 +423,4 @@ static void test_store_memory__opening_without_memory(void **state)
     wal_session_close(kit_create(store, "s"));
     kit_close(store);
     assert_int_equal(heap.live, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_store_memory__sessions_entries_and_forks),
-        KIT_TEST(test_store_memory__path_is_ignored),
-        KIT_TEST(test_store_memory__stores_are_independent_and_end),
-        KIT_TEST(test_store_memory__incompatible_options_are_refused),
-        KIT_TEST(test_store_memory__spans_several_segments),
-        KIT_TEST(test_store_memory__threads_write_and_read),
-        KIT_TEST(test_store_memory__belongs_to_its_process),
-        KIT_TEST(test_store_memory__closing_frees_everything),
-        KIT_TEST(test_store_memory__closing_creates_no_file),
-        KIT_TEST(test_store_memory__opening_without_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include "engine/api/api_store.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/store_kit.h"
+#include "tests/lib/test.h"
 
 /* Of every test: a store, a session, and a heap that counts. */
 static struct faulty_heap heap;
@@ -62,9 +63,8 @@ static void assert_ok(enum wal_status status)
 
 /* ------------------------------------------------------------- store --- */
 
-static void test_store_noop__opening_accesses_no_path(void **state)
+TEST_WITH(store_noop__opening_accesses_no_path, enter, leave)
 {
-    (void)state;
     const char *const paths[] = {NULL, "", "no/such/directory", "/dev/null"};
     const uint32_t flags[] = {0, WAL_OPEN_CREATE, WAL_OPEN_READ_ONLY,
                               WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE,
@@ -84,9 +84,8 @@ static void test_store_noop__opening_accesses_no_path(void **state)
     }
 }
 
-static void test_store_noop__the_store_is_empty(void **state)
+TEST_WITH(store_noop__the_store_is_empty, enter, leave)
 {
-    (void)state;
     struct wal_store_info info = {.struct_size = sizeof(info)};
     const struct wal_store_info empty = {.struct_size = sizeof(empty)};
 
@@ -99,9 +98,8 @@ static void test_store_noop__the_store_is_empty(void **state)
 }
 
 /* A ticket completes at once, and the event loop is notified. */
-static void test_store_noop__event_is_signalled(void **state)
+TEST_WITH(store_noop__event_is_signalled, enter, leave)
 {
-    (void)state;
     const struct wal_entry entry = kit_entry("a", NULL, "1");
     struct wal_ticket *ticket = NULL;
     char bytes[8];
@@ -121,9 +119,8 @@ static void test_store_noop__event_is_signalled(void **state)
 }
 
 /* The child of fork(), which may use such a store, gets a new descriptor. */
-static void test_store_noop__event_in_a_child(void **state)
+TEST_WITH(store_noop__event_in_a_child, enter, leave)
 {
-    (void)state;
     const struct wal_entry entry = kit_entry("a", NULL, "1");
     struct wal_ticket *ticket = NULL;
     char bytes[8];
@@ -150,9 +147,8 @@ static void test_store_noop__event_in_a_child(void **state)
     assert_int_equal(errno, EAGAIN);
 }
 
-static void test_store_noop__migrating_finds_nothing_to_do(void **state)
+TEST_WITH(store_noop__migrating_finds_nothing_to_do, enter, leave)
 {
-    (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_NOOP};
     struct wal_migrate_result result = {.struct_size = sizeof(result),
@@ -170,9 +166,8 @@ static void test_store_noop__migrating_finds_nothing_to_do(void **state)
 
 /* ----------------------------------------------------------- session --- */
 
-static void test_store_noop__session_returns_its_options(void **state)
+TEST_WITH(store_noop__session_returns_its_options, enter, leave)
 {
-    (void)state;
     const struct wal_session_options options = {
         .struct_size = sizeof(options),
         .schema_version = 3,
@@ -207,9 +202,8 @@ static void test_store_noop__session_returns_its_options(void **state)
     wal_session_close(one);
 }
 
-static void test_store_noop__ids_are_generated_and_may_repeat(void **state)
+TEST_WITH(store_noop__ids_are_generated_and_may_repeat, enter, leave)
 {
-    (void)state;
     struct wal_session *made = NULL;
     struct wal_session *again = kit_create(store, "s");
     struct wal_session_info info;
@@ -224,9 +218,8 @@ static void test_store_noop__ids_are_generated_and_may_repeat(void **state)
     wal_session_close(again);
 }
 
-static void test_store_noop__any_id_opens_as_an_empty_session(void **state)
+TEST_WITH(store_noop__any_id_opens_as_an_empty_session, enter, leave)
 {
-    (void)state;
     struct wal_session *opened = kit_session(store, "never made");
     struct wal_session_info info = kit_info(opened);
 
@@ -245,9 +238,8 @@ static void test_store_noop__any_id_opens_as_an_empty_session(void **state)
     assert_null(opened);
 }
 
-static void test_store_noop__open_or_create(void **state)
+TEST_WITH(store_noop__open_or_create, enter, leave)
 {
-    (void)state;
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text("one"),
                                           .cwd = kit_text("/cwd")};
@@ -267,9 +259,8 @@ static void test_store_noop__open_or_create(void **state)
     wal_session_close(opened);
 }
 
-static void test_store_noop__fork_inherits_fields_of_its_source(void **state)
+TEST_WITH(store_noop__fork_inherits_fields_of_its_source, enter, leave)
 {
-    (void)state;
     const struct wal_session_options options = {.struct_size = sizeof(options),
                                                 .cwd = kit_text("/cwd"),
                                                 .title = kit_text("title")};
@@ -318,9 +309,8 @@ static int32_t change(void *ctx, const struct wal_session_info *now,
     return asked->answer;
 }
 
-static void test_store_noop__update_calls_its_function_once(void **state)
+TEST_WITH(store_noop__update_calls_its_function_once, enter, leave)
 {
-    (void)state;
     struct asked asked = {.metadata = kit_text("{}")};
 
     assert_ok(wal_session_update(session, change, &asked, &error));
@@ -339,9 +329,8 @@ static void test_store_noop__update_calls_its_function_once(void **state)
                      WAL_EINVAL);
 }
 
-static void test_store_noop__deleting_and_accepting_damage(void **state)
+TEST_WITH(store_noop__deleting_and_accepting_damage, enter, leave)
 {
-    (void)state;
     assert_ok(wal_session_accept_damage(session, &error));
     assert_ok(wal_session_delete(session, &error));
     assert_ok(wal_session_delete(session, &error));
@@ -350,9 +339,8 @@ static void test_store_noop__deleting_and_accepting_damage(void **state)
 
 /* ------------------------------------------------------------ append --- */
 
-static void test_store_noop__entries_are_accepted_and_discarded(void **state)
+TEST_WITH(store_noop__entries_are_accepted_and_discarded, enter, leave)
 {
-    (void)state;
     const uint32_t durabilities[] = {WAL_DURABLE, WAL_WRITTEN, WAL_QUEUED};
 
     for (size_t i = 0; i < 3; i++) {
@@ -374,9 +362,8 @@ static void test_store_noop__entries_are_accepted_and_discarded(void **state)
     assert_all_entries(session, "");
 }
 
-static void test_store_noop__entry_has_a_generated_id(void **state)
+TEST_WITH(store_noop__entry_has_a_generated_id, enter, leave)
 {
-    (void)state;
     struct wal_entry entry = kit_entry("", NULL, "1");
     struct wal_append_result result = {.struct_size = sizeof(result)};
 
@@ -386,9 +373,8 @@ static void test_store_noop__entry_has_a_generated_id(void **state)
     assert_ok(wal_append(session, &entry, 1, NULL, NULL, &error));
 }
 
-static void test_store_noop__invalid_entries_are_refused(void **state)
+TEST_WITH(store_noop__invalid_entries_are_refused, enter, leave)
 {
-    (void)state;
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry entry = kit_entry("a", NULL, "{");
 
@@ -413,9 +399,8 @@ static void test_store_noop__invalid_entries_are_refused(void **state)
     assert_int_equal(result.appended, 0);
 }
 
-static void test_store_noop__tickets_are_done(void **state)
+TEST_WITH(store_noop__tickets_are_done, enter, leave)
 {
-    (void)state;
     const struct wal_entry entry = kit_entry("a", NULL, "1");
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_ticket *ticket = NULL;
@@ -431,9 +416,8 @@ static void test_store_noop__tickets_are_done(void **state)
     wal_ticket_destroy(NULL);
 }
 
-static void test_store_noop__batches(void **state)
+TEST_WITH(store_noop__batches, enter, leave)
 {
-    (void)state;
     const struct wal_entry entry = kit_entry("a", NULL, "1");
     const struct wal_doc doc = {.struct_size = sizeof(doc),
                                 .flags = WAL_DOC_EXPECT,
@@ -482,9 +466,8 @@ static void test_store_noop__batches(void **state)
         WAL_EBADJSON);
 }
 
-static void test_store_noop__redacting_and_compacting(void **state)
+TEST_WITH(store_noop__redacting_and_compacting, enter, leave)
 {
-    (void)state;
     const struct wal_session_options into = {.struct_size = sizeof(into),
                                              .id = kit_text("f")};
     struct wal_compact_options options = {.struct_size = sizeof(options),
@@ -514,9 +497,8 @@ static void test_store_noop__redacting_and_compacting(void **state)
 
 /* ----------------------------------------------------------- reading --- */
 
-static void test_store_noop__lists_are_empty(void **state)
+TEST_WITH(store_noop__lists_are_empty, enter, leave)
 {
-    (void)state;
     const struct wal_session_cursor_options options[] = {
         {.struct_size = sizeof(options[0])},
         {.struct_size = sizeof(options[0]), .prefix = kit_text("s")},
@@ -538,9 +520,8 @@ static void test_store_noop__lists_are_empty(void **state)
     }
 }
 
-static void test_store_noop__cursors_are_empty(void **state)
+TEST_WITH(store_noop__cursors_are_empty, enter, leave)
 {
-    (void)state;
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
                                                .up_to = kit_text("no entry")};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -559,9 +540,8 @@ static void test_store_noop__cursors_are_empty(void **state)
     assert_null(iter);
 }
 
-static void test_store_noop__head_moves_are_accepted_and_discarded(void **state)
+TEST_WITH(store_noop__head_moves_are_accepted_and_discarded, enter, leave)
 {
-    (void)state;
     struct wal_head head = {.struct_size = sizeof(head),
                             .flags = WAL_HEAD_EXPECT,
                             .name = kit_text("h"),
@@ -583,9 +563,8 @@ static void test_store_noop__head_moves_are_accepted_and_discarded(void **state)
     assert_int_equal(wal_head_move(session, &head, NULL, &error), WAL_EINVAL);
 }
 
-static void test_store_noop__documents_are_accepted_and_discarded(void **state)
+TEST_WITH(store_noop__documents_are_accepted_and_discarded, enter, leave)
 {
-    (void)state;
     struct wal_session *const owners[] = {session, NULL};
 
     for (size_t i = 0; i < 2; i++) {
@@ -616,9 +595,8 @@ static void test_store_noop__documents_are_accepted_and_discarded(void **state)
     }
 }
 
-static void test_store_noop__content_is_digested_and_discarded(void **state)
+TEST_WITH(store_noop__content_is_digested_and_discarded, enter, leave)
 {
-    (void)state;
     static const uint8_t abc[] = {0xba, 0x78, 0x16, 0xbf}; /* its SHA-256 */
     struct wal_blob_writer *writer = NULL;
     uint8_t digest[WAL_DIGEST_SIZE] = {0};
@@ -640,9 +618,8 @@ static void test_store_noop__content_is_digested_and_discarded(void **state)
     wal_blob_discard(writer);
 }
 
-static void test_store_noop__waiting_and_claiming(void **state)
+TEST_WITH(store_noop__waiting_and_claiming, enter, leave)
 {
-    (void)state;
     uint64_t sequence = 3;
 
     assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 5, &error),
@@ -659,9 +636,8 @@ static void test_store_noop__waiting_and_claiming(void **state)
 
 /* ------------------------------------------------------------- memory --- */
 
-static void test_store_noop__without_memory_nothing_leaks(void **state)
+TEST_WITH(store_noop__without_memory_nothing_leaks, enter, leave)
 {
-    (void)state;
     const struct wal_entry entry = kit_entry("a", NULL, "1");
     struct wal_session *fork = NULL;
     int64_t live = heap.live;
@@ -683,39 +659,4 @@ static void test_store_noop__without_memory_nothing_leaks(void **state)
         assert_true(heap.live <= live + 2);
     }
     faulty_heap_fail(&heap, 0, false);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_store_noop__opening_accesses_no_path),
-        TEST(test_store_noop__the_store_is_empty),
-        TEST(test_store_noop__event_is_signalled),
-        TEST(test_store_noop__event_in_a_child),
-        TEST(test_store_noop__migrating_finds_nothing_to_do),
-        TEST(test_store_noop__session_returns_its_options),
-        TEST(test_store_noop__ids_are_generated_and_may_repeat),
-        TEST(test_store_noop__any_id_opens_as_an_empty_session),
-        TEST(test_store_noop__open_or_create),
-        TEST(test_store_noop__fork_inherits_fields_of_its_source),
-        TEST(test_store_noop__update_calls_its_function_once),
-        TEST(test_store_noop__deleting_and_accepting_damage),
-        TEST(test_store_noop__entries_are_accepted_and_discarded),
-        TEST(test_store_noop__entry_has_a_generated_id),
-        TEST(test_store_noop__invalid_entries_are_refused),
-        TEST(test_store_noop__tickets_are_done),
-        TEST(test_store_noop__batches),
-        TEST(test_store_noop__redacting_and_compacting),
-        TEST(test_store_noop__lists_are_empty),
-        TEST(test_store_noop__cursors_are_empty),
-        TEST(test_store_noop__head_moves_are_accepted_and_discarded),
-        TEST(test_store_noop__documents_are_accepted_and_discarded),
-        TEST(test_store_noop__content_is_digested_and_discarded),
-        TEST(test_store_noop__waiting_and_claiming),
-        TEST(test_store_noop__without_memory_nothing_leaks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,9 +55,8 @@ static struct wal_store_info info_of(struct wal_store *store)
 
 /* ------------------------------------------------------------- paths --- */
 
-static void test_open__store_is_created_only_with_the_flag(void **state)
+KIT_TEST(open__store_is_created_only_with_the_flag)
 {
-    (void)state;
     struct wal_store *store = NULL;
     struct wal_error error = KIT_ERROR;
     struct stat stat_of;
@@ -72,9 +71,8 @@ static void test_open__store_is_created_only_with_the_flag(void **state)
     kit_close(store);
 }
 
-static void test_open__modes_are_private(void **state)
+KIT_TEST(open__modes_are_private)
 {
-    (void)state;
     struct stat stat_of;
     static const struct {
         const char *path;
@@ -106,19 +104,16 @@ static int add_disk(const char *path, const struct stat *stat, int kind,
     return 0;
 }
 
-static void test_open__empty_store_takes_about_a_mebibyte(void **state)
+KIT_TEST(open__empty_store_takes_about_a_mebibyte)
 {
-    (void)state;
-
     kit_close(kit_store());
     disk_used = 0;
     assert_int_equal(nftw("store", add_disk, 8, FTW_PHYS), 0);
     assert_in_range(disk_used, 1, 1200 * 1024);
 }
 
-static void test_open__exclusive_refuses_a_store(void **state)
+KIT_TEST(open__exclusive_refuses_a_store)
 {
-    (void)state;
     uint32_t flags = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE;
 
     kit_close(kit_open("store", flags));
@@ -126,9 +121,8 @@ static void test_open__exclusive_refuses_a_store(void **state)
     kit_close(kit_store());
 }
 
-static void test_open__file_in_place_of_the_directory(void **state)
+KIT_TEST(open__file_in_place_of_the_directory)
 {
-    (void)state;
     FILE *file = fopen("store", "w");
 
     assert_non_null(file);
@@ -140,19 +134,16 @@ static void test_open__file_in_place_of_the_directory(void **state)
                 "a file, not");
 }
 
-static void test_open__manifest_that_is_a_directory(void **state)
+KIT_TEST(open__manifest_that_is_a_directory)
 {
-    (void)state;
-
     assert_int_equal(mkdir("store", 0700), 0);
     assert_int_equal(mkdir("store/MANIFEST", 0700), 0);
     expect_open("store", WAL_OPEN_CREATE, WAL_ENOTSTORE, "store/MANIFEST",
                 "manifest");
 }
 
-static void test_open__directory_with_other_files_is_refused(void **state)
+KIT_TEST(open__directory_with_other_files_is_refused)
 {
-    (void)state;
     FILE *file;
     struct stat stat_of;
 
@@ -168,10 +159,8 @@ static void test_open__directory_with_other_files_is_refused(void **state)
 
 /* A creation does not write a MANIFEST for segments, which name the store
  * of the one that is gone. */
-static void test_open__segments_without_manifest_are_no_leftover(void **state)
+KIT_TEST(open__segments_without_manifest_are_no_leftover)
 {
-    (void)state;
-
     kit_close(kit_open("store", WAL_OPEN_CREATE));
     assert_int_equal(unlink("store/MANIFEST"), 0);
     expect_open("store", 0, WAL_ENOTSTORE, "store", "no store");
@@ -179,26 +168,21 @@ static void test_open__segments_without_manifest_are_no_leftover(void **state)
     assert_int_not_equal(access("store/MANIFEST", F_OK), 0);
 }
 
-static void test_open__empty_directory_becomes_a_store(void **state)
+KIT_TEST(open__empty_directory_becomes_a_store)
 {
-    (void)state;
-
     assert_int_equal(mkdir("store", 0700), 0);
     kit_close(kit_store());
     kit_close(kit_open("store", 0));
 }
 
-static void test_open__trailing_slashes_are_ignored(void **state)
+KIT_TEST(open__trailing_slashes_are_ignored)
 {
-    (void)state;
-
     kit_close(kit_open("store//", WAL_OPEN_CREATE));
     kit_close(kit_open("./store/", 0));
 }
 
-static void test_open__missing_parent_is_not_created(void **state)
+KIT_TEST(open__missing_parent_is_not_created)
 {
-    (void)state;
     struct wal_error error = KIT_ERROR;
 
     assert_int_equal(try_open("none/store", WAL_OPEN_CREATE, &error),
@@ -207,9 +191,8 @@ static void test_open__missing_parent_is_not_created(void **state)
     assert_int_equal(try_open("none/store", 0, &error), WAL_ENOTSTORE);
 }
 
-static void test_open__interrupted_creation_is_finished(void **state)
+KIT_TEST(open__interrupted_creation_is_finished)
 {
-    (void)state;
     FILE *file;
 
     assert_int_equal(mkdir("store", 0700), 0);
@@ -225,9 +208,8 @@ static void test_open__interrupted_creation_is_finished(void **state)
 
 /* ----------------------------------------------------------- options --- */
 
-static void test_open__invalid_options_are_refused(void **state)
+KIT_TEST(open__invalid_options_are_refused)
 {
-    (void)state;
     struct wal_open_options good = {.struct_size = sizeof(good),
                                     .flags = WAL_OPEN_CREATE};
     struct wal_open_options bad[6] = {good, good, good, good, good, good};
@@ -259,9 +241,8 @@ static void test_open__invalid_options_are_refused(void **state)
     assert_int_not_equal(stat("store", &stat_of), 0);
 }
 
-static void test_open__groups_have_the_requested_alignment(void **state)
+KIT_TEST(open__groups_have_the_requested_alignment)
 {
-    (void)state;
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .flags = WAL_OPEN_CREATE};
     struct wal_store *store = NULL;
@@ -291,9 +272,8 @@ static void test_open__groups_have_the_requested_alignment(void **state)
 
 /* --------------------------------------------------------- read only --- */
 
-static void test_read_only__nothing_is_written(void **state)
+KIT_TEST(read_only__nothing_is_written)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *other = NULL;
@@ -324,9 +304,8 @@ static void test_read_only__nothing_is_written(void **state)
     assert_int_not_equal(access("store/LOCK", F_OK), 0);
 }
 
-static void test_read_only__opens_while_a_writer_has_it_open(void **state)
+KIT_TEST(read_only__opens_while_a_writer_has_it_open)
 {
-    (void)state;
     struct wal_store *writer = kit_store();
     struct wal_session *session = kit_create(writer, "s");
     struct wal_store *reader;
@@ -348,9 +327,8 @@ static void test_read_only__opens_while_a_writer_has_it_open(void **state)
     kit_close(writer);
 }
 
-static void test_read_only__follows_a_writer(void **state)
+KIT_TEST(read_only__follows_a_writer)
 {
-    (void)state;
     struct wal_store *writer = kit_store();
     struct wal_session *session = kit_create(writer, "s");
     struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
@@ -463,9 +441,8 @@ static int restore_mode(const char *path, const struct stat *stat, int kind,
     return chmod(path, 0700);
 }
 
-static void test_read_only__store_without_write_permission_is_read(void **state)
+KIT_TEST(read_only__store_without_write_permission_is_read)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
 
@@ -522,11 +499,8 @@ static void compatible(struct wal__manifest *manifest)
     manifest->features.compat = 0x100;
 }
 
-static void
-test_version__newer_version_is_refused_with_both_numbers(void **state)
+KIT_TEST(version__newer_version_is_refused_with_both_numbers)
 {
-    (void)state;
-
     kit_close(kit_store());
     change_manifest(newer);
     expect_open("store", 0, WAL_EVERSION, "store/MANIFEST", "version 7");
@@ -537,18 +511,15 @@ test_version__newer_version_is_refused_with_both_numbers(void **state)
                 "version 7");
 }
 
-static void test_version__unknown_features_are_refused(void **state)
+KIT_TEST(version__unknown_features_are_refused)
 {
-    (void)state;
-
     kit_close(kit_store());
     change_manifest(unknown_incompat);
     expect_open("store", 0, WAL_EVERSION, "store/MANIFEST", "0x40");
 }
 
-static void test_version__unknown_write_features_open_read_only(void **state)
+KIT_TEST(version__unknown_write_features_open_read_only)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_session *session = NULL;
 
@@ -561,9 +532,8 @@ static void test_version__unknown_write_features_open_read_only(void **state)
     kit_close(store);
 }
 
-static void test_version__unknown_compatible_features_are_ignored(void **state)
+KIT_TEST(version__unknown_compatible_features_are_ignored)
 {
-    (void)state;
     struct wal_store *store;
 
     kit_close(kit_store());
@@ -573,9 +543,8 @@ static void test_version__unknown_compatible_features_are_ignored(void **state)
     kit_close(store);
 }
 
-static void test_manifest__damage_of_both_slots_is_reported(void **state)
+KIT_TEST(manifest__damage_of_both_slots_is_reported)
 {
-    (void)state;
     int fd;
 
     kit_close(kit_store());
@@ -590,9 +559,8 @@ static void test_manifest__damage_of_both_slots_is_reported(void **state)
 
 /* ------------------------------------------------------------ status --- */
 
-static void test_store_info__counts_operations(void **state)
+KIT_TEST(store_info__counts_operations)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store_info info = info_of(store);
     struct wal_session *session;
@@ -618,9 +586,8 @@ static void test_store_info__counts_operations(void **state)
     kit_close(store);
 }
 
-static void test_store_info__uuid_is_the_stores(void **state)
+KIT_TEST(store_info__uuid_is_the_stores)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store_info first = info_of(store);
     struct wal_store *other = kit_open("other", WAL_OPEN_CREATE);
@@ -635,9 +602,8 @@ static void test_store_info__uuid_is_the_stores(void **state)
     kit_close(store);
 }
 
-static void test_store_info__misuse_is_refused(void **state)
+KIT_TEST(store_info__misuse_is_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store_info info = {.struct_size = sizeof(info) - 1};
 
@@ -649,10 +615,8 @@ static void test_store_info__misuse_is_refused(void **state)
     kit_close(store);
 }
 
-static void test_open__repeated_opening_is_one_store(void **state)
+KIT_TEST(open__repeated_opening_is_one_store)
 {
-    (void)state;
-
     for (int i = 0; i < 20; i++) {
         struct wal_store *store = kit_store();
         char id[16];
@@ -663,39 +627,4 @@ static void test_open__repeated_opening_is_one_store(void **state)
         assert_int_equal(info_of(store).tail, WAL_TAIL_CLEAN);
         kit_close(store);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_open__store_is_created_only_with_the_flag),
-        KIT_TEST(test_open__modes_are_private),
-        KIT_TEST(test_open__empty_store_takes_about_a_mebibyte),
-        KIT_TEST(test_open__exclusive_refuses_a_store),
-        KIT_TEST(test_open__file_in_place_of_the_directory),
-        KIT_TEST(test_open__manifest_that_is_a_directory),
-        KIT_TEST(test_open__directory_with_other_files_is_refused),
-        KIT_TEST(test_open__segments_without_manifest_are_no_leftover),
-        KIT_TEST(test_open__empty_directory_becomes_a_store),
-        KIT_TEST(test_open__trailing_slashes_are_ignored),
-        KIT_TEST(test_open__missing_parent_is_not_created),
-        KIT_TEST(test_open__interrupted_creation_is_finished),
-        KIT_TEST(test_open__invalid_options_are_refused),
-        KIT_TEST(test_open__groups_have_the_requested_alignment),
-        KIT_TEST(test_read_only__nothing_is_written),
-        KIT_TEST(test_read_only__opens_while_a_writer_has_it_open),
-        KIT_TEST(test_read_only__follows_a_writer),
-        KIT_TEST(test_read_only__store_without_write_permission_is_read),
-        KIT_TEST(test_version__newer_version_is_refused_with_both_numbers),
-        KIT_TEST(test_version__unknown_features_are_refused),
-        KIT_TEST(test_version__unknown_write_features_open_read_only),
-        KIT_TEST(test_version__unknown_compatible_features_are_ignored),
-        KIT_TEST(test_manifest__damage_of_both_slots_is_reported),
-        KIT_TEST(test_store_info__counts_operations),
-        KIT_TEST(test_store_info__uuid_is_the_stores),
-        KIT_TEST(test_store_info__misuse_is_refused),
-        KIT_TEST(test_open__repeated_opening_is_one_store),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

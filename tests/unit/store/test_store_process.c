@@ -40,9 +40,8 @@ static void end(struct pair *pair)
     }
 }
 
-static void test_handles__see_each_others_entries(void **state)
+KIT_TEST(handles__see_each_others_entries)
 {
-    (void)state;
     struct pair pair = begin();
     char before[16] = "";
 
@@ -66,9 +65,8 @@ static void test_handles__see_each_others_entries(void **state)
     kit_close(pair.stores[0]);
 }
 
-static void test_handles__check_tails_and_ids_together(void **state)
+KIT_TEST(handles__check_tails_and_ids_together)
 {
-    (void)state;
     struct pair pair = begin();
     struct wal_append_options options = {.struct_size = sizeof(options),
                                          .durability = WAL_WRITTEN,
@@ -95,9 +93,8 @@ static void test_handles__check_tails_and_ids_together(void **state)
     end(&pair);
 }
 
-static void test_handles__follow_through_segments(void **state)
+KIT_TEST(handles__follow_through_segments)
 {
-    (void)state;
     struct pair pair = begin();
     const size_t size = 256 * 1024;
     char *text = malloc(size + 1);
@@ -128,9 +125,8 @@ static void test_handles__follow_through_segments(void **state)
     end(&pair);
 }
 
-static void test_handles__closing_one_does_not_affect_the_other(void **state)
+KIT_TEST(handles__closing_one_does_not_affect_the_other)
 {
-    (void)state;
     struct pair pair = begin();
 
     kit_append_all(pair.sessions[0], "a");
@@ -237,9 +233,8 @@ static void expect_exit(pid_t child, int code)
     assert_int_equal(WEXITSTATUS(status), code);
 }
 
-static void test_processes__append_in_turn(void **state)
+KIT_TEST(processes__append_in_turn)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -317,9 +312,8 @@ static int append_to_both(int number, int count)
     return wal_close(store, &error) == WAL_OK ? 0 : 3;
 }
 
-static void test_processes__append_concurrently(void **state)
+KIT_TEST(processes__append_concurrently)
 {
-    (void)state;
     enum {
         PROCESSES = 4,
         COUNT = 1000
@@ -414,9 +408,8 @@ static int open_separately(void)
     return wal_close(store, NULL) == WAL_OK ? 0 : 4;
 }
 
-static void test_fork__handles_of_the_parent_are_refused(void **state)
+KIT_TEST(fork__handles_of_the_parent_are_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     pid_t child;
@@ -442,9 +435,8 @@ static void test_fork__handles_of_the_parent_are_refused(void **state)
 }
 
 /* A child that survives its parent holds no lock. */
-static void test_fork__surviving_child_holds_no_lock(void **state)
+KIT_TEST(fork__surviving_child_holds_no_lock)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     int ball[2];
@@ -557,9 +549,8 @@ static void kill_process_with_child(int round, uint64_t *random)
 }
 
 /* A killed process holds no lock either, though a child of it survives. */
-static void test_fork__child_of_a_killed_process_holds_no_lock(void **state)
+KIT_TEST(fork__child_of_a_killed_process_holds_no_lock)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     uint64_t random = kit_seed();
 
@@ -568,21 +559,4 @@ static void test_fork__child_of_a_killed_process_holds_no_lock(void **state)
     for (int round = 0; round < 20; round++) {
         kill_process_with_child(round, &random);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_handles__see_each_others_entries),
-        KIT_TEST(test_handles__check_tails_and_ids_together),
-        KIT_TEST(test_handles__follow_through_segments),
-        KIT_TEST(test_handles__closing_one_does_not_affect_the_other),
-        KIT_TEST(test_processes__append_in_turn),
-        KIT_TEST(test_processes__append_concurrently),
-        KIT_TEST(test_fork__handles_of_the_parent_are_refused),
-        KIT_TEST(test_fork__surviving_child_holds_no_lock),
-        KIT_TEST(test_fork__child_of_a_killed_process_holds_no_lock),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

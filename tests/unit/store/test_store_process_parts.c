@@ -59,9 +59,8 @@ static void watch(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__every_change_counts_once(void **state)
+KIT_TEST(processes__every_change_counts_once)
 {
-    (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
     struct stress_handle stress_handle;
 
@@ -109,9 +108,8 @@ static void hold_lock(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__head_is_a_lock(void **state)
+KIT_TEST(processes__head_is_a_lock)
 {
-    (void)state;
     struct stress_shared *stress_shared = stress_shared_create("w0 w1 w2");
     struct stress_handle stress_handle;
 
@@ -165,9 +163,8 @@ static void check_turns(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__batch_is_seen_whole_or_not_at_all(void **state)
+KIT_TEST(processes__batch_is_seen_whole_or_not_at_all)
 {
-    (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
     struct stress_handle stress_handle;
     pid_t holder;
@@ -268,9 +265,8 @@ static void follow_redactions(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__redacted_entry_is_not_returned(void **state)
+KIT_TEST(processes__redacted_entry_is_not_returned)
 {
-    (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
     struct stress_handle stress_handle = stress_handle_open(0);
     pid_t holder;
@@ -420,9 +416,8 @@ static void read_sessions(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__deleted_session_is_absent_for_all(void **state)
+KIT_TEST(processes__deleted_session_is_absent_for_all)
 {
-    (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
     struct stress_handle stress_handle;
     pid_t holder = stress_start_holder(stress_shared);
@@ -474,9 +469,8 @@ static void append_contended_ids(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__id_is_used_by_one_at_a_time(void **state)
+KIT_TEST(processes__id_is_used_by_one_at_a_time)
 {
-    (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
     struct wal_store *store;
 
@@ -530,9 +524,8 @@ static void fork_between(struct stress_process *stress_process)
     stress_handle_close(&stress_handle);
 }
 
-static void test_processes__fork_inherits_a_snapshot_of_documents(void **state)
+KIT_TEST(processes__fork_inherits_a_snapshot_of_documents)
 {
-    (void)state;
     struct stress_shared *stress_shared = stress_shared_create("");
     struct stress_handle stress_handle;
 
@@ -541,19 +534,4 @@ static void test_processes__fork_inherits_a_snapshot_of_documents(void **state)
     assert_int_equal(stress_check_pairs(stress_handle.session), PAIRS);
     stress_handle_close(&stress_handle);
     stress_shared_destroy(stress_shared);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_processes__every_change_counts_once),
-        KIT_TEST(test_processes__head_is_a_lock),
-        KIT_TEST(test_processes__batch_is_seen_whole_or_not_at_all),
-        KIT_TEST(test_processes__redacted_entry_is_not_returned),
-        KIT_TEST(test_processes__deleted_session_is_absent_for_all),
-        KIT_TEST(test_processes__id_is_used_by_one_at_a_time),
-        KIT_TEST(test_processes__fork_inherits_a_snapshot_of_documents),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

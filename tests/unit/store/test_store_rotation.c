@@ -195,9 +195,8 @@ static int count_files(const char *path, bool remove_them)
     return count;
 }
 
-static void test_rotation__keeps_everything(void **state)
+KIT_TEST(rotation__keeps_everything)
 {
-    (void)state;
     struct bench bench = begin();
 
     for (int round = 0; round < 5; round++) {
@@ -210,9 +209,8 @@ static void test_rotation__keeps_everything(void **state)
     end(&bench);
 }
 
-static void test_rotation__small_entries(void **state)
+KIT_TEST(rotation__small_entries)
 {
-    (void)state;
     struct bench bench = begin();
 
     append_some(&bench, 10000, 600);
@@ -226,9 +224,8 @@ static void test_rotation__small_entries(void **state)
     end(&bench);
 }
 
-static void test_rotation__without_the_derived_files(void **state)
+KIT_TEST(rotation__without_the_derived_files)
 {
-    (void)state;
     struct bench bench = begin();
 
     for (int round = 0; round < 4; round++) {
@@ -245,9 +242,8 @@ static void test_rotation__without_the_derived_files(void **state)
     end(&bench);
 }
 
-static void test_rotation__of_entries_larger_than_a_segment(void **state)
+KIT_TEST(rotation__of_entries_larger_than_a_segment)
 {
-    (void)state;
     struct bench bench = begin();
     const size_t size = 14 * 1024 * 1024;
     char *large = malloc(size);
@@ -281,9 +277,8 @@ static void test_rotation__of_entries_larger_than_a_segment(void **state)
     end(&bench);
 }
 
-static void test_rotation__with_thousands_of_sessions(void **state)
+KIT_TEST(rotation__with_thousands_of_sessions)
 {
-    (void)state;
     enum {
         COUNT = 4000
     };
@@ -320,9 +315,8 @@ static void test_rotation__with_thousands_of_sessions(void **state)
 }
 
 /* A session is idle for many segments, then is read and continued. */
-static void test_rotation__during_a_paused_session(void **state)
+KIT_TEST(rotation__during_a_paused_session)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *sleeper = kit_create(bench.store, "sleeper");
     struct wal_session *fork;
@@ -389,7 +383,7 @@ static enum wal_status append_sized(struct wal_session *session, const char *id,
 
 /* A sealed segment whose seal could not be synced is not written again: readers
  * would stop at its seal. */
-static void test_rotation__no_frame_after_a_seal(void **state)
+KIT_TEST(rotation__no_frame_after_a_seal)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .flags = WAL_OPEN_CREATE,
@@ -398,7 +392,6 @@ static void test_rotation__no_frame_after_a_seal(void **state)
     struct wal_store *store = NULL;
     struct wal_session *session;
 
-    (void)state;
     io.lock = lock_or_not;
     assert_int_equal(
         wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
@@ -418,19 +411,4 @@ static void test_rotation__no_frame_after_a_seal(void **state)
     assert_branch(session, "a b c d e");
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_rotation__keeps_everything),
-        KIT_TEST(test_rotation__small_entries),
-        KIT_TEST(test_rotation__without_the_derived_files),
-        KIT_TEST(test_rotation__of_entries_larger_than_a_segment),
-        KIT_TEST(test_rotation__with_thousands_of_sessions),
-        KIT_TEST(test_rotation__during_a_paused_session),
-        KIT_TEST(test_rotation__no_frame_after_a_seal),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

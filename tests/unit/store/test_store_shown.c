@@ -247,24 +247,12 @@ static void read_shown(uint32_t flags)
     }
 }
 
-static void test_shown__stays_in_maps(void **state)
+KIT_TEST(shown__stays_in_maps)
 {
-    (void)state;
     read_shown(0);
 }
 
-static void test_shown__stays_without_maps(void **state)
+KIT_TEST(shown__stays_without_maps)
 {
-    (void)state;
     read_shown(WAL_OPEN_PREAD);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_shown__stays_in_maps),
-        KIT_TEST(test_shown__stays_without_maps),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

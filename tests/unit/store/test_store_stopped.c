@@ -321,9 +321,8 @@ static void expect_content(const char *ids)
 
 /* --- opening, and closing as the last process ----------------------------- */
 
-static void test_stopped__while_recovering(void **state)
+KIT_TEST(stopped__while_recovering)
 {
-    (void)state;
     pid_t child;
 
     prepare("a");
@@ -333,9 +332,8 @@ static void test_stopped__while_recovering(void **state)
     expect_content("a x");
 }
 
-static void test_stopped__and_killed_while_recovering(void **state)
+KIT_TEST(stopped__and_killed_while_recovering)
 {
-    (void)state;
     pid_t child;
 
     prepare("a");
@@ -346,9 +344,8 @@ static void test_stopped__and_killed_while_recovering(void **state)
 }
 
 /* A reader continues without the lock. */
-static void test_stopped__readers_recover_for_themselves(void **state)
+KIT_TEST(stopped__readers_recover_for_themselves)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_session *session;
     uint64_t since;
@@ -366,9 +363,8 @@ static void test_stopped__readers_recover_for_themselves(void **state)
     resume_child(child);
 }
 
-static void test_stopped__holding_the_open_lock_while_others_run(void **state)
+KIT_TEST(stopped__holding_the_open_lock_while_others_run)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_session *session;
     pid_t child;
@@ -386,9 +382,8 @@ static void test_stopped__holding_the_open_lock_while_others_run(void **state)
     expect_content("a b x");
 }
 
-static void test_stopped__closing_as_the_last_one(void **state)
+KIT_TEST(stopped__closing_as_the_last_one)
 {
-    (void)state;
     pid_t child;
 
     prepare("a");
@@ -398,9 +393,8 @@ static void test_stopped__closing_as_the_last_one(void **state)
     expect_content("a x");
 }
 
-static void test_slow__opening_waits_for_recovery(void **state)
+KIT_TEST(slow__opening_waits_for_recovery)
 {
-    (void)state;
     uint64_t since;
     pid_t child;
     int how = 0;
@@ -417,9 +411,8 @@ static void test_slow__opening_waits_for_recovery(void **state)
 
 /* --- who appends ---------------------------------------------------------- */
 
-static void test_stopped__holding_the_append_lock(void **state)
+KIT_TEST(stopped__holding_the_append_lock)
 {
-    (void)state;
     struct wal_error error = KIT_ERROR;
     struct wal_store *store;
     struct wal_session *session;
@@ -444,10 +437,8 @@ static void test_stopped__holding_the_append_lock(void **state)
 }
 
 /* What was appended is durable: closing needs the lock only for a mark. */
-static void
-test_stopped__holding_the_append_lock_while_others_close(void **state)
+KIT_TEST(stopped__holding_the_append_lock_while_others_close)
 {
-    (void)state;
     struct wal_error error = KIT_ERROR;
     struct wal_store *store;
     struct wal_session *session;
@@ -496,22 +487,19 @@ static void stop_at_sync(bool killed)
     expect_content("a x b c d e");
 }
 
-static void test_stopped__holding_the_sync_lock(void **state)
+KIT_TEST(stopped__holding_the_sync_lock)
 {
-    (void)state;
     stop_at_sync(false);
 }
 
-static void test_stopped__and_killed_holding_the_sync_lock(void **state)
+KIT_TEST(stopped__and_killed_holding_the_sync_lock)
 {
-    (void)state;
     stop_at_sync(true);
 }
 
 /* Two processes, one after the other, are stopped with it. */
-static void test_stopped__two_holding_the_sync_lock(void **state)
+KIT_TEST(stopped__two_holding_the_sync_lock)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_session *session;
     pid_t first;
@@ -534,9 +522,8 @@ static void test_stopped__two_holding_the_sync_lock(void **state)
 }
 
 /* A process is stopped, or killed, while it heals for one that was killed. */
-static void test_stopped__while_healing(void **state)
+KIT_TEST(stopped__while_healing)
 {
-    (void)state;
     struct wal_error error = KIT_ERROR;
     struct wal_store *store;
     struct wal_session *session;
@@ -567,9 +554,8 @@ static void test_stopped__while_healing(void **state)
     expect_content("a x y c z d");
 }
 
-static void test_killed__holding_the_sync_lock(void **state)
+KIT_TEST(killed__holding_the_sync_lock)
 {
-    (void)state;
     struct wal_error error = KIT_ERROR;
     struct wal_store *store;
     struct wal_session *session;
@@ -590,25 +576,4 @@ static void test_killed__holding_the_sync_lock(void **state)
     wal_session_close(session);
     kit_close(store);
     expect_content("a x b c");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_stopped__while_recovering),
-        KIT_TEST(test_stopped__and_killed_while_recovering),
-        KIT_TEST(test_stopped__readers_recover_for_themselves),
-        KIT_TEST(test_stopped__holding_the_open_lock_while_others_run),
-        KIT_TEST(test_stopped__closing_as_the_last_one),
-        KIT_TEST(test_slow__opening_waits_for_recovery),
-        KIT_TEST(test_stopped__holding_the_append_lock),
-        KIT_TEST(test_stopped__holding_the_append_lock_while_others_close),
-        KIT_TEST(test_stopped__holding_the_sync_lock),
-        KIT_TEST(test_stopped__and_killed_holding_the_sync_lock),
-        KIT_TEST(test_stopped__two_holding_the_sync_lock),
-        KIT_TEST(test_stopped__while_healing),
-        KIT_TEST(test_killed__holding_the_sync_lock),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

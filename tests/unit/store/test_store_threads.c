@@ -251,17 +251,13 @@ static void run(uint32_t flags)
     kit_close(shared.store);
 }
 
-static void test_threads__write_read_fork_and_list(void **state)
+KIT_TEST(threads__write_read_fork_and_list)
 {
-    (void)state;
-
     run(0);
 }
 
-static void test_threads__the_same_with_pread(void **state)
+KIT_TEST(threads__the_same_with_pread)
 {
-    (void)state;
-
     run(WAL_OPEN_PREAD);
 }
 
@@ -299,9 +295,8 @@ static void *append_thread(void *arg)
     return NULL;
 }
 
-static void test_threads__race_for_the_same_tail(void **state)
+KIT_TEST(threads__race_for_the_same_tail)
 {
-    (void)state;
     struct shared shared = {.store = kit_store()};
     struct worker workers[WRITERS];
 
@@ -320,9 +315,8 @@ static void test_threads__race_for_the_same_tail(void **state)
 
 /* Two handles of a store, as two processes have them: a thread of each reads
  * what the other one writes, and schedules the commit mark after it. */
-static void test_threads__two_handles_of_a_store(void **state)
+KIT_TEST(threads__two_handles_of_a_store)
 {
-    (void)state;
     struct shared shared[2] = {{.store = NULL}, {.store = NULL}};
     struct worker writers[2];
     struct worker readers[2];
@@ -400,9 +394,8 @@ static uint32_t list_threads(char ids[THREADS_MAX][16])
 }
 
 /* They take no signal of the program, and SIGBUS does not end it in them. */
-static void test_threads__of_the_library_leave_signals_alone(void **state)
+KIT_TEST(threads__of_the_library_leave_signals_alone)
 {
-    (void)state;
     const uint64_t usual = (uint64_t)1 << (SIGUSR1 - 1) |
                            (uint64_t)1 << (SIGWINCH - 1) |
                            (uint64_t)1 << (SIGTERM - 1);
@@ -435,17 +428,4 @@ static void test_threads__of_the_library_leave_signals_alone(void **state)
     }
     assert_true(started >= 2);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_threads__write_read_fork_and_list),
-        KIT_TEST(test_threads__the_same_with_pread),
-        KIT_TEST(test_threads__race_for_the_same_tail),
-        KIT_TEST(test_threads__two_handles_of_a_store),
-        KIT_TEST(test_threads__of_the_library_leave_signals_alone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

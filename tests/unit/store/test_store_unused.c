@@ -79,36 +79,33 @@ static struct wal_store_info info_of(struct wal_store *store)
     return info;
 }
 
-static void test_store_unused__fast_writer_doubles_segments(void **state)
+KIT_TEST(store_unused__fast_writer_doubles_segments)
 {
     struct wal_store *store = open_store();
     struct wal_session *session = kit_create(store, "s");
 
-    (void)state;
     append_mib(session, 48, 100);
     assert_int_equal(tail_capacity(store), 32 * MIB);
     wal_session_close(session);
     kit_close(store);
 }
 
-static void test_store_unused__slow_writer_keeps_them_small(void **state)
+KIT_TEST(store_unused__slow_writer_keeps_them_small)
 {
     struct wal_store *store = open_store();
     struct wal_session *session = kit_create(store, "s");
 
-    (void)state;
     append_mib(session, 12, 60000);
     assert_int_equal(tail_capacity(store), MIB);
     wal_session_close(session);
     kit_close(store);
 }
 
-static void test_store_unused__writer_that_becomes_slow(void **state)
+KIT_TEST(store_unused__writer_that_becomes_slow)
 {
     struct wal_store *store = open_store();
     struct wal_session *session = kit_create(store, "s");
 
-    (void)state;
     append_mib(session, 24, 100);
     assert_true(tail_capacity(store) >= 16 * MIB);
     append_mib(session, 140, 60000);
@@ -117,12 +114,11 @@ static void test_store_unused__writer_that_becomes_slow(void **state)
     kit_close(store);
 }
 
-static void test_store_unused__slow_writer_of_a_large_store(void **state)
+KIT_TEST(store_unused__slow_writer_of_a_large_store)
 {
     struct wal_store *store = open_store();
     struct wal_session *session = kit_create(store, "s");
 
-    (void)state;
     append_mib(session, 140, 100);
     append_mib(session, 150, 60000);
     /* A 64th of 290 MiB, rounded down to a power of two. */
@@ -132,12 +128,11 @@ static void test_store_unused__slow_writer_of_a_large_store(void **state)
 }
 
 /* The clock was set back between two segments. */
-static void test_store_unused__clock_that_is_set_back(void **state)
+KIT_TEST(store_unused__clock_that_is_set_back)
 {
     struct wal_store *store = open_store();
     struct wal_session *session = kit_create(store, "s");
 
-    (void)state;
     clock_ms = INT64_C(1000000000);
     append_mib(session, 3, 60000);
     clock_ms = 5;
@@ -159,13 +154,12 @@ static void write_and_close(void)
     kit_close(store);
 }
 
-static void test_store_unused__last_process_gives_it_back(void **state)
+KIT_TEST(store_unused__last_process_gives_it_back)
 {
     struct wal_store *store;
     struct wal_session *session;
     struct wal_store_info info;
 
-    (void)state;
     write_and_close();
     store = open_store();
     info = info_of(store);
@@ -185,13 +179,12 @@ static void test_store_unused__last_process_gives_it_back(void **state)
     kit_close(store);
 }
 
-static void test_store_unused__other_process_keeps_it(void **state)
+KIT_TEST(store_unused__other_process_keeps_it)
 {
     struct wal_store *store = kit_store();
     pid_t child = fork();
     int status = 0;
 
-    (void)state;
     assert_true(child >= 0);
     if (child == 0) {
         write_and_close();
@@ -205,13 +198,12 @@ static void test_store_unused__other_process_keeps_it(void **state)
 }
 
 /* A little is not worth another segment. */
-static void test_store_unused__small_rest_stays(void **state)
+KIT_TEST(store_unused__small_rest_stays)
 {
     struct wal_store *store = open_store();
     struct wal_session *session = kit_create(store, "s");
     uint64_t id;
 
-    (void)state;
     append_mib(session, 2, 60000);
     id = store->core.log.tail_segment->id;
     assert_int_equal(tail_capacity(store), MIB);
@@ -222,7 +214,7 @@ static void test_store_unused__small_rest_stays(void **state)
     kit_close(store);
 }
 
-static void test_store_unused__content_gives_it_back(void **state)
+KIT_TEST(store_unused__content_gives_it_back)
 {
     struct wal_store *store = open_store();
     uint8_t digest[WAL_DIGEST_SIZE];
@@ -230,7 +222,6 @@ static void test_store_unused__content_gives_it_back(void **state)
     char *content = calloc(1, 5 * MIB);
     uint64_t random = kit_seed();
 
-    (void)state;
     assert_non_null(content);
     for (size_t i = 0; i + 8 <= 5 * MIB; i += 8) {
         uint64_t word = kit_random(&random);
@@ -248,20 +239,4 @@ static void test_store_unused__content_gives_it_back(void **state)
     assert_true(info.pack_disk_bytes < info.pack_bytes + MIB);
     kit_close(store);
     free(content);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_store_unused__fast_writer_doubles_segments),
-        KIT_TEST(test_store_unused__slow_writer_keeps_them_small),
-        KIT_TEST(test_store_unused__writer_that_becomes_slow),
-        KIT_TEST(test_store_unused__slow_writer_of_a_large_store),
-        KIT_TEST(test_store_unused__clock_that_is_set_back),
-        KIT_TEST(test_store_unused__last_process_gives_it_back),
-        KIT_TEST(test_store_unused__other_process_keeps_it),
-        KIT_TEST(test_store_unused__small_rest_stays),
-        KIT_TEST(test_store_unused__content_gives_it_back)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

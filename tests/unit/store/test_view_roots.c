@@ -38,13 +38,12 @@ static int count(struct wal_store *store)
     return listed.count;
 }
 
-static void test_view_roots__are_added_listed_and_removed(void **state)
+KIT_TEST(view_roots__are_added_listed_and_removed)
 {
     struct wal_store *store = kit_store();
     struct listed listed = {0};
     int32_t is_new = 7;
 
-    (void)state;
     assert_int_equal(count(store), 0);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(
@@ -67,13 +66,12 @@ static void test_view_roots__are_added_listed_and_removed(void **state)
     kit_close(store);
 }
 
-static void test_view_roots__callback_stops_the_listing(void **state)
+KIT_TEST(view_roots__callback_stops_the_listing)
 {
     struct wal_store *store = kit_store();
     struct listed listed = {.stop_at = 2};
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     for (const char *root = "/a\0/b\0/c\0"; *root != '\0'; root += 3) {
         assert_int_equal(add(store, "d", root, 0), WAL_OK);
     }
@@ -85,12 +83,11 @@ static void test_view_roots__callback_stops_the_listing(void **state)
     kit_close(store);
 }
 
-static void test_view_roots__of_a_reader(void **state)
+KIT_TEST(view_roots__of_a_reader)
 {
     struct wal_store *store = kit_store();
     struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
 
-    (void)state;
     assert_int_equal(add(reader, "d", "/a", WAL_STORE_VIEW_ROOT_WRITER),
                      WAL_EREADONLY);
     assert_int_equal(count(store), 0);
@@ -101,11 +98,10 @@ static void test_view_roots__of_a_reader(void **state)
     kit_close(store);
 }
 
-static void test_view_roots__without_files_are_not_kept(void **state)
+KIT_TEST(view_roots__without_files_are_not_kept)
 {
     const uint32_t flags[] = {WAL_OPEN_MEMORY | WAL_OPEN_CREATE, WAL_OPEN_NOOP};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct wal_store *store = kit_open("store", flags[i]);
         int32_t is_new = 7;
@@ -139,7 +135,7 @@ static void refuses(struct wal_store *store, struct wal_slice dialect,
                      WAL_EINVAL);
 }
 
-static void test_view_roots__misuse_is_refused(void **state)
+KIT_TEST(view_roots__misuse_is_refused)
 {
     const struct wal_slice texts[] = {
         {NULL, 0}, {NULL, 1}, {"", 0}, {"/a\0b", 4}};
@@ -147,7 +143,6 @@ static void test_view_roots__misuse_is_refused(void **state)
     struct wal_slice good[2] = {kit_text("d"), kit_text("/a")};
     char large[4096];
 
-    (void)state;
     memset(large, '/', sizeof(large));
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         refuses(store, texts[i], good[1]);
@@ -166,17 +161,4 @@ static void test_view_roots__misuse_is_refused(void **state)
                      WAL_EINVAL);
     assert_int_equal(count(store), 0);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_view_roots__are_added_listed_and_removed),
-        KIT_TEST(test_view_roots__callback_stops_the_listing),
-        KIT_TEST(test_view_roots__of_a_reader),
-        KIT_TEST(test_view_roots__without_files_are_not_kept),
-        KIT_TEST(test_view_roots__misuse_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /*
  * test_key.c - tests of the keys of a terminal (tools/terminal/key.h).
  */
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <setjmp.h>
-
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tools/terminal/key.h"
 
 /* The kind of the first key of a text, all of which is that key. */
@@ -22,9 +18,8 @@ static enum key_kind kind_of(const char *text)
     return key.kind;
 }
 
-static void test_key__names(void **state)
+TEST(key__names)
 {
-    (void)state;
     static const struct {
         const char *text;
         enum key_kind kind;
@@ -63,9 +58,8 @@ static void test_key__names(void **state)
     }
 }
 
-static void test_key__waits_for_the_rest(void **state)
+TEST(key__waits_for_the_rest)
 {
-    (void)state;
     static const char *const texts[] = {"\x1B[1;5B", "\x1BOA",
                                         "\xF0\x9F\x98\x80", "\xC3\x84"};
     struct key key;
@@ -81,9 +75,8 @@ static void test_key__waits_for_the_rest(void **state)
     }
 }
 
-static void test_key__progress_on_any_bytes(void **state)
+TEST(key__progress_on_any_bytes)
 {
-    (void)state;
     uint8_t data[6];
     struct key key;
 
@@ -100,15 +93,4 @@ static void test_key__progress_on_any_bytes(void **state)
         assert_true(used > 0 && used <= size);
         assert_true(key.kind != KEY_TEXT || key.text[0] != '\0');
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_key__names),
-        cmocka_unit_test(test_key__waits_for_the_rest),
-        cmocka_unit_test(test_key__progress_on_any_bytes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,9 +16,8 @@ static struct retain_item choose_session(struct wal_session *session)
     return item;
 }
 
-static void test_move__unchanged_session_goes(void **state)
+KIT_TEST(move__unchanged_session_goes)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct retain_item item;
@@ -32,9 +31,8 @@ static void test_move__unchanged_session_goes(void **state)
     kit_close(store);
 }
 
-static void test_move__changed_session_stays(void **state)
+KIT_TEST(move__changed_session_stays)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct retain_item item = choose_session(session);
@@ -48,9 +46,8 @@ static void test_move__changed_session_stays(void **state)
     kit_close(store);
 }
 
-static void test_move__claimed_and_gone_sessions_have_a_reason(void **state)
+KIT_TEST(move__claimed_and_gone_sessions_have_a_reason)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *other = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -69,15 +66,4 @@ static void test_move__claimed_and_gone_sessions_have_a_reason(void **state)
     wal_session_close(session);
     kit_close(other);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_move__unchanged_session_goes),
-        KIT_TEST(test_move__changed_session_stays),
-        KIT_TEST(test_move__claimed_and_gone_sessions_have_a_reason),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,9 +75,8 @@ static void compact(struct wal_store *store, uint32_t flags)
     assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
 }
 
-static void test_tail__empty_store(void **state)
+KIT_TEST(tail__empty_store)
 {
-    (void)state;
     const uint32_t flags[] = {WAL_OPEN_CREATE, WAL_OPEN_MEMORY, WAL_OPEN_NOOP};
 
     for (size_t i = 0; i < 3; i++) {
@@ -95,9 +94,8 @@ static void test_tail__empty_store(void **state)
     }
 }
 
-static void test_tail__sessions_by_sequence(void **state)
+KIT_TEST(tail__sessions_by_sequence)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_session *b = kit_create_titled(store, "b", "B");
@@ -128,9 +126,8 @@ static void test_tail__sessions_by_sequence(void **state)
     kit_close(store);
 }
 
-static void test_tail__goes_on_at_any_position(void **state)
+KIT_TEST(tail__goes_on_at_any_position)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_record record = WAL_INIT(wal_record);
@@ -163,9 +160,8 @@ static void test_tail__goes_on_at_any_position(void **state)
     kit_close(store);
 }
 
-static void test_tail__without_what_was_removed_meanwhile(void **state)
+KIT_TEST(tail__without_what_was_removed_meanwhile)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_session *b = kit_create_titled(store, "b", "B");
@@ -201,9 +197,8 @@ static void damage(const char *text)
     assert_int_equal(system(command), 0);
 }
 
-static void test_tail__damaged_record_is_reported_once(void **state)
+KIT_TEST(tail__damaged_record_is_reported_once)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_entry entry = kit_entry("a2", NULL, "{\"text\":\"FRAGILE\"}");
@@ -318,9 +313,8 @@ static void follow_writers(struct cli_tail *tail)
     }
 }
 
-static void test_tail__writers_new_segments_and_compaction(void **state)
+KIT_TEST(tail__writers_new_segments_and_compaction)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct cli_tail tail;
     pid_t children[WRITERS + 1];
@@ -356,18 +350,4 @@ static void test_tail__writers_new_segments_and_compaction(void **state)
     follow_writers(&tail);
     cli_tail_close(&tail);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_tail__empty_store),
-        KIT_TEST(test_tail__sessions_by_sequence),
-        KIT_TEST(test_tail__goes_on_at_any_position),
-        KIT_TEST(test_tail__without_what_was_removed_meanwhile),
-        KIT_TEST(test_tail__damaged_record_is_reported_once),
-        KIT_TEST(test_tail__writers_new_segments_and_compaction),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,13 @@
  * test_terminal.c - texts, times, sizes and names for people (tools/terminal,
  * tools/cli/suggest.h, tools/cli/short_id.h).
  */
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <setjmp.h>
-
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tools/cli/short_id.h"
 #include "tools/cli/suggest.h"
 #include "tools/terminal/cell.h"
@@ -52,9 +48,8 @@ static void check_cell(const char *text, size_t columns, unsigned flags,
     free(output);
 }
 
-static void test_cell__text_that_fits_is_whole(void **state)
+TEST(cell__text_that_fits_is_whole)
 {
-    (void)state;
     check_cell("abc", 3, 0, "abc", 3);
     check_cell("abc", 0, 0, "abc", 3);
     check_cell("", 4, CELL_PAD, "    ", 4);
@@ -62,18 +57,16 @@ static void test_cell__text_that_fits_is_whole(void **state)
     check_cell("a\tb\nc", 0, 0, "a b c", 5);
 }
 
-static void test_cell__text_that_is_wider_is_cut_at_an_end(void **state)
+TEST(cell__text_that_is_wider_is_cut_at_an_end)
 {
-    (void)state;
     check_cell("abcdef", 4, 0, "abc…", 4);
     check_cell("abcdef", 4, CELL_KEEP_END, "…def", 4);
     check_cell("abcdef", 1, 0, "…", 1);
     check_cell("abcdef", 1, CELL_KEEP_END, "…", 1);
 }
 
-static void test_cell__wide_and_combining_characters_count_columns(void **state)
+TEST(cell__wide_and_combining_characters_count_columns)
 {
-    (void)state;
     utf8_init();
     check_cell("日本語", 0, 0, "日本語", 6);
     check_cell("日本語", 6, 0, "日本語", 6);
@@ -83,9 +76,8 @@ static void test_cell__wide_and_combining_characters_count_columns(void **state)
     check_cell("e\xCC\x81t\xC3\xA9", 3, 0, "e\xCC\x81t\xC3\xA9", 3);
 }
 
-static void test_cell__controls_and_invalid_bytes_are_escaped(void **state)
+TEST(cell__controls_and_invalid_bytes_are_escaped)
 {
-    (void)state;
     check_cell("\x1b[0m", 0, 0, "\\x1b[0m", 7);
     check_cell("\xC2\x9B", 0, 0, "\\xc2\\x9b", 8);
     check_cell("\xE2\x80\xAE", 0, 0, "\\xe2\\x80\\xae", 12);
@@ -108,9 +100,8 @@ static void check_age(int64_t age_ms, const char *expected)
     assert_true(strlen(text) <= WHEN_AGE_COLUMNS);
 }
 
-static void test_when__age_has_the_largest_unit(void **state)
+TEST(when__age_has_the_largest_unit)
 {
-    (void)state;
     (void)setenv("TZ", "UTC0", 1);
     tzset();
     check_age(0, "now");
@@ -126,11 +117,10 @@ static void test_when__age_has_the_largest_unit(void **state)
     check_age(-MINUTE_MS - 1, "2026-09-21");
 }
 
-static void test_when__time_is_local(void **state)
+TEST(when__time_is_local)
 {
     char text[WHEN_SIZE];
 
-    (void)state;
     (void)setenv("TZ", "UTC-2", 1);
     tzset();
     when_text(INT64_C(1790000000000), text);
@@ -149,9 +139,8 @@ static void check_size(uint64_t size, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void test_size__units_are_powers_of_1000(void **state)
+TEST(size__units_are_powers_of_1000)
 {
-    (void)state;
     check_size(0, "0 bytes");
     check_size(1, "1 byte");
     check_size(999, "999 bytes");
@@ -164,7 +153,7 @@ static void test_size__units_are_powers_of_1000(void **state)
     check_size(UINT64_MAX, "18.4 EB");
 }
 
-static void test_suggest__nearest_name_within_a_third(void **state)
+TEST(suggest__nearest_name_within_a_third)
 {
     static const char *const names[] = {"list", "latest", "tree", "checkpoint",
                                         "checkpoints"};
@@ -175,7 +164,6 @@ static void test_suggest__nearest_name_within_a_third(void **state)
         {"l", NULL},      {"chec", "checkpoint"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(typed) / sizeof(typed[0]); i++) {
         struct cli_suggestion suggestion = {.typed = typed[i][0]};
         for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++) {
@@ -193,7 +181,7 @@ static void test_suggest__nearest_name_within_a_third(void **state)
 }
 
 /* Many random ids: each short form is the ending of one, and begins none. */
-static void test_short_id__every_short_form_names_one_id(void **state)
+TEST(short_id__every_short_form_names_one_id)
 {
     enum {
         COUNT = 3000,
@@ -203,7 +191,6 @@ static void test_short_id__every_short_form_names_one_id(void **state)
     struct cli_short_ids ids = {.items = NULL};
     uint32_t random = 1;
 
-    (void)state;
     for (size_t i = 0; i < COUNT; i++) {
         /* Few different digits, so that endings are often equal. */
         for (size_t j = 0; j < SIZE; j++) {
@@ -225,22 +212,4 @@ static void test_short_id__every_short_form_names_one_id(void **state)
         cli_match_deinit(&match);
     }
     cli_short_ids_deinit(&ids);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cell__text_that_fits_is_whole),
-        cmocka_unit_test(test_cell__text_that_is_wider_is_cut_at_an_end),
-        cmocka_unit_test(
-            test_cell__wide_and_combining_characters_count_columns),
-        cmocka_unit_test(test_cell__controls_and_invalid_bytes_are_escaped),
-        cmocka_unit_test(test_when__age_has_the_largest_unit),
-        cmocka_unit_test(test_when__time_is_local),
-        cmocka_unit_test(test_size__units_are_powers_of_1000),
-        cmocka_unit_test(test_suggest__nearest_name_within_a_third),
-        cmocka_unit_test(test_short_id__every_short_form_names_one_id),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,13 +103,12 @@ static void assert_names(const char *names)
 
 /* --- sound bundles -------------------------------------------------------- */
 
-static void test_bundle__sessions_come_back(void **state)
+KIT_TEST(bundle__sessions_come_back)
 {
     struct wal_store *store = make_store();
     struct wal_store *to = kit_open("to", WAL_OPEN_CREATE);
     struct wal_transfer_result result;
 
-    (void)state;
     write_bundle(store, "s t f");
     assert_int_equal(wal_bundle_detect(WAL_STR("bundle")), 1);
     result = read_bundle(to);
@@ -123,12 +122,11 @@ static void test_bundle__sessions_come_back(void **state)
     assert_names("bundle store to ");
 }
 
-static void test_bundle__fork_comes_without_its_source(void **state)
+KIT_TEST(bundle__fork_comes_without_its_source)
 {
     struct wal_store *store = make_store();
     struct wal_store *to = kit_open("to", WAL_OPEN_CREATE);
 
-    (void)state;
     write_bundle(store, "f");
     assert_int_equal(read_bundle(to).created, 1);
     assert_same_session(store, to, "f");
@@ -138,13 +136,12 @@ static void test_bundle__fork_comes_without_its_source(void **state)
     kit_close(to);
 }
 
-static void test_bundle__redacted_content_is_not_in_it(void **state)
+KIT_TEST(bundle__redacted_content_is_not_in_it)
 {
     struct wal_store *store = kit_store();
     struct wal_session *s = kit_create(store, "s");
     struct wal_entry entry = kit_entry("a", NULL, "{\"v\":\"the-password\"}");
 
-    (void)state;
     assert_int_equal(wal_append(s, &entry, 1, NULL, NULL, NULL), WAL_OK);
     assert_int_equal(
         wal_session_redact(s, WAL_STR("a"), WAL_STR("why"), NULL, NULL),
@@ -155,12 +152,11 @@ static void test_bundle__redacted_content_is_not_in_it(void **state)
     kit_close(store);
 }
 
-static void test_bundle__existing_file_is_left(void **state)
+KIT_TEST(bundle__existing_file_is_left)
 {
     struct wal_store *store = make_store();
     struct wal_error error;
 
-    (void)state;
     assert_int_equal(system("echo mine > bundle"), 0);
     assert_int_equal(try_write(store, "s", "bundle", &error), WAL_EEXISTS);
     assert_int_equal(system("grep -q mine bundle"), 0);
@@ -168,12 +164,11 @@ static void test_bundle__existing_file_is_left(void **state)
     assert_names("bundle store ");
 }
 
-static void test_bundle__missing_session_writes_nothing(void **state)
+KIT_TEST(bundle__missing_session_writes_nothing)
 {
     struct wal_store *store = make_store();
     struct wal_error error;
 
-    (void)state;
     assert_int_equal(try_write(store, "s none", "bundle", &error),
                      WAL_ENOTFOUND);
     assert_string_equal(error.actual, "none");
@@ -181,12 +176,11 @@ static void test_bundle__missing_session_writes_nothing(void **state)
     assert_names("store ");
 }
 
-static void test_bundle__missing_directory_is_reported(void **state)
+KIT_TEST(bundle__missing_directory_is_reported)
 {
     struct wal_store *store = make_store();
     struct wal_error error;
 
-    (void)state;
     assert_int_equal(try_write(store, "s", "none/bundle", &error),
                      WAL_ENOTFOUND);
     kit_close(store);
@@ -299,13 +293,12 @@ static void write_front(struct front *front)
     close(fd);
 }
 
-static void test_bundle__missing_file_is_refused(void **state)
+KIT_TEST(bundle__missing_file_is_refused)
 {
     struct wal_store *to = kit_open("to", WAL_OPEN_CREATE);
     struct wal_transfer_result result;
     struct wal_error error;
 
-    (void)state;
     assert_int_equal(try_read(to, "none", &result, &error), WAL_ENOTFOUND);
     assert_int_equal(try_read(to, ".", &result, &error), WAL_ENOTFILE);
     assert_int_equal(wal_bundle_detect(WAL_STR("none")), 0);
@@ -313,9 +306,8 @@ static void test_bundle__missing_file_is_refused(void **state)
     kit_close(to);
 }
 
-static void test_bundle__other_file_is_no_bundle(void **state)
+KIT_TEST(bundle__other_file_is_no_bundle)
 {
-    (void)state;
     make_bad();
     assert_int_equal(system("echo '{\"type\":\"user\"}' > bad"), 0);
     assert_int_equal(wal_bundle_detect(WAL_STR("bad")), 0);
@@ -324,11 +316,10 @@ static void test_bundle__other_file_is_no_bundle(void **state)
     expect_refused(WAL_EINVAL, "is not a bundle");
 }
 
-static void test_bundle__cut_at_any_place_is_refused(void **state)
+KIT_TEST(bundle__cut_at_any_place_is_refused)
 {
     off_t size;
 
-    (void)state;
     make_bad();
     size = size_of("bad");
     for (off_t at = size - 1; at > WAL__BUNDLE_HEADER_SIZE; at -= size / 9) {
@@ -341,19 +332,17 @@ static void test_bundle__cut_at_any_place_is_refused(void **state)
     expect_refused(WAL_ECORRUPT, "cut off in its header");
 }
 
-static void test_bundle__bytes_after_the_end_are_refused(void **state)
+KIT_TEST(bundle__bytes_after_the_end_are_refused)
 {
-    (void)state;
     make_bad();
     assert_int_equal(system("echo >> bad"), 0);
     expect_refused(WAL_ECORRUPT, "bytes follow its end");
 }
 
-static void test_bundle__damaged_byte_anywhere_is_refused(void **state)
+KIT_TEST(bundle__damaged_byte_anywhere_is_refused)
 {
     off_t size;
 
-    (void)state;
     make_bad();
     size = size_of("bad");
     flip(20);
@@ -368,11 +357,10 @@ static void test_bundle__damaged_byte_anywhere_is_refused(void **state)
     }
 }
 
-static void test_bundle__newer_version_names_both(void **state)
+KIT_TEST(bundle__newer_version_names_both)
 {
     struct front front;
 
-    (void)state;
     make_bad();
     front = read_front();
     front.bundle.version = 7;
@@ -381,13 +369,12 @@ static void test_bundle__newer_version_names_both(void **state)
     expect_refused(WAL_EVERSION, "version 7; this library reads version 1");
 }
 
-static void test_bundle__sizes_out_of_range_are_refused(void **state)
+KIT_TEST(bundle__sizes_out_of_range_are_refused)
 {
     static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 100,
                                      (uint64_t)1 << 63, 1};
     struct front front;
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         make_bad();
         front = read_front();
@@ -418,11 +405,10 @@ static void test_bundle__sizes_out_of_range_are_refused(void **state)
 }
 
 /* A name is a class and a number: others do not exist. */
-static void test_bundle__names_out_of_range_are_refused(void **state)
+KIT_TEST(bundle__names_out_of_range_are_refused)
 {
     struct front front;
 
-    (void)state;
     make_bad();
     front = read_front();
     front.rows[1].file_class = 3;
@@ -446,13 +432,12 @@ static void test_bundle__names_out_of_range_are_refused(void **state)
 }
 
 /* A bundle that is sound as a file, of a store that is not. */
-static void test_bundle__bad_store_inside_changes_nothing(void **state)
+KIT_TEST(bundle__bad_store_inside_changes_nothing)
 {
     struct front front;
     uint8_t bytes[WAL__MANIFEST_SIZE];
     int fd;
 
-    (void)state;
     make_bad();
     front = read_front();
     fd = open("bad", O_RDWR);
@@ -466,27 +451,4 @@ static void test_bundle__bad_store_inside_changes_nothing(void **state)
     front.rows[0].crc = wal__crc32(0, bytes, front.rows[0].stored);
     write_front(&front);
     expect_refused(WAL_ENOTSTORE, "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_bundle__sessions_come_back),
-        KIT_TEST(test_bundle__fork_comes_without_its_source),
-        KIT_TEST(test_bundle__redacted_content_is_not_in_it),
-        KIT_TEST(test_bundle__existing_file_is_left),
-        KIT_TEST(test_bundle__missing_session_writes_nothing),
-        KIT_TEST(test_bundle__missing_directory_is_reported),
-        KIT_TEST(test_bundle__missing_file_is_refused),
-        KIT_TEST(test_bundle__other_file_is_no_bundle),
-        KIT_TEST(test_bundle__cut_at_any_place_is_refused),
-        KIT_TEST(test_bundle__bytes_after_the_end_are_refused),
-        KIT_TEST(test_bundle__damaged_byte_anywhere_is_refused),
-        KIT_TEST(test_bundle__newer_version_names_both),
-        KIT_TEST(test_bundle__sizes_out_of_range_are_refused),
-        KIT_TEST(test_bundle__names_out_of_range_are_refused),
-        KIT_TEST(test_bundle__bad_store_inside_changes_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,9 +98,8 @@ static pid_t start(const char *store, bool writes, const char *path,
     return child;
 }
 
-static void test_leftovers__of_a_killed_writer(void **state)
+KIT_TEST(leftovers__of_a_killed_writer)
 {
-    (void)state;
     make_store();
     for (int i = 0; i < 2; i++) {
         (void)start("store", true, "first", kill_here);
@@ -111,9 +110,8 @@ static void test_leftovers__of_a_killed_writer(void **state)
     assert_int_equal(access("first", F_OK), -1);
 }
 
-static void test_leftovers__of_a_killed_reader(void **state)
+KIT_TEST(leftovers__of_a_killed_reader)
 {
-    (void)state;
     make_store();
     assert_int_equal(transfer("store", true, "bundle", NULL), WAL_OK);
     (void)start("other", false, "bundle", kill_here);
@@ -122,9 +120,8 @@ static void test_leftovers__of_a_killed_reader(void **state)
     assert_int_equal(count_temporary(), 0);
 }
 
-static void test_leftovers__of_a_process_that_lives_stay(void **state)
+KIT_TEST(leftovers__of_a_process_that_lives_stay)
 {
-    (void)state;
     uint32_t before;
     pid_t child;
     int code;
@@ -152,9 +149,8 @@ static void make_file(const char *name)
 
 /* An unfinished bundle, and the store of a lock file, are removed; a directory
  * without one, a link, and the files of others are not. */
-static void test_leftovers__only_what_is_of_bundles(void **state)
+KIT_TEST(leftovers__only_what_is_of_bundles)
 {
-    (void)state;
     static const char *const kept[] = {
         ".agentwal-0123456789abcdef",
         ".agentwal-0123456789abcde.tmp",
@@ -195,16 +191,4 @@ static void test_leftovers__only_what_is_of_bundles(void **state)
     assert_int_equal(access(".agentwal-1111111111111111", F_OK), -1);
     assert_int_equal(access(".agentwal-4444444444444444.tmp", F_OK), -1);
     assert_int_equal(access("precious/file", F_OK), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_leftovers__of_a_killed_writer),
-        KIT_TEST(test_leftovers__of_a_killed_reader),
-        KIT_TEST(test_leftovers__of_a_process_that_lives_stay),
-        KIT_TEST(test_leftovers__only_what_is_of_bundles),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

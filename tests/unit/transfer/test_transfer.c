@@ -217,13 +217,12 @@ static struct wal_session *make_session(struct wal_store *store, const char *id)
 
 /* --- whole stores --------------------------------------------------------- */
 
-static void test_merge__empty_store_gets_everything(void **state)
+KIT_TEST(merge__empty_store_gets_everything)
 {
     struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
     struct wal_transfer_result result;
 
-    (void)state;
     put(stores.from, NULL, "config", "{\"x\":1}");
     put(stores.from, NULL, "config", "{\"x\":2}");
     result = merge(&stores, NULL, "created s;");
@@ -236,11 +235,10 @@ static void test_merge__empty_store_gets_everything(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__result_is_whole_after_a_reopen(void **state)
+KIT_TEST(merge__result_is_whole_after_a_reopen)
 {
     struct stores stores = open_stores();
 
-    (void)state;
     wal_session_close(make_session(stores.from, "s"));
     (void)merge(&stores, NULL, "created s;");
     kit_close(stores.to);
@@ -250,13 +248,12 @@ static void test_merge__result_is_whole_after_a_reopen(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__grown_session_is_continued(void **state)
+KIT_TEST(merge__grown_session_is_continued)
 {
     struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
     struct wal_transfer_result result;
 
-    (void)state;
     (void)merge(&stores, NULL, "created s;");
     kit_append_all(s, "f g");
     put(NULL, s, "notes", "{\"v\":3}");
@@ -272,13 +269,12 @@ static void test_merge__grown_session_is_continued(void **state)
 }
 
 /* The last entries move the head, which was then put before the first. */
-static void test_merge__removed_head_is_removed(void **state)
+KIT_TEST(merge__removed_head_is_removed)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     const struct wal_head head = {.struct_size = sizeof(head)};
 
-    (void)state;
     kit_append_all(s, "a b");
     (void)merge(&stores, NULL, "created s;");
     kit_append_all(s, "c d");
@@ -295,12 +291,11 @@ static void test_merge__removed_head_is_removed(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__removed_note_is_removed(void **state)
+KIT_TEST(merge__removed_note_is_removed)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
 
-    (void)state;
     kit_append_all(s, "a b");
     move_head(s, "try", "a", "a note");
     (void)merge(&stores, NULL, "created s;");
@@ -314,13 +309,12 @@ static void test_merge__removed_note_is_removed(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__session_that_is_ahead_is_left(void **state)
+KIT_TEST(merge__session_that_is_ahead_is_left)
 {
     struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
     struct wal_session *copy;
 
-    (void)state;
     (void)merge(&stores, NULL, "created s;");
     copy = kit_session(stores.to, "s");
     kit_append_all(copy, "x y");
@@ -332,7 +326,7 @@ static void test_merge__session_that_is_ahead_is_left(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__other_content_is_refused_by_name(void **state)
+KIT_TEST(merge__other_content_is_refused_by_name)
 {
     struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
@@ -344,7 +338,6 @@ static void test_merge__other_content_is_refused_by_name(void **state)
     char *before;
     char *after;
 
-    (void)state;
     other = kit_create(stores.to, "s");
     kit_append_all(other, "a z");
     before = kit_describe_session(stores.to, "s");
@@ -363,13 +356,12 @@ static void test_merge__other_content_is_refused_by_name(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__other_payload_is_refused(void **state)
+KIT_TEST(merge__other_payload_is_refused)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     struct wal_session *other = kit_create(stores.to, "s");
 
-    (void)state;
     append_to(s, 0, "a", "{\"v\":1}");
     append_to(other, 0, "a", "{\"v\":2}");
     (void)merge(&stores, NULL, "refused s;");
@@ -378,14 +370,13 @@ static void test_merge__other_payload_is_refused(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__other_parent_is_refused(void **state)
+KIT_TEST(merge__other_parent_is_refused)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     struct wal_session *other = kit_create(stores.to, "s");
     struct wal_entry entry = kit_entry("c", "a", "{}");
 
-    (void)state;
     entry.timestamp = WAL_STR("2026-01-31T23:59:59.123Z");
     append_to(s, 0, "a", "{}");
     append_to(s, 0, "b", "{}");
@@ -400,7 +391,7 @@ static void test_merge__other_parent_is_refused(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__document_changed_on_both_sides_is_refused(void **state)
+KIT_TEST(merge__document_changed_on_both_sides_is_refused)
 {
     struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
@@ -409,7 +400,6 @@ static void test_merge__document_changed_on_both_sides_is_refused(void **state)
     struct wal_transfer_result result;
     struct wal_error error;
 
-    (void)state;
     (void)merge(&stores, NULL, "created s;");
     copy = kit_session(stores.to, "s");
     put(NULL, s, "notes", "\"here\"");
@@ -423,14 +413,12 @@ static void test_merge__document_changed_on_both_sides_is_refused(void **state)
     close_stores(&stores);
 }
 
-static void
-test_merge__documents_of_the_store_are_added_not_changed(void **state)
+KIT_TEST(merge__documents_of_the_store_are_added_not_changed)
 {
     struct stores stores = open_stores();
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_transfer_result result;
 
-    (void)state;
     put(stores.from, NULL, "same", "1");
     put(stores.from, NULL, "missing", "1");
     put(stores.from, NULL, "missing", "2");
@@ -453,7 +441,7 @@ test_merge__documents_of_the_store_are_added_not_changed(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__missing_session_is_reported_by_id(void **state)
+KIT_TEST(merge__missing_session_is_reported_by_id)
 {
     struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
@@ -461,7 +449,6 @@ static void test_merge__missing_session_is_reported_by_id(void **state)
     struct wal_transfer_result result;
     struct wal_error error;
 
-    (void)state;
     assert_int_equal(try_merge(&stores, "s none", &seen, &result, &error),
                      WAL_ENOTFOUND);
     assert_string_equal(error.actual, "none");
@@ -470,13 +457,12 @@ static void test_merge__missing_session_is_reported_by_id(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__one_store_twice_is_refused(void **state)
+KIT_TEST(merge__one_store_twice_is_refused)
 {
     struct stores stores = open_stores();
     struct wal_store *again = kit_open("from", 0);
     struct wal_error error = KIT_ERROR;
 
-    (void)state;
     assert_int_equal(
         wal_store_merge(stores.from, stores.from, NULL, NULL, &error),
         WAL_EINVAL);
@@ -488,7 +474,7 @@ static void test_merge__one_store_twice_is_refused(void **state)
 }
 
 /* What the handle of `from` has queued is written first. */
-static void test_merge__of_queued_entries_has_them(void **state)
+KIT_TEST(merge__of_queued_entries_has_them)
 {
     const struct wal_append_options queued = {.struct_size = sizeof(queued),
                                               .durability = WAL_QUEUED};
@@ -498,7 +484,6 @@ static void test_merge__of_queued_entries_has_them(void **state)
     char *payload = malloc(QUEUED_SIZE);
     struct wal_entry entry = kit_entry(NULL, NULL, "");
 
-    (void)state;
     assert_non_null(payload);
     memset(payload, 'x', QUEUED_SIZE);
     payload[0] = payload[QUEUED_SIZE - 1] = '"';
@@ -540,11 +525,10 @@ static void make_forks(struct wal_store *store)
     wal_session_close(s);
 }
 
-static void test_merge__forks_of_forks_are_forks(void **state)
+KIT_TEST(merge__forks_of_forks_are_forks)
 {
     struct stores stores = open_stores();
 
-    (void)state;
     make_forks(stores.from);
     (void)merge(&stores, NULL, "created s;created f1;created f2;");
     assert_same_stores(stores.from, stores.to);
@@ -552,13 +536,12 @@ static void test_merge__forks_of_forks_are_forks(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__fork_alone_brings_its_sources_deleted(void **state)
+KIT_TEST(merge__fork_alone_brings_its_sources_deleted)
 {
     struct stores stores = open_stores();
     struct wal_transfer_result result;
     struct wal_session *s;
 
-    (void)state;
     make_forks(stores.from);
     result = merge(&stores, "f2", "created f2;");
     assert_int_equal(result.created, 1);
@@ -608,11 +591,10 @@ static void delete_and_erase(struct wal_store *store, const char *ids)
     assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
 }
 
-static void test_merge__fork_before_the_fork_point_of_its_source(void **state)
+KIT_TEST(merge__fork_before_the_fork_point_of_its_source)
 {
     static const char *const deleted[] = {"", "f", "s", "sf"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(deleted) / sizeof(deleted[0]); i++) {
         struct stores stores;
 
@@ -634,13 +616,11 @@ static void test_merge__fork_before_the_fork_point_of_its_source(void **state)
 }
 
 /* The source is there, as a fork at its own fork point. */
-static void
-test_merge__fork_before_the_fork_point_joins_its_source(void **state)
+KIT_TEST(merge__fork_before_the_fork_point_joins_its_source)
 {
     struct stores stores = open_stores();
     struct wal_session *f;
 
-    (void)state;
     make_fork_before_a_fork_point(stores.from);
     (void)merge(&stores, "f", "created f;");
     (void)merge(&stores, "g", "created g;");
@@ -655,14 +635,12 @@ test_merge__fork_before_the_fork_point_joins_its_source(void **state)
 }
 
 /* The other store has the source, which does not see what the fork needs. */
-static void
-test_merge__fork_of_a_source_with_another_point_refused(void **state)
+KIT_TEST(merge__fork_of_a_source_with_another_point_refused)
 {
     struct stores stores = open_stores();
     struct wal_session *o = kit_create(stores.to, "o");
     struct wal_session *f;
 
-    (void)state;
     kit_append_all(o, "n");
     f = kit_fork(o, "n", "f");
     make_fork_before_a_fork_point(stores.from);
@@ -691,11 +669,10 @@ static void make_fork_before_all_entries(struct wal_store *store)
     wal_session_close(s);
 }
 
-static void test_merge__fork_before_all_entries_of_its_source(void **state)
+KIT_TEST(merge__fork_before_all_entries_of_its_source)
 {
     struct stores stores = open_stores();
 
-    (void)state;
     make_fork_before_all_entries(stores.from);
     (void)merge(&stores, NULL, "created s;created f;");
     assert_same_stores(stores.from, stores.to);
@@ -703,13 +680,12 @@ static void test_merge__fork_before_all_entries_of_its_source(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__fork_before_all_entries_joins_its_source(void **state)
+KIT_TEST(merge__fork_before_all_entries_joins_its_source)
 {
     struct stores stores = open_stores();
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_session *f;
 
-    (void)state;
     make_fork_before_all_entries(stores.from);
     (void)merge(&stores, "s", "created s;");
     (void)merge(&stores, "f", "created f;");
@@ -725,11 +701,10 @@ static void test_merge__fork_before_all_entries_joins_its_source(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__fork_before_all_entries_alone(void **state)
+KIT_TEST(merge__fork_before_all_entries_alone)
 {
     struct stores stores = open_stores();
 
-    (void)state;
     make_fork_before_all_entries(stores.from);
     delete_and_erase(stores.from, "s");
     (void)merge(&stores, "f", "created f;");
@@ -760,11 +735,10 @@ static void make_fork_of_nothing_of_a_fork(struct wal_store *store)
     wal_session_close(s);
 }
 
-static void test_merge__fork_of_nothing_of_a_fork(void **state)
+KIT_TEST(merge__fork_of_nothing_of_a_fork)
 {
     static const char *const deleted[] = {"", "f", "s", "sf"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(deleted) / sizeof(deleted[0]); i++) {
         struct stores stores;
 
@@ -786,11 +760,10 @@ static void test_merge__fork_of_nothing_of_a_fork(void **state)
 }
 
 /* The source is there, as a fork at its own fork point. */
-static void test_merge__fork_of_nothing_joins_its_source(void **state)
+KIT_TEST(merge__fork_of_nothing_joins_its_source)
 {
     struct stores stores = open_stores();
 
-    (void)state;
     make_fork_of_nothing_of_a_fork(stores.from);
     (void)merge(&stores, "f", "created f;");
     delete_and_erase(stores.from, "sf");
@@ -800,12 +773,11 @@ static void test_merge__fork_of_nothing_joins_its_source(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__deleted_source_stays_deleted(void **state)
+KIT_TEST(merge__deleted_source_stays_deleted)
 {
     struct stores stores = open_stores();
     struct wal_session *s;
 
-    (void)state;
     make_forks(stores.from);
     s = kit_session(stores.from, "s");
     delete_session(s);
@@ -816,13 +788,12 @@ static void test_merge__deleted_source_stays_deleted(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__fork_joins_a_source_that_is_there(void **state)
+KIT_TEST(merge__fork_joins_a_source_that_is_there)
 {
     struct stores stores = open_stores();
     struct wal_transfer_result result;
     struct wal_session *f1;
 
-    (void)state;
     make_forks(stores.from);
     (void)merge(&stores, "s", "created s;");
     result = merge(&stores, "f1", "created f1;");
@@ -836,13 +807,12 @@ static void test_merge__fork_joins_a_source_that_is_there(void **state)
 
 /* A fork sees the documents of its source as they were, also when the source
  * has gone on in the other store. */
-static void test_merge__fork_of_a_present_source_sees_what_it_saw(void **state)
+KIT_TEST(merge__fork_of_a_present_source_sees_what_it_saw)
 {
     struct stores stores = open_stores();
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_session *f2;
 
-    (void)state;
     make_forks(stores.from);
     (void)merge(&stores, "s", "created s;");
     (void)merge(&stores, "f2", "created f2;");
@@ -859,13 +829,12 @@ static void test_merge__fork_of_a_present_source_sees_what_it_saw(void **state)
 }
 
 /* The fork has a version there that it does not have here: what it saw. */
-static void test_merge__document_of_such_a_fork_is_continued(void **state)
+KIT_TEST(merge__document_of_such_a_fork_is_continued)
 {
     struct stores stores = open_stores();
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_session *f1;
 
-    (void)state;
     make_forks(stores.from);
     (void)merge(&stores, "s", "created s;");
     (void)merge(&stores, "f1", "created f1;");
@@ -883,7 +852,7 @@ static void test_merge__document_of_such_a_fork_is_continued(void **state)
 }
 
 /* A process died before it deleted the source of a complete fork. */
-static void test_merge__source_that_was_left_is_deleted(void **state)
+KIT_TEST(merge__source_that_was_left_is_deleted)
 {
     const struct wal_session_options options = {
         .struct_size = sizeof(options),
@@ -893,7 +862,6 @@ static void test_merge__source_that_was_left_is_deleted(void **state)
     struct stores stores = open_stores();
     struct wal_session *s = NULL;
 
-    (void)state;
     make_forks(stores.from);
     (void)merge(&stores, "f1", "created f1;");
     assert_int_equal(wal_session_create(stores.to, &options, &s, NULL), WAL_OK);
@@ -903,12 +871,11 @@ static void test_merge__source_that_was_left_is_deleted(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__fork_of_a_refused_source_is_refused(void **state)
+KIT_TEST(merge__fork_of_a_refused_source_is_refused)
 {
     struct stores stores = open_stores();
     struct wal_session *s;
 
-    (void)state;
     make_forks(stores.from);
     s = kit_create(stores.to, "s");
     kit_append_all(s, "q");
@@ -918,12 +885,11 @@ static void test_merge__fork_of_a_refused_source_is_refused(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__id_used_again_after_a_deletion(void **state)
+KIT_TEST(merge__id_used_again_after_a_deletion)
 {
     struct stores stores = open_stores();
     struct wal_session *s;
 
-    (void)state;
     make_forks(stores.from);
     s = kit_session(stores.from, "s");
     delete_session(s);
@@ -947,11 +913,10 @@ static void trash(struct wal_store *store, const char *id)
     wal_session_close(session);
 }
 
-static void test_merge__session_in_the_trash_is_left_out(void **state)
+KIT_TEST(merge__session_in_the_trash_is_left_out)
 {
     struct stores stores = open_stores();
 
-    (void)state;
     make_forks(stores.from);
     trash(stores.from, "s");
     (void)merge(&stores, NULL, "created f1;created f2;");
@@ -961,14 +926,13 @@ static void test_merge__session_in_the_trash_is_left_out(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__session_in_the_trash_there_is_refused(void **state)
+KIT_TEST(merge__session_in_the_trash_there_is_refused)
 {
     struct stores stores = open_stores();
     struct seen seen = {.calls = 0};
     struct wal_transfer_result result;
     struct wal_error error;
 
-    (void)state;
     make_forks(stores.from);
     (void)merge(&stores, NULL, "created s;created f1;created f2;");
     trash(stores.to, "f1");
@@ -1000,12 +964,11 @@ static bool log_has(const char *text)
     return system(command) == 0;
 }
 
-static void test_merge__redacted_content_is_left_out(void **state)
+KIT_TEST(merge__redacted_content_is_left_out)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
 
-    (void)state;
     append_to(s, 0, "a", "{\"v\":\"plain\"}");
     append_to(s, 0, "b", "{\"v\":\"the-password\"}");
     append_to(s, 0, "c", "{\"v\":\"after\"}");
@@ -1020,12 +983,11 @@ static void test_merge__redacted_content_is_left_out(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__later_redaction_hides_what_was_merged(void **state)
+KIT_TEST(merge__later_redaction_hides_what_was_merged)
 {
     struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
 
-    (void)state;
     (void)merge(&stores, NULL, "created s;");
     redact(s, "b");
     (void)merge(&stores, NULL, "continued s;");
@@ -1035,13 +997,12 @@ static void test_merge__later_redaction_hides_what_was_merged(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__redaction_in_a_fork_hides_without_it(void **state)
+KIT_TEST(merge__redaction_in_a_fork_hides_without_it)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     struct wal_session *f;
 
-    (void)state;
     append_to(s, 0, "a", "{\"v\":\"the-password\"}");
     append_to(s, 0, "b", "{}");
     f = kit_fork(s, "b", "f");
@@ -1093,12 +1054,11 @@ static void assert_redacted_by(struct wal_store *store, const char *id,
     wal_session_close(session);
 }
 
-static void test_merge__redacted_redaction_hides_as_itself(void **state)
+KIT_TEST(merge__redacted_redaction_hides_as_itself)
 {
     const struct wal_store_compact_options erase = {
         .struct_size = sizeof(erase), .flags = WAL_STORE_COMPACT_ERASE};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct stores stores;
         struct wal_session *s;
@@ -1128,15 +1088,13 @@ static void test_merge__redacted_redaction_hides_as_itself(void **state)
 }
 
 /* What a compaction leaves is kept for each of one batch. */
-static void
-test_merge__redacted_compactions_keep_their_first_entry(void **state)
+KIT_TEST(merge__redacted_compactions_keep_their_first_entry)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     const char *const kept[] = {"b", "c"};
     char made[2][WAL_ID_SIZE];
 
-    (void)state;
     kit_append_all(s, "a b c");
     for (size_t i = 0; i < 2; i++) {
         const struct wal_compact_options options = {
@@ -1176,11 +1134,10 @@ static void assert_not_bare(struct wal_store *store, const char *id)
 }
 
 /* The entries arrive before the redaction, which another session holds. */
-static void test_merge__stopped_before_a_redaction_leaves_a_mark(void **state)
+KIT_TEST(merge__stopped_before_a_redaction_leaves_a_mark)
 {
     static const char *const merged[] = {"s", "g", NULL};
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         uint64_t at = 1;
         bool is_stopped = true;
@@ -1256,14 +1213,13 @@ static int count_dead(const char *directory)
     return count;
 }
 
-static void test_merge__erased_entry_is_hidden(void **state)
+KIT_TEST(merge__erased_entry_is_hidden)
 {
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE};
     struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
 
-    (void)state;
     redact(s, "b");
     assert_int_equal(wal_store_compact(stores.from, &options, NULL, NULL),
                      WAL_OK);
@@ -1277,12 +1233,11 @@ static void test_merge__erased_entry_is_hidden(void **state)
 /* An older copy of the session, with what was redacted and erased since, is
  * merged back, as it was or continued: the redaction stays, and nothing of what
  * it hides comes back. */
-static void test_merge__older_copy_does_not_bring_back_what_was_erased(void **s)
+KIT_TEST(merge__older_copy_does_not_bring_back_what_was_erased)
 {
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE};
 
-    (void)s;
     for (int is_large = 0; is_large < 2; is_large++) {
         struct stores stores = open_stores();
         struct stores back = {stores.to, stores.from};
@@ -1322,7 +1277,7 @@ static void test_merge__older_copy_does_not_bring_back_what_was_erased(void **s)
 }
 
 /* What was erased is the version at its place, and no other one. */
-static void test_merge__erased_version_is_none_at_another_place(void **state)
+KIT_TEST(merge__erased_version_is_none_at_another_place)
 {
     const struct wal__transfer_version erased = {.is_deletion = true,
                                                  .is_erased = true};
@@ -1332,7 +1287,6 @@ static void test_merge__erased_version_is_none_at_another_place(void **state)
     const struct wal__transfer_version n = {.digest = {.bytes = {3}}};
     const struct wal__transfer_version from[] = {p, erased, deleted, n};
 
-    (void)state;
     assert_true(wal__transfer_count_present(from, 4, &q, 1) == SIZE_MAX);
     assert_true(wal__transfer_count_present(&q, 1, from, 4) == SIZE_MAX);
     assert_int_equal(wal__transfer_count_present(from + 1, 3, &q, 1), 1);
@@ -1342,14 +1296,13 @@ static void test_merge__erased_version_is_none_at_another_place(void **state)
 
 /* --- content out of line -------------------------------------------------- */
 
-static void test_merge__payload_out_of_line_is_copied(void **state)
+KIT_TEST(merge__payload_out_of_line_is_copied)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     struct kit_content content = kit_content(5, LARGE, true);
     struct wal_entry entry = WAL_INIT(wal_entry);
 
-    (void)state;
     entry.id = WAL_STR("large");
     entry.type = WAL_STR("message");
     entry.flags = WAL_ENTRY_LINE;
@@ -1365,14 +1318,13 @@ static void test_merge__payload_out_of_line_is_copied(void **state)
     close_stores(&stores);
 }
 
-static void test_merge__checkpoints_come_with_their_files(void **state)
+KIT_TEST(merge__checkpoints_come_with_their_files)
 {
     struct kit_work work = kit_work_begin(0);
     struct stores stores = {work.store, kit_open("to", WAL_OPEN_CREATE)};
     struct wal_session *copy;
     struct kit_work other = work;
 
-    (void)state;
     kit_append_all(work.session, "a b");
     kit_write(&work, "x.txt", "one\n");
     kit_write(&work, "y.txt", "two\n");
@@ -1400,11 +1352,10 @@ static void test_merge__checkpoints_come_with_their_files(void **state)
 
 /* Merges with a stop at each record in turn, and then to the end: the result is
  * the same. */
-static void test_merge__stopped_anywhere_is_continued(void **state)
+KIT_TEST(merge__stopped_anywhere_is_continued)
 {
     bool stopped = true;
 
-    (void)state;
     for (uint64_t at = 1; stopped; at++) {
         struct stores stores = {kit_open("from", WAL_OPEN_CREATE), NULL};
         struct seen seen = {.stop_at = at};
@@ -1437,57 +1388,4 @@ static void test_merge__stopped_anywhere_is_continued(void **state)
                           "unchanged r;unchanged f1;unchanged f2;");
         close_stores(&stores);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_merge__empty_store_gets_everything),
-        KIT_TEST(test_merge__result_is_whole_after_a_reopen),
-        KIT_TEST(test_merge__grown_session_is_continued),
-        KIT_TEST(test_merge__removed_head_is_removed),
-        KIT_TEST(test_merge__removed_note_is_removed),
-        KIT_TEST(test_merge__session_that_is_ahead_is_left),
-        KIT_TEST(test_merge__other_content_is_refused_by_name),
-        KIT_TEST(test_merge__other_payload_is_refused),
-        KIT_TEST(test_merge__other_parent_is_refused),
-        KIT_TEST(test_merge__document_changed_on_both_sides_is_refused),
-        KIT_TEST(test_merge__documents_of_the_store_are_added_not_changed),
-        KIT_TEST(test_merge__missing_session_is_reported_by_id),
-        KIT_TEST(test_merge__one_store_twice_is_refused),
-        KIT_TEST(test_merge__of_queued_entries_has_them),
-        KIT_TEST(test_merge__forks_of_forks_are_forks),
-        KIT_TEST(test_merge__fork_alone_brings_its_sources_deleted),
-        KIT_TEST(test_merge__fork_before_the_fork_point_of_its_source),
-        KIT_TEST(test_merge__fork_before_the_fork_point_joins_its_source),
-        KIT_TEST(test_merge__fork_of_a_source_with_another_point_refused),
-        KIT_TEST(test_merge__fork_before_all_entries_of_its_source),
-        KIT_TEST(test_merge__fork_before_all_entries_joins_its_source),
-        KIT_TEST(test_merge__fork_before_all_entries_alone),
-        KIT_TEST(test_merge__fork_of_nothing_of_a_fork),
-        KIT_TEST(test_merge__fork_of_nothing_joins_its_source),
-        KIT_TEST(test_merge__deleted_source_stays_deleted),
-        KIT_TEST(test_merge__fork_joins_a_source_that_is_there),
-        KIT_TEST(test_merge__fork_of_a_present_source_sees_what_it_saw),
-        KIT_TEST(test_merge__document_of_such_a_fork_is_continued),
-        KIT_TEST(test_merge__source_that_was_left_is_deleted),
-        KIT_TEST(test_merge__fork_of_a_refused_source_is_refused),
-        KIT_TEST(test_merge__id_used_again_after_a_deletion),
-        KIT_TEST(test_merge__session_in_the_trash_is_left_out),
-        KIT_TEST(test_merge__session_in_the_trash_there_is_refused),
-        KIT_TEST(test_merge__redacted_content_is_left_out),
-        KIT_TEST(test_merge__later_redaction_hides_what_was_merged),
-        KIT_TEST(test_merge__redaction_in_a_fork_hides_without_it),
-        KIT_TEST(test_merge__redacted_redaction_hides_as_itself),
-        KIT_TEST(test_merge__redacted_compactions_keep_their_first_entry),
-        KIT_TEST(test_merge__stopped_before_a_redaction_leaves_a_mark),
-        KIT_TEST(test_merge__erased_entry_is_hidden),
-        KIT_TEST(test_merge__older_copy_does_not_bring_back_what_was_erased),
-        KIT_TEST(test_merge__erased_version_is_none_at_another_place),
-        KIT_TEST(test_merge__payload_out_of_line_is_copied),
-        KIT_TEST(test_merge__checkpoints_come_with_their_files),
-        KIT_TEST(test_merge__stopped_anywhere_is_continued),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,13 +229,12 @@ static void close_stores(struct stores *stores)
 
 /* --- branches ------------------------------------------------------------- */
 
-static void test_keep_both__both_went_on(void **state)
+KIT_TEST(keep_both__both_went_on)
 {
     struct stores stores = open_parted();
     struct seen seen;
     struct wal_session *branch;
 
-    (void)state;
     seen = merge(&stores, NULL, "branched s s@host;");
     assert_int_equal(seen.result.branched, 1);
     assert_int_equal(seen.result.created, 0);
@@ -254,12 +253,11 @@ static void test_keep_both__both_went_on(void **state)
     close_stores(&stores);
 }
 
-static void test_keep_both__branch_is_continued(void **state)
+KIT_TEST(keep_both__branch_is_continued)
 {
     struct stores stores = open_parted();
     struct seen seen;
 
-    (void)state;
     (void)merge(&stores, "s", "branched s s@host;");
     append_in(stores.from, "s", "v w");
     append_in(stores.to, "s", "more");
@@ -272,11 +270,10 @@ static void test_keep_both__branch_is_continued(void **state)
 }
 
 /* What went on in one store only is no branch. */
-static void test_keep_both__one_went_on(void **state)
+KIT_TEST(keep_both__one_went_on)
 {
     struct stores stores = open_stores();
 
-    (void)state;
     append_in(stores.from, "s", "x");
     (void)merge(&stores, "s", "continued s;");
     append_in(stores.to, "s", "y");
@@ -285,11 +282,10 @@ static void test_keep_both__one_went_on(void **state)
     close_stores(&stores);
 }
 
-static void test_keep_both__branch_that_is_ahead_is_left(void **state)
+KIT_TEST(keep_both__branch_that_is_ahead_is_left)
 {
     struct stores stores = open_parted();
 
-    (void)state;
     (void)merge(&stores, "s", "branched s s@host;");
     append_in(stores.to, "s@host", "here");
     assert_idempotent(&stores, "s", "unchanged s s@host;");
@@ -297,11 +293,10 @@ static void test_keep_both__branch_that_is_ahead_is_left(void **state)
 }
 
 /* The branch was continued here, and the session there. */
-static void test_keep_both__branch_that_parted_gets_another_one(void **state)
+KIT_TEST(keep_both__branch_that_parted_gets_another_one)
 {
     struct stores stores = open_parted();
 
-    (void)state;
     (void)merge(&stores, "s", "branched s s@host;");
     append_in(stores.to, "s@host", "here");
     append_in(stores.from, "s", "there");
@@ -312,12 +307,11 @@ static void test_keep_both__branch_that_parted_gets_another_one(void **state)
     close_stores(&stores);
 }
 
-static void test_keep_both__id_of_the_branch_is_taken(void **state)
+KIT_TEST(keep_both__id_of_the_branch_is_taken)
 {
     struct stores stores = open_parted();
     struct wal_session *taken = kit_create(stores.to, "s@host");
 
-    (void)state;
     kit_append_all(taken, "own");
     wal_session_close(taken);
     wal_session_close(kit_create(stores.to, "s@host-2"));
@@ -328,12 +322,11 @@ static void test_keep_both__id_of_the_branch_is_taken(void **state)
 }
 
 /* The branch comes back: `from` has a session of its id, taken along too. */
-static void test_keep_both__both_directions_with_one_name(void **state)
+KIT_TEST(keep_both__both_directions_with_one_name)
 {
     struct stores stores = open_parted();
     struct stores back = {stores.to, stores.from};
 
-    (void)state;
     (void)merge(&stores, NULL, "branched s s@host;");
     (void)merge(&back, NULL, "branched s s@host-2;created s@host;");
     assert_entries(back.to, "s", "a b c x y");
@@ -351,13 +344,12 @@ static void test_keep_both__both_directions_with_one_name(void **state)
 }
 
 /* Each store has the sessions of both, and no merge adds more. */
-static void test_keep_both__both_directions_with_two_names(void **state)
+KIT_TEST(keep_both__both_directions_with_two_names)
 {
     struct stores there = open_parted();
     struct stores back = {there.to, there.from};
     struct seen seen = {.calls = 0};
 
-    (void)state;
     (void)merge(&there, NULL, "branched s s@host;");
     for (int i = 0; i < 3; i++) {
         assert_int_equal(try_merge(&back, NULL, "desk", &seen), WAL_OK);
@@ -375,12 +367,11 @@ static void test_keep_both__both_directions_with_two_names(void **state)
     close_stores(&there);
 }
 
-static void test_keep_both__branch_in_the_trash_is_not_used(void **state)
+KIT_TEST(keep_both__branch_in_the_trash_is_not_used)
 {
     struct stores stores = open_parted();
     struct wal_session *branch;
 
-    (void)state;
     (void)merge(&stores, "s", "branched s s@host;");
     branch = kit_session(stores.to, "s@host");
     assert_int_equal(wal_session_trash(branch, NULL), WAL_OK);
@@ -389,12 +380,11 @@ static void test_keep_both__branch_in_the_trash_is_not_used(void **state)
     close_stores(&stores);
 }
 
-static void test_keep_both__no_entry_is_common(void **state)
+KIT_TEST(keep_both__no_entry_is_common)
 {
     struct stores stores = {kit_open("from", WAL_OPEN_CREATE),
                             kit_open("to", WAL_OPEN_CREATE)};
 
-    (void)state;
     wal_session_close(kit_create(stores.from, "s"));
     wal_session_close(kit_create(stores.to, "s"));
     append_in(stores.from, "s", "x y");
@@ -408,15 +398,13 @@ static void test_keep_both__no_entry_is_common(void **state)
     close_stores(&stores);
 }
 
-static void
-test_keep_both__without_a_name_it_is_the_id_of_the_store(void **state)
+KIT_TEST(keep_both__without_a_name_it_is_the_id_of_the_store)
 {
     struct stores stores = open_parted();
     struct wal_store_info info = kit_store_info(stores.from);
     struct seen seen = {.calls = 0};
     char expected[TEXT_SIZE];
 
-    (void)state;
     assert_int_equal(try_merge(&stores, "s", "", &seen), WAL_OK);
     snprintf(expected, sizeof(expected), "branched s s@%02x%02x%02x%02x;",
              info.uuid[0], info.uuid[1], info.uuid[2], info.uuid[3]);
@@ -424,14 +412,13 @@ test_keep_both__without_a_name_it_is_the_id_of_the_store(void **state)
     close_stores(&stores);
 }
 
-static void test_keep_both__long_id_is_cut_between_characters(void **state)
+KIT_TEST(keep_both__long_id_is_cut_between_characters)
 {
     struct stores stores = {kit_open("from", WAL_OPEN_CREATE),
                             kit_open("to", WAL_OPEN_CREATE)};
     char id[WAL_ID_SIZE] = "";
     char branch[WAL_ID_SIZE] = "";
 
-    (void)state;
     for (size_t i = 0; i < 127; i++) {
         strcat(id, "\xC3\xA4");
         strcat(branch, i < 125 ? "\xC3\xA4" : "");
@@ -453,7 +440,7 @@ static void test_keep_both__long_id_is_cut_between_characters(void **state)
     close_stores(&stores);
 }
 
-static void test_keep_both__bad_options_are_refused(void **state)
+KIT_TEST(keep_both__bad_options_are_refused)
 {
     struct stores stores = open_parted();
     struct seen seen = {.calls = 0};
@@ -461,7 +448,6 @@ static void test_keep_both__bad_options_are_refused(void **state)
     struct wal_transfer_options options = {.struct_size = sizeof(options),
                                            .flags = 2};
 
-    (void)state;
     assert_int_equal(
         wal_store_merge(stores.from, stores.to, &options, NULL, NULL),
         WAL_EINVAL);
@@ -477,7 +463,7 @@ static void test_keep_both__bad_options_are_refused(void **state)
 
 /* --- streams, heads, forks ------------------------------------------------ */
 
-static void test_keep_both__streams_and_heads(void **state)
+KIT_TEST(keep_both__streams_and_heads)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_session(stores.from, "s");
@@ -487,7 +473,6 @@ static void test_keep_both__streams_and_heads(void **state)
                                   .entry_id = WAL_STR("b"),
                                   .note = WAL_STR("a note")};
 
-    (void)state;
     entry.stream = 1;
     assert_int_equal(wal_append(s, &entry, 1, NULL, NULL, NULL), WAL_OK);
     assert_int_equal(wal_head_move(s, &head, NULL, NULL), WAL_OK);
@@ -504,13 +489,12 @@ static void test_keep_both__streams_and_heads(void **state)
     close_stores(&stores);
 }
 
-static void test_keep_both__fork_without_common_entries(void **state)
+KIT_TEST(keep_both__fork_without_common_entries)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *f = kit_fork(s, "b", "f");
 
-    (void)state;
     (void)merge(&stores, NULL, "unchanged s;created f;");
     kit_append_all(f, "x");
     append_in(stores.to, "f", "z");
@@ -524,13 +508,12 @@ static void test_keep_both__fork_without_common_entries(void **state)
 }
 
 /* A fork of what became a branch is a fork of the branch. */
-static void test_keep_both__fork_of_a_branch(void **state)
+KIT_TEST(keep_both__fork_of_a_branch)
 {
     struct stores stores = open_parted();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *f = kit_fork(s, "x", "f");
 
-    (void)state;
     kit_append_all(f, "g");
     (void)merge(&stores, NULL, "branched s s@host;created f;");
     assert_same(stores.from, "f", stores.to, "f");
@@ -545,13 +528,12 @@ static void test_keep_both__fork_of_a_branch(void **state)
 }
 
 /* The branch comes as far as the fork sees it, and is not listed. */
-static void test_keep_both__fork_of_a_branch_alone(void **state)
+KIT_TEST(keep_both__fork_of_a_branch_alone)
 {
     struct stores stores = open_parted();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *f = kit_fork(s, "x", "f");
 
-    (void)state;
     kit_append_all(f, "g");
     (void)merge(&stores, "f", "created f;");
     assert_entries(stores.to, "f", "a b c x g");
@@ -564,13 +546,12 @@ static void test_keep_both__fork_of_a_branch_alone(void **state)
     close_stores(&stores);
 }
 
-static void test_keep_both__other_fork_point_is_refused(void **state)
+KIT_TEST(keep_both__other_fork_point_is_refused)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *to = kit_session(stores.to, "s");
 
-    (void)state;
     wal_session_close(kit_fork(s, "a", "f"));
     wal_session_close(kit_fork(to, "b", "f"));
     append_in(stores.from, "f", "x");
@@ -581,12 +562,11 @@ static void test_keep_both__other_fork_point_is_refused(void **state)
     close_stores(&stores);
 }
 
-static void test_keep_both__redacted_here_is_redacted_there(void **state)
+KIT_TEST(keep_both__redacted_here_is_redacted_there)
 {
     struct stores stores = open_parted();
     struct wal_session *s = kit_session(stores.from, "s");
 
-    (void)state;
     assert_int_equal(
         wal_session_redact(s, WAL_STR("x"), WAL_STR("why"), NULL, NULL),
         WAL_OK);
@@ -604,13 +584,12 @@ static void test_keep_both__redacted_here_is_redacted_there(void **state)
 
 /* --- documents ------------------------------------------------------------ */
 
-static void test_keep_both__document_was_changed_on_both_sides(void **state)
+KIT_TEST(keep_both__document_was_changed_on_both_sides)
 {
     struct stores stores = open_stores();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *to = kit_session(stores.to, "s");
 
-    (void)state;
     put(s, "notes", "2");
     put(to, "notes", "3");
     (void)merge(&stores, "s", "branched s s@host;");
@@ -627,13 +606,12 @@ static void test_keep_both__document_was_changed_on_both_sides(void **state)
 }
 
 /* The branch does not see what the trunk did with its documents. */
-static void test_keep_both__documents_that_the_trunk_changed(void **state)
+KIT_TEST(keep_both__documents_that_the_trunk_changed)
 {
     struct stores stores = open_parted();
     struct wal_session *to = kit_session(stores.to, "s");
     struct wal_session *s = kit_session(stores.from, "s");
 
-    (void)state;
     put(to, "notes", "9");
     put(to, "there", "1");
     put(s, "here", "1");
@@ -659,13 +637,12 @@ static void test_keep_both__documents_that_the_trunk_changed(void **state)
 }
 
 /* Some of their keys sort after all keys of the other store. */
-static void test_keep_both__documents_of_the_trunk_alone(void **state)
+KIT_TEST(keep_both__documents_of_the_trunk_alone)
 {
     struct stores stores = open_parted();
     struct wal_session *to = kit_session(stores.to, "s");
     char key[] = "a";
 
-    (void)state;
     for (; key[0] <= 'z'; key[0]++) {
         put(to, key, "1");
     }
@@ -679,13 +656,12 @@ static void test_keep_both__documents_of_the_trunk_alone(void **state)
     close_stores(&stores);
 }
 
-static void test_keep_both__document_of_the_branch_was_changed(void **state)
+KIT_TEST(keep_both__document_of_the_branch_was_changed)
 {
     struct stores stores = open_parted();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *branch;
 
-    (void)state;
     (void)merge(&stores, "s", "branched s s@host;");
     branch = kit_session(stores.to, "s@host");
     put(branch, "notes", "5");
@@ -698,13 +674,12 @@ static void test_keep_both__document_of_the_branch_was_changed(void **state)
     close_stores(&stores);
 }
 
-static void test_keep_both__checkpoint_comes_with_the_branch(void **state)
+KIT_TEST(keep_both__checkpoint_comes_with_the_branch)
 {
     struct kit_work work = kit_work_begin(0);
     struct stores stores = {work.store, kit_open("to", WAL_OPEN_CREATE)};
     struct kit_work other = work;
 
-    (void)state;
     kit_append_all(work.session, "a b");
     kit_write(&work, "x.txt", "one\n");
     (void)kit_checkpoint(&work, "c1", "x.txt");
@@ -728,9 +703,8 @@ static void test_keep_both__checkpoint_comes_with_the_branch(void **state)
 
 /* --- interruption --------------------------------------------------------- */
 
-static void test_keep_both__stopped_anywhere_is_continued(void **state)
+KIT_TEST(keep_both__stopped_anywhere_is_continued)
 {
-    (void)state;
     for (uint64_t at = 1;; at++) {
         struct stores stores = open_parted();
         struct wal_session *s = kit_session(stores.from, "s");
@@ -788,11 +762,10 @@ static void change(uint64_t *random, struct wal_store *store, const char *id,
 }
 
 /* What both stores did is in one session or the other, at any time. */
-static void test_keep_both__merged_at_any_time(void **state)
+KIT_TEST(keep_both__merged_at_any_time)
 {
     uint64_t seed = kit_seed();
 
-    (void)state;
     for (uint32_t round = 0; round < RANDOM_ROUNDS; round++, seed++) {
         struct stores stores = open_stores();
         uint64_t random = seed;
@@ -825,38 +798,4 @@ static void test_keep_both__merged_at_any_time(void **state)
         close_stores(&stores);
         assert_int_equal(system("rm -rf from to"), 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_keep_both__both_went_on),
-        KIT_TEST(test_keep_both__branch_is_continued),
-        KIT_TEST(test_keep_both__one_went_on),
-        KIT_TEST(test_keep_both__branch_that_is_ahead_is_left),
-        KIT_TEST(test_keep_both__branch_that_parted_gets_another_one),
-        KIT_TEST(test_keep_both__id_of_the_branch_is_taken),
-        KIT_TEST(test_keep_both__both_directions_with_one_name),
-        KIT_TEST(test_keep_both__both_directions_with_two_names),
-        KIT_TEST(test_keep_both__branch_in_the_trash_is_not_used),
-        KIT_TEST(test_keep_both__no_entry_is_common),
-        KIT_TEST(test_keep_both__without_a_name_it_is_the_id_of_the_store),
-        KIT_TEST(test_keep_both__long_id_is_cut_between_characters),
-        KIT_TEST(test_keep_both__bad_options_are_refused),
-        KIT_TEST(test_keep_both__streams_and_heads),
-        KIT_TEST(test_keep_both__fork_without_common_entries),
-        KIT_TEST(test_keep_both__fork_of_a_branch),
-        KIT_TEST(test_keep_both__fork_of_a_branch_alone),
-        KIT_TEST(test_keep_both__other_fork_point_is_refused),
-        KIT_TEST(test_keep_both__redacted_here_is_redacted_there),
-        KIT_TEST(test_keep_both__document_was_changed_on_both_sides),
-        KIT_TEST(test_keep_both__documents_that_the_trunk_changed),
-        KIT_TEST(test_keep_both__documents_of_the_trunk_alone),
-        KIT_TEST(test_keep_both__document_of_the_branch_was_changed),
-        KIT_TEST(test_keep_both__checkpoint_comes_with_the_branch),
-        KIT_TEST(test_keep_both__stopped_anywhere_is_continued),
-        KIT_TEST(test_keep_both__merged_at_any_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

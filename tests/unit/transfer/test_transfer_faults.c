@@ -249,12 +249,11 @@ static void complete(struct machine *machine)
     assert_int_equal(kit_store_info(machine->to).last_sequence, before);
 }
 
-static void test_transfer_faults__full_disk(void **state)
+KIT_TEST(transfer_faults__full_disk)
 {
     struct machine machine;
     enum wal_status status = WAL_ENOSPACE;
 
-    (void)state;
     begin(&machine);
     for (uint64_t space = 64 * 1024; status == WAL_ENOSPACE;
          space += 64 * 1024) {
@@ -304,15 +303,13 @@ static void fail_calls(void (*begin_with)(struct machine *machine), bool sticky)
     end_machine(&machine);
 }
 
-static void test_transfer_faults__nth_call_fails(void **state)
+KIT_TEST(transfer_faults__nth_call_fails)
 {
-    (void)state;
     fail_calls(begin, false);
 }
 
-static void test_transfer_faults__power_cut_after_the_nth_call(void **state)
+KIT_TEST(transfer_faults__power_cut_after_the_nth_call)
 {
-    (void)state;
     fail_calls(begin, true);
 }
 
@@ -339,42 +336,22 @@ static void fail_allocations(void (*begin_with)(struct machine *machine))
     end_machine(&machine);
 }
 
-static void test_transfer_faults__nth_allocation_fails(void **state)
+KIT_TEST(transfer_faults__nth_allocation_fails)
 {
-    (void)state;
     fail_allocations(begin);
 }
 
-static void test_transfer_faults__nth_call_for_a_branch_fails(void **state)
+KIT_TEST(transfer_faults__nth_call_for_a_branch_fails)
 {
-    (void)state;
     fail_calls(begin_parted, false);
 }
 
-static void test_transfer_faults__power_cut_in_a_branch(void **state)
+KIT_TEST(transfer_faults__power_cut_in_a_branch)
 {
-    (void)state;
     fail_calls(begin_parted, true);
 }
 
-static void
-test_transfer_faults__nth_allocation_for_a_branch_fails(void **state)
+KIT_TEST(transfer_faults__nth_allocation_for_a_branch_fails)
 {
-    (void)state;
     fail_allocations(begin_parted);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_transfer_faults__full_disk),
-        KIT_TEST(test_transfer_faults__nth_call_fails),
-        KIT_TEST(test_transfer_faults__power_cut_after_the_nth_call),
-        KIT_TEST(test_transfer_faults__nth_allocation_fails),
-        KIT_TEST(test_transfer_faults__nth_call_for_a_branch_fails),
-        KIT_TEST(test_transfer_faults__power_cut_in_a_branch),
-        KIT_TEST(test_transfer_faults__nth_allocation_for_a_branch_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,9 +62,8 @@ static void merge(struct wal_store *from, struct wal_store *to,
     }
 }
 
-static void test_merge__source_of_a_fork_that_others_write_to(void **state)
+KIT_TEST(merge__source_of_a_fork_that_others_write_to)
 {
-    (void)state;
     struct wal_store *from = make_source();
     unsigned written = 0;
 
@@ -165,9 +164,8 @@ static void merge_all(struct wal_store *from, struct wal_store *to,
     assert_int_equal(result.refused, 0);
 }
 
-static void test_merge__of_a_store_that_others_write_to(void **state)
+KIT_TEST(merge__of_a_store_that_others_write_to)
 {
-    (void)state;
     unsigned written = 0;
 
     for (uint64_t at = 1;; at++) {
@@ -196,14 +194,4 @@ static void test_merge__of_a_store_that_others_write_to(void **state)
         }
     }
     assert_true(written > 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_merge__source_of_a_fork_that_others_write_to),
-        KIT_TEST(test_merge__of_a_store_that_others_write_to),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -291,13 +291,12 @@ static void check(enum wal_status status, const struct wal_error *error,
     }
 }
 
-static void test_transfer_random__bundle_answers_the_same(void **state)
+KIT_TEST(transfer_random__bundle_answers_the_same)
 {
     const struct wal_transfer_options options = {.struct_size = sizeof(options),
                                                  .directory = WAL_STR(".")};
     uint64_t seed = kit_seed();
 
-    (void)state;
     for (uint32_t round = 0; round < ROUNDS; round++, seed++) {
         struct world world = begin(seed, true);
         struct wal_store *to = kit_open("to", WAL_OPEN_CREATE);
@@ -321,11 +320,10 @@ static void test_transfer_random__bundle_answers_the_same(void **state)
     }
 }
 
-static void test_transfer_random__merged_at_any_time(void **state)
+KIT_TEST(transfer_random__merged_at_any_time)
 {
     uint64_t seed = kit_seed();
 
-    (void)state;
     for (uint32_t round = 0; round < ROUNDS; round++, seed++) {
         struct world world = begin(seed, false);
         struct wal_store *to = kit_open("to", WAL_OPEN_CREATE);
@@ -424,12 +422,11 @@ static void carry(struct world *world, struct known *const *known,
     kit_close(alone);
 }
 
-static void test_transfer_random__few_at_a_time(void **state)
+KIT_TEST(transfer_random__few_at_a_time)
 {
     uint32_t rounds = getenv("AGENTWAL_LONG") != NULL ? 50 * ROUNDS : ROUNDS;
     uint64_t seed = kit_seed();
 
-    (void)state;
     for (uint32_t round = 0; round < rounds; round++, seed++) {
         struct world world = begin(seed, true);
         struct wal_store *all = kit_open("to", WAL_OPEN_CREATE);
@@ -459,15 +456,4 @@ static void test_transfer_random__few_at_a_time(void **state)
         kit_close(all);
         end(&world);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_transfer_random__bundle_answers_the_same),
-        KIT_TEST(test_transfer_random__few_at_a_time),
-        KIT_TEST(test_transfer_random__merged_at_any_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,9 +91,8 @@ static void check_result(const struct bench *bench, const char *last,
 
 /* ------------------------------------------------------------ fields --- */
 
-static void test_append__defaults_are_filled_in(void **state)
+KIT_TEST(append__defaults_are_filled_in)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry(NULL, NULL, "{\"x\":1}");
     struct wal_entry_cursor *cursor = NULL;
@@ -118,9 +117,8 @@ static void test_append__defaults_are_filled_in(void **state)
     end(&bench);
 }
 
-static void test_append__every_field_is_returned(void **state)
+KIT_TEST(append__every_field_is_returned)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("\xc3\xa9", NULL, "[1.50, \"\\u00e9\"]");
     struct wal_entry_cursor *cursor = NULL;
@@ -143,9 +141,8 @@ static void test_append__every_field_is_returned(void **state)
     end(&bench);
 }
 
-static void test_append__types_with_and_without_a_code(void **state)
+KIT_TEST(append__types_with_and_without_a_code)
 {
-    (void)state;
     static const char *const types[] = {
         "message",         "session_header", "message_delta_batch",
         "model_change",    "runtime_init",   "compaction",
@@ -179,9 +176,8 @@ static void test_append__types_with_and_without_a_code(void **state)
     end(&bench);
 }
 
-static void test_append__line_of_any_bytes_is_unchanged(void **state)
+KIT_TEST(append__line_of_any_bytes_is_unchanged)
 {
-    (void)state;
     enum {
         MOST = 16 * 1024 * 1024
     };
@@ -227,9 +223,8 @@ static void test_append__line_of_any_bytes_is_unchanged(void **state)
 
 /* ----------------------------------------------------------- parents --- */
 
-static void test_parent__in_the_batch_the_session_or_its_source(void **state)
+KIT_TEST(parent__in_the_batch_the_session_or_its_source)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *fork;
     struct wal_entry entries[3] = {
@@ -257,9 +252,8 @@ static void test_parent__in_the_batch_the_session_or_its_source(void **state)
     end(&bench);
 }
 
-static void test_parent__missing_is_refused(void **state)
+KIT_TEST(parent__missing_is_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *other = kit_create(bench.store, "other");
     struct wal_entry entries[2] = {kit_entry("b", "c", "1"),
@@ -284,9 +278,8 @@ static void test_parent__missing_is_refused(void **state)
     end(&bench);
 }
 
-static void test_head__moves_to_a_child_of_its_entry(void **state)
+KIT_TEST(head__moves_to_a_child_of_its_entry)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry;
 
@@ -312,9 +305,8 @@ static void test_head__moves_to_a_child_of_its_entry(void **state)
     end(&bench);
 }
 
-static void test_head__root_moves_it_only_with_the_flag(void **state)
+KIT_TEST(head__root_moves_it_only_with_the_flag)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("a", NULL, "1");
 
@@ -338,9 +330,8 @@ static void test_head__root_moves_it_only_with_the_flag(void **state)
     end(&bench);
 }
 
-static void test_head__first_entry_without_moving_it(void **state)
+KIT_TEST(head__first_entry_without_moving_it)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("a", NULL, "1");
 
@@ -354,9 +345,8 @@ static void test_head__first_entry_without_moving_it(void **state)
     end(&bench);
 }
 
-static void test_stream__each_has_a_head(void **state)
+KIT_TEST(stream__each_has_a_head)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entries[4] = {
         kit_entry("a", NULL, "1"), kit_entry("t", NULL, "1"),
@@ -385,9 +375,8 @@ static void test_stream__each_has_a_head(void **state)
     end(&bench);
 }
 
-static void test_stream__ids_are_unique_across_streams(void **state)
+KIT_TEST(stream__ids_are_unique_across_streams)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("a", NULL, "1");
 
@@ -399,9 +388,8 @@ static void test_stream__ids_are_unique_across_streams(void **state)
 
 /* ------------------------------------------------------ expected tail --- */
 
-static void test_expect__matches_or_returns_the_tail(void **state)
+KIT_TEST(expect__matches_or_returns_the_tail)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("a", NULL, "1");
 
@@ -424,9 +412,8 @@ static void test_expect__matches_or_returns_the_tail(void **state)
     end(&bench);
 }
 
-static void test_expect__in_a_fork_is_its_fork_point(void **state)
+KIT_TEST(expect__in_a_fork_is_its_fork_point)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *fork;
     struct wal_session *session = bench.session;
@@ -444,9 +431,8 @@ static void test_expect__in_a_fork_is_its_fork_point(void **state)
     end(&bench);
 }
 
-static void test_expect__batch_sent_again_succeeds(void **state)
+KIT_TEST(expect__batch_sent_again_succeeds)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entries[3] = {kit_entry("b", NULL, "1"),
                                    kit_entry("c", NULL, "1"),
@@ -468,9 +454,8 @@ static void test_expect__batch_sent_again_succeeds(void **state)
 
 /* -------------------------------------------------------- duplicates --- */
 
-static void test_duplicate__compares_supplied_fields_only(void **state)
+KIT_TEST(duplicate__compares_supplied_fields_only)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry good = kit_entry("b", "a", "{\"x\":1}");
     struct wal_entry other;
@@ -518,9 +503,8 @@ static void test_duplicate__compares_supplied_fields_only(void **state)
     end(&bench);
 }
 
-static void test_duplicate__in_one_batch(void **state)
+KIT_TEST(duplicate__in_one_batch)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entries[3] = {kit_entry("a", NULL, "1"),
                                    kit_entry("b", NULL, "1"),
@@ -538,9 +522,8 @@ static void test_duplicate__in_one_batch(void **state)
     end(&bench);
 }
 
-static void test_duplicate__in_one_batch_with_another_parent(void **state)
+KIT_TEST(duplicate__in_one_batch_with_another_parent)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entries[2] = {kit_entry("c", "a", "1"),
                                    kit_entry("c", "b", "1")};
@@ -559,9 +542,8 @@ static void test_duplicate__in_one_batch_with_another_parent(void **state)
     end(&bench);
 }
 
-static void test_duplicate__may_be_a_parent_of_a_new_entry(void **state)
+KIT_TEST(duplicate__may_be_a_parent_of_a_new_entry)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entries[3] = {kit_entry("b", "a", "1"),
                                    kit_entry("x", "b", "1"),
@@ -580,9 +562,8 @@ static void test_duplicate__may_be_a_parent_of_a_new_entry(void **state)
 
 /* ------------------------------------------------------------- batch --- */
 
-static void test_batch__one_invalid_item_refuses_all(void **state)
+KIT_TEST(batch__one_invalid_item_refuses_all)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry good[4] = {
         kit_entry("b", NULL, "1"), kit_entry("c", NULL, "1"),
@@ -621,9 +602,8 @@ static void test_batch__one_invalid_item_refuses_all(void **state)
     end(&bench);
 }
 
-static void test_batch__many_items_keep_their_order(void **state)
+KIT_TEST(batch__many_items_keep_their_order)
 {
-    (void)state;
     enum {
         COUNT = 20000
     };
@@ -659,9 +639,8 @@ static void test_batch__many_items_keep_their_order(void **state)
     end(&bench);
 }
 
-static void test_durability__every_class_survives_closing(void **state)
+KIT_TEST(durability__every_class_survives_closing)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_append_options options = {.struct_size = sizeof(options)};
     struct wal_append_result result = {.struct_size = sizeof(result)};
@@ -681,9 +660,8 @@ static void test_durability__every_class_survives_closing(void **state)
     end(&bench);
 }
 
-static void test_sync__happens_for_durable_appends_only(void **state)
+KIT_TEST(sync__happens_for_durable_appends_only)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_open_options slow = {.struct_size = sizeof(slow),
                                     .idle_mark_ms = 600000};
@@ -710,34 +688,4 @@ static void test_sync__happens_for_durable_appends_only(void **state)
     assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
     assert_int_equal(after.syncs, before.syncs + 2);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_append__defaults_are_filled_in),
-        KIT_TEST(test_append__every_field_is_returned),
-        KIT_TEST(test_append__types_with_and_without_a_code),
-        KIT_TEST(test_append__line_of_any_bytes_is_unchanged),
-        KIT_TEST(test_parent__in_the_batch_the_session_or_its_source),
-        KIT_TEST(test_parent__missing_is_refused),
-        KIT_TEST(test_head__moves_to_a_child_of_its_entry),
-        KIT_TEST(test_head__root_moves_it_only_with_the_flag),
-        KIT_TEST(test_head__first_entry_without_moving_it),
-        KIT_TEST(test_stream__each_has_a_head),
-        KIT_TEST(test_stream__ids_are_unique_across_streams),
-        KIT_TEST(test_expect__matches_or_returns_the_tail),
-        KIT_TEST(test_expect__in_a_fork_is_its_fork_point),
-        KIT_TEST(test_expect__batch_sent_again_succeeds),
-        KIT_TEST(test_duplicate__compares_supplied_fields_only),
-        KIT_TEST(test_duplicate__in_one_batch),
-        KIT_TEST(test_duplicate__in_one_batch_with_another_parent),
-        KIT_TEST(test_duplicate__may_be_a_parent_of_a_new_entry),
-        KIT_TEST(test_batch__one_invalid_item_refuses_all),
-        KIT_TEST(test_batch__many_items_keep_their_order),
-        KIT_TEST(test_durability__every_class_survives_closing),
-        KIT_TEST(test_sync__happens_for_durable_appends_only),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

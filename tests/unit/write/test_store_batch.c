@@ -93,9 +93,8 @@ static void reopen(struct bench *bench)
     assert_unchanged(bench->store, bench->session, before);
 }
 
-static void test_batch__every_kind_of_item_is_committed(void **state)
+KIT_TEST(batch__every_kind_of_item_is_committed)
 {
-    (void)state;
     struct bench bench = begin();
     uint64_t last = kit_last_sequence(bench.store);
     struct wal_append_result result = {.struct_size = sizeof(result)};
@@ -124,9 +123,8 @@ static void test_batch__every_kind_of_item_is_committed(void **state)
 }
 
 /* Sent again, it changes nothing, whatever it expects. */
-static void test_batch__duplicate_batch_writes_nothing(void **state)
+KIT_TEST(batch__duplicate_batch_writes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct parts parts;
@@ -154,9 +152,8 @@ static void test_batch__duplicate_batch_writes_nothing(void **state)
     end(&bench);
 }
 
-static void test_batch__duplicate_entries_with_new_documents(void **state)
+KIT_TEST(batch__duplicate_entries_with_new_documents)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry entries[3] = {kit_entry("a", NULL, "{\"id\":\"a\"}"),
@@ -183,9 +180,8 @@ static void test_batch__duplicate_entries_with_new_documents(void **state)
     end(&bench);
 }
 
-static void test_batch__head_points_to_entry_of_the_batch(void **state)
+KIT_TEST(batch__head_points_to_entry_of_the_batch)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("c", "a", "{}");
     struct wal_head head = kit_head("side", "c", "");
@@ -202,9 +198,8 @@ static void test_batch__head_points_to_entry_of_the_batch(void **state)
     end(&bench);
 }
 
-static void test_batch__each_part_alone(void **state)
+KIT_TEST(batch__each_part_alone)
 {
-    (void)state;
     struct bench bench = begin();
     struct parts parts;
     struct wal_batch whole;
@@ -234,10 +229,8 @@ static void test_batch__each_part_alone(void **state)
 
 /* --- refusals ------------------------------------------------------------- */
 
-static void
-test_batch__duplicate_id_with_other_content_changes_nothing(void **state)
+KIT_TEST(batch__duplicate_id_with_other_content_changes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_error error;
     struct parts parts;
@@ -254,9 +247,8 @@ test_batch__duplicate_id_with_other_content_changes_nothing(void **state)
     end(&bench);
 }
 
-static void test_batch__conflicting_tail_changes_nothing(void **state)
+KIT_TEST(batch__conflicting_tail_changes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_error error;
@@ -282,9 +274,8 @@ static void test_batch__conflicting_tail_changes_nothing(void **state)
     end(&bench);
 }
 
-static void test_batch__conflicting_head_changes_nothing(void **state)
+KIT_TEST(batch__conflicting_head_changes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_error error;
     struct parts parts;
@@ -308,10 +299,8 @@ static void test_batch__conflicting_head_changes_nothing(void **state)
     end(&bench);
 }
 
-static void
-test_batch__conflicting_document_version_changes_nothing(void **state)
+KIT_TEST(batch__conflicting_document_version_changes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_error error;
     struct parts parts;
@@ -340,10 +329,8 @@ test_batch__conflicting_document_version_changes_nothing(void **state)
     end(&bench);
 }
 
-static void
-test_batch__conflicting_metadata_version_changes_nothing(void **state)
+KIT_TEST(batch__conflicting_metadata_version_changes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_error error;
     struct parts parts;
@@ -361,9 +348,8 @@ test_batch__conflicting_metadata_version_changes_nothing(void **state)
     end(&bench);
 }
 
-static void test_batch__missing_reference_changes_nothing(void **state)
+KIT_TEST(batch__missing_reference_changes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     struct parts parts;
 
@@ -382,9 +368,8 @@ static void test_batch__missing_reference_changes_nothing(void **state)
     end(&bench);
 }
 
-static void test_batch__invalid_json_changes_nothing(void **state)
+KIT_TEST(batch__invalid_json_changes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     struct parts parts;
 
@@ -467,9 +452,8 @@ static bool invalidate_content_part(struct parts *parts, int nth)
     }
 }
 
-static void test_batch__misuse_changes_nothing(void **state)
+KIT_TEST(batch__misuse_changes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     struct parts parts;
 
@@ -485,9 +469,8 @@ static void test_batch__misuse_changes_nothing(void **state)
     end(&bench);
 }
 
-static void test_batch__empty_batch_is_refused(void **state)
+KIT_TEST(batch__empty_batch_is_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_batch batch = {.struct_size = sizeof(batch)};
     struct wal_ticket *ticket = NULL;
@@ -507,9 +490,8 @@ static void test_batch__empty_batch_is_refused(void **state)
     end(&bench);
 }
 
-static void test_batch__text_above_its_limit_changes_nothing(void **state)
+KIT_TEST(batch__text_above_its_limit_changes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     struct parts parts;
     char *text = malloc(4098);
@@ -535,9 +517,8 @@ static void test_batch__text_above_its_limit_changes_nothing(void **state)
 
 /* --- tickets -------------------------------------------------------------- */
 
-static void test_batch__submitted_batch_completes_its_ticket(void **state)
+KIT_TEST(batch__submitted_batch_completes_its_ticket)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_ticket *tickets[3] = {NULL, NULL, NULL};
@@ -577,9 +558,8 @@ static void test_batch__submitted_batch_completes_its_ticket(void **state)
     end(&bench);
 }
 
-static void test_batch__submitted_change_must_expect_a_version(void **state)
+KIT_TEST(batch__submitted_change_must_expect_a_version)
 {
-    (void)state;
     struct bench bench = begin();
     char *before = kit_snapshot(bench.store, bench.session);
     struct wal_ticket *ticket = NULL;
@@ -596,9 +576,8 @@ static void test_batch__submitted_change_must_expect_a_version(void **state)
 }
 
 /* The record that the change was made from is the same, at another position. */
-static void test_batch__change_is_staged_while_another_compacts(void **state)
+KIT_TEST(batch__change_is_staged_while_another_compacts)
 {
-    (void)state;
     struct wal_store_compact_options compact = {.struct_size = sizeof(compact),
                                                 .rate = UINT64_MAX};
     struct wal_session_change change = {.struct_size = sizeof(change),
@@ -629,9 +608,8 @@ static void test_batch__change_is_staged_while_another_compacts(void **state)
     kit_close(store);
 }
 
-static void test_batch__refused_ticket_changes_nothing(void **state)
+KIT_TEST(batch__refused_ticket_changes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     char *before = kit_snapshot(bench.store, bench.session);
     struct wal_append_result result = {.struct_size = sizeof(result)};
@@ -651,31 +629,4 @@ static void test_batch__refused_ticket_changes_nothing(void **state)
     wal_ticket_destroy(ticket);
     assert_unchanged(bench.store, bench.session, before);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_batch__every_kind_of_item_is_committed),
-        KIT_TEST(test_batch__duplicate_batch_writes_nothing),
-        KIT_TEST(test_batch__duplicate_entries_with_new_documents),
-        KIT_TEST(test_batch__head_points_to_entry_of_the_batch),
-        KIT_TEST(test_batch__each_part_alone),
-        KIT_TEST(test_batch__duplicate_id_with_other_content_changes_nothing),
-        KIT_TEST(test_batch__conflicting_tail_changes_nothing),
-        KIT_TEST(test_batch__conflicting_head_changes_nothing),
-        KIT_TEST(test_batch__conflicting_document_version_changes_nothing),
-        KIT_TEST(test_batch__conflicting_metadata_version_changes_nothing),
-        KIT_TEST(test_batch__missing_reference_changes_nothing),
-        KIT_TEST(test_batch__invalid_json_changes_nothing),
-        KIT_TEST(test_batch__misuse_changes_nothing),
-        KIT_TEST(test_batch__empty_batch_is_refused),
-        KIT_TEST(test_batch__text_above_its_limit_changes_nothing),
-        KIT_TEST(test_batch__submitted_batch_completes_its_ticket),
-        KIT_TEST(test_batch__submitted_change_must_expect_a_version),
-        KIT_TEST(test_batch__change_is_staged_while_another_compacts),
-        KIT_TEST(test_batch__refused_ticket_changes_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,9 +79,8 @@ static uint32_t count_docs(struct bench *bench)
     return count;
 }
 
-static void test_batch__document_limit_is_65536(void **state)
+KIT_TEST(batch__document_limit_is_65536)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_doc *docs = calloc(DOCS + 1, sizeof(*docs));
     char *keys = names("k", DOCS + 1);
@@ -118,9 +117,8 @@ static void test_batch__document_limit_is_65536(void **state)
 
 /* The limit of heads applies to every way of making them; `main` does not
  * count. */
-static void test_batch__head_limit_is_4096(void **state)
+KIT_TEST(batch__head_limit_is_4096)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_head *heads = calloc(HEADS + 1, sizeof(*heads));
     char *texts = names("h", HEADS + 1);
@@ -160,9 +158,8 @@ static void test_batch__head_limit_is_4096(void **state)
 }
 
 /* The records of heads and redactions count too. */
-static void test_batch__size_limit_counts_every_item(void **state)
+KIT_TEST(batch__size_limit_counts_every_item)
 {
-    (void)state;
     struct bench bench = begin();
     char *text = malloc(15 * MEBIBYTE + 4097);
     struct wal_head *heads = calloc(HEADS, sizeof(*heads));
@@ -224,9 +221,8 @@ static char *large_payload(void)
 }
 
 /* 32 MiB of entries are the limit, whatever each of them has. */
-static void test_batch__entries_of_more_than_32_mib_are_refused(void **state)
+KIT_TEST(batch__entries_of_more_than_32_mib_are_refused)
 {
-    (void)state;
     struct bench bench = begin();
     char *payload = large_payload();
     char *ids = names("e", 200);
@@ -248,9 +244,8 @@ static void test_batch__entries_of_more_than_32_mib_are_refused(void **state)
 }
 
 /* Batches that each fit a group and wait together are written in two. */
-static void test_batch__large_ones_that_wait_together_are_written(void **state)
+KIT_TEST(batch__large_ones_that_wait_together_are_written)
 {
-    (void)state;
     struct bench bench = begin();
     char *payload = large_payload();
     char *ids = names("e", 400);
@@ -277,9 +272,8 @@ static void test_batch__large_ones_that_wait_together_are_written(void **state)
 
 /* One batch with redactions of more entries than a group may name sessions, in
  * the session itself and in a fork that shares them. */
-static void test_batch__of_5000_redactions(void **state)
+KIT_TEST(batch__of_5000_redactions)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry *entries = calloc(REDACTIONS, sizeof(*entries));
     char *ids = names("e", REDACTIONS);
@@ -357,9 +351,8 @@ static void *run_changes(void *arg)
 
 /* A change without an expected version that meets a change of another thread is
  * applied to the new state: no field of either is lost, queued or not. */
-static void test_batch__stale_change_is_retried(void **state)
+KIT_TEST(batch__stale_change_is_retried)
 {
-    (void)state;
     struct bench bench = begin();
     struct runner runners[4] = {
         {bench.session, WAL_WRITTEN, "t", WAL_CHANGE_TITLE},
@@ -386,9 +379,8 @@ static void test_batch__stale_change_is_retried(void **state)
 }
 
 /* A refusal for another reason is returned without a retry. */
-static void test_batch__stale_document_with_a_change_is_refused(void **state)
+KIT_TEST(batch__stale_document_with_a_change_is_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_change change = kit_title("T");
     struct wal_doc doc = kit_doc("k", "1");
@@ -447,9 +439,8 @@ static void *run_docs(void *arg)
 
 /* Concurrent readers and writers of documents: the last value is one that a
  * thread put, and versions only rise. */
-static void test_batch__documents_of_several_threads(void **state)
+KIT_TEST(batch__documents_of_several_threads)
 {
-    (void)state;
     struct bench bench = begin();
     struct runner runner = {bench.session, WAL_DURABLE, NULL, 0};
     pthread_t threads[3];
@@ -463,21 +454,4 @@ static void test_batch__documents_of_several_threads(void **state)
     assert_true(strtol(kit_value(bench.store, bench.session, "n", 0), NULL,
                        10) >= ROUNDS);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_batch__document_limit_is_65536),
-        KIT_TEST(test_batch__head_limit_is_4096),
-        KIT_TEST(test_batch__size_limit_counts_every_item),
-        KIT_TEST(test_batch__entries_of_more_than_32_mib_are_refused),
-        KIT_TEST(test_batch__large_ones_that_wait_together_are_written),
-        KIT_TEST(test_batch__of_5000_redactions),
-        KIT_TEST(test_batch__stale_change_is_retried),
-        KIT_TEST(test_batch__stale_document_with_a_change_is_refused),
-        KIT_TEST(test_batch__documents_of_several_threads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,9 +43,8 @@ static struct wal_compact_options options_keeping(const char *first_kept)
     return options;
 }
 
-static void test_compaction__in_place(void **state)
+KIT_TEST(compaction__in_place)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_compact_options options = options_keeping("c");
@@ -92,9 +91,8 @@ static void test_compaction__in_place(void **state)
     end(&bench);
 }
 
-static void test_compaction__into_a_new_session(void **state)
+KIT_TEST(compaction__into_a_new_session)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session_options into = {.struct_size = sizeof(into),
                                        .id = kit_text("f")};
@@ -166,9 +164,8 @@ static void refused(struct bench *bench, struct wal_compact_options options,
     }
 }
 
-static void test_compaction__first_kept_is_not_on_the_branch(void **state)
+KIT_TEST(compaction__first_kept_is_not_on_the_branch)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *empty = kit_create(bench.store, "empty");
     struct wal_compact_options options = options_keeping("a");
@@ -213,9 +210,8 @@ static void test_compaction__first_kept_is_not_on_the_branch(void **state)
 }
 
 /* A summary of the greatest size, of characters with the longest escapes. */
-static void test_compaction__summary_of_4_mib_of_quotes(void **state)
+KIT_TEST(compaction__summary_of_4_mib_of_quotes)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_compact_options options = options_keeping("b");
     char *text = malloc(4 * 1024 * 1024);
@@ -266,9 +262,8 @@ static enum wal_status append_one(struct bench *bench, const char *type,
     return append(bench, &entry, 1);
 }
 
-static void test_compaction_entry__must_name_an_ancestor(void **state)
+KIT_TEST(compaction_entry__must_name_an_ancestor)
 {
-    (void)state;
     static const char *const bad[] = {
         "{}",
         "[]",
@@ -306,9 +301,8 @@ static void test_compaction_entry__must_name_an_ancestor(void **state)
     end(&bench);
 }
 
-static void test_compaction_entry__names_an_entry_of_its_batch(void **state)
+KIT_TEST(compaction_entry__names_an_entry_of_its_batch)
 {
-    (void)state;
     static const char type[] = "compaction_summary";
     struct bench bench = begin();
     struct wal_entry entries[4] = {
@@ -335,9 +329,8 @@ static void test_compaction_entry__names_an_entry_of_its_batch(void **state)
     end(&bench);
 }
 
-static void test_branch_summary__must_name_an_entry_of_a_session(void **state)
+KIT_TEST(branch_summary__must_name_an_entry_of_a_session)
 {
-    (void)state;
     static const char type[] = "branch_summary";
     static const char *const bad[] = {
         "{}",
@@ -391,9 +384,8 @@ static void test_branch_summary__must_name_an_entry_of_a_session(void **state)
     end(&bench);
 }
 
-static void test_redaction__must_name_a_visible_entry(void **state)
+KIT_TEST(redaction__must_name_a_visible_entry)
 {
-    (void)state;
     static const char type[] = "redaction";
     static const char *const bad[] = {"{}",
                                       "[]",
@@ -443,9 +435,8 @@ static void test_redaction__must_name_a_visible_entry(void **state)
     end(&bench);
 }
 
-static void test_redaction__of_an_entry_of_its_batch(void **state)
+KIT_TEST(redaction__of_an_entry_of_its_batch)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entries[3] = {
         typed("r", "redaction", "{\"targetEntryId\":\"e\"}"),
@@ -462,9 +453,8 @@ static void test_redaction__of_an_entry_of_its_batch(void **state)
 
 /* An imported line is kept unchanged: it hides the entry that it names if that
  * exists, and nothing otherwise, whatever its bytes are. */
-static void test_redaction__imported_line_is_unchanged(void **state)
+KIT_TEST(redaction__imported_line_is_unchanged)
 {
-    (void)state;
     static const struct wal_slice lines[] = {
         {"", 0},
         {"\0", 1},
@@ -503,9 +493,8 @@ static void test_redaction__imported_line_is_unchanged(void **state)
     end(&bench);
 }
 
-static void test_fork__from_a_missing_entry(void **state)
+KIT_TEST(fork__from_a_missing_entry)
 {
-    (void)state;
     struct bench bench = begin();
     char *before = kit_snapshot(bench.store, bench.session);
     struct wal_session_options options = {.struct_size = sizeof(options),
@@ -522,23 +511,4 @@ static void test_fork__from_a_missing_entry(void **state)
     assert_int_equal(wal_session_open(bench.store, kit_text("f"), &fork, NULL),
                      WAL_ENOTFOUND);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_compaction__in_place),
-        KIT_TEST(test_compaction__into_a_new_session),
-        KIT_TEST(test_compaction__first_kept_is_not_on_the_branch),
-        KIT_TEST(test_compaction__summary_of_4_mib_of_quotes),
-        KIT_TEST(test_compaction_entry__must_name_an_ancestor),
-        KIT_TEST(test_compaction_entry__names_an_entry_of_its_batch),
-        KIT_TEST(test_branch_summary__must_name_an_entry_of_a_session),
-        KIT_TEST(test_redaction__must_name_a_visible_entry),
-        KIT_TEST(test_redaction__of_an_entry_of_its_batch),
-        KIT_TEST(test_redaction__imported_line_is_unchanged),
-        KIT_TEST(test_fork__from_a_missing_entry),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

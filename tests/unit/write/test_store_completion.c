@@ -73,9 +73,8 @@ static mode_t type_of(int32_t fd)
     return stat.st_mode & S_IFMT;
 }
 
-static void test_completion__each_kind_wakes_poll(void **state)
+KIT_TEST(completion__each_kind_wakes_poll)
 {
-    (void)state;
     static const mode_t types[KINDS] = {0, S_IFIFO, S_IFSOCK};
 
     for (uint32_t kind = 0; kind < KINDS; kind++) {
@@ -99,10 +98,8 @@ static void test_completion__each_kind_wakes_poll(void **state)
     }
 }
 
-static void test_completion__before_the_descriptor_is_announced(void **state)
+KIT_TEST(completion__before_the_descriptor_is_announced)
 {
-    (void)state;
-
     for (uint32_t kind = 0; kind < KINDS; kind++) {
         struct wal_store *store = kit_open("m", WAL_OPEN_MEMORY);
         struct wal_session *session = kit_create(store, "s");
@@ -116,10 +113,8 @@ static void test_completion__before_the_descriptor_is_announced(void **state)
 }
 
 /* Nobody reads: the descriptor stays readable, completions go on. */
-static void test_completion__full_descriptor_drops_bytes(void **state)
+KIT_TEST(completion__full_descriptor_drops_bytes)
 {
-    (void)state;
-
     for (uint32_t kind = 0; kind < KINDS; kind++) {
         struct wal_store *store = kit_open("m", WAL_OPEN_NOOP);
         struct wal_session *session = kit_create(store, "s");
@@ -139,9 +134,8 @@ static void test_completion__full_descriptor_drops_bytes(void **state)
     }
 }
 
-static void test_completion__other_descriptor_kind_is_refused(void **state)
+KIT_TEST(completion__other_descriptor_kind_is_refused)
 {
-    (void)state;
     static const char *const texts[KINDS] = {"is an eventfd", "is a pipe",
                                              "is a socket"};
 
@@ -165,10 +159,8 @@ static void test_completion__other_descriptor_kind_is_refused(void **state)
 }
 
 /* The caller's duplicate shows that the other end is closed too. */
-static void test_completion__is_closed_with_the_store(void **state)
+KIT_TEST(completion__is_closed_with_the_store)
 {
-    (void)state;
-
     for (uint32_t kind = 0; kind < KINDS; kind++) {
         struct wal_store *store = kit_open("m", WAL_OPEN_MEMORY);
         int32_t fd = open_fd(store, kind);
@@ -185,10 +177,8 @@ static void test_completion__is_closed_with_the_store(void **state)
 }
 
 /* The child has neither end: the parent's close is seen while it lives. */
-static void test_completion__child_of_fork_does_not_inherit_it(void **state)
+KIT_TEST(completion__child_of_fork_does_not_inherit_it)
 {
-    (void)state;
-
     for (uint32_t kind = 0; kind < KINDS; kind++) {
         struct wal_store *store = kit_store();
         int32_t fd = open_fd(store, kind);
@@ -224,9 +214,8 @@ static void test_completion__child_of_fork_does_not_inherit_it(void **state)
 }
 
 /* With room for fewer descriptors than the kind needs, none is left open. */
-static void test_completion__without_descriptors_is_refused(void **state)
+KIT_TEST(completion__without_descriptors_is_refused)
 {
-    (void)state;
     struct rlimit before;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -250,19 +239,4 @@ static void test_completion__without_descriptors_is_refused(void **state)
         assert_true(open_fd(store, (kind + 1) % KINDS) >= 0);
         kit_close(store);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_completion__each_kind_wakes_poll),
-        KIT_TEST(test_completion__before_the_descriptor_is_announced),
-        KIT_TEST(test_completion__full_descriptor_drops_bytes),
-        KIT_TEST(test_completion__other_descriptor_kind_is_refused),
-        KIT_TEST(test_completion__is_closed_with_the_store),
-        KIT_TEST(test_completion__child_of_fork_does_not_inherit_it),
-        KIT_TEST(test_completion__without_descriptors_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

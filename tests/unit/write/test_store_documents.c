@@ -58,9 +58,8 @@ static enum wal_status attempt(struct bench *bench, struct wal_doc doc,
     return status;
 }
 
-static void test_document__is_readable_after_put(void **state)
+KIT_TEST(document__is_readable_after_put)
 {
-    (void)state;
     struct bench bench = begin();
     uint64_t version = kit_put(bench.store, bench.session, "k", "{\"a\":1}");
 
@@ -79,9 +78,8 @@ static void test_document__is_readable_after_put(void **state)
 }
 
 /* The session may be passed without its store. */
-static void test_document__of_a_session_needs_no_store(void **state)
+KIT_TEST(document__of_a_session_needs_no_store)
 {
-    (void)state;
     struct bench bench = begin();
 
     (void)kit_put(NULL, bench.session, "k", "1");
@@ -89,9 +87,8 @@ static void test_document__of_a_session_needs_no_store(void **state)
     end(&bench);
 }
 
-static void test_document__same_value_writes_nothing(void **state)
+KIT_TEST(document__same_value_writes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     uint64_t version = kit_put(bench.store, bench.session, "k", "[1]");
     char *before = kit_snapshot(bench.store, bench.session);
@@ -108,9 +105,8 @@ static void test_document__same_value_writes_nothing(void **state)
     end(&bench);
 }
 
-static void test_document__conflicting_version_is_stale(void **state)
+KIT_TEST(document__conflicting_version_is_stale)
 {
-    (void)state;
     struct bench bench = begin();
     uint64_t first = kit_put(bench.store, bench.session, "k", "1");
     uint64_t second = kit_put(bench.store, bench.session, "k", "2");
@@ -148,9 +144,8 @@ static void test_document__conflicting_version_is_stale(void **state)
     end(&bench);
 }
 
-static void test_document__deleted_one_keeps_its_versions(void **state)
+KIT_TEST(document__deleted_one_keeps_its_versions)
 {
-    (void)state;
     struct bench bench = begin();
     uint64_t first = kit_put(bench.store, bench.session, "k", "1");
     uint64_t second = kit_put(bench.store, bench.session, "k", "2");
@@ -184,9 +179,8 @@ static void test_document__deleted_one_keeps_its_versions(void **state)
     end(&bench);
 }
 
-static void test_document__list_is_in_the_order_of_the_keys_bytes(void **state)
+KIT_TEST(document__list_is_in_the_order_of_the_keys_bytes)
 {
-    (void)state;
     static const char *const keys[] = {"b",  "a/2", "B", "a",    "\xc3\xa9",
                                        "a/", "~",   "!", "a/10", "ab"};
     struct bench bench = begin();
@@ -212,9 +206,8 @@ static void test_document__list_is_in_the_order_of_the_keys_bytes(void **state)
     end(&bench);
 }
 
-static void test_document__list_is_a_snapshot_of_its_opening(void **state)
+KIT_TEST(document__list_is_a_snapshot_of_its_opening)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_doc_cursor *docs = NULL;
@@ -242,9 +235,8 @@ static void test_document__list_is_a_snapshot_of_its_opening(void **state)
     end(&bench);
 }
 
-static void test_document__of_the_store_is_in_no_session(void **state)
+KIT_TEST(document__of_the_store_is_in_no_session)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_session *named = kit_create(bench.store, "store");
@@ -277,9 +269,8 @@ static void test_document__of_the_store_is_in_no_session(void **state)
     end(&bench);
 }
 
-static void test_document__store_without_any(void **state)
+KIT_TEST(document__store_without_any)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_doc doc = kit_doc("k", NULL);
 
@@ -293,9 +284,8 @@ static void test_document__store_without_any(void **state)
 
 /* --- hostile ones --------------------------------------------------------- */
 
-static void test_document__hostile_keys_are_unchanged(void **state)
+KIT_TEST(document__hostile_keys_are_unchanged)
 {
-    (void)state;
     static const struct wal_slice keys[] = {
         {"\x01", 1}, {"a\0", 2},
         {"a\0b", 3}, {"..", 2},
@@ -339,9 +329,8 @@ static void test_document__hostile_keys_are_unchanged(void **state)
     end(&bench);
 }
 
-static void test_document__invalid_keys_are_refused(void **state)
+KIT_TEST(document__invalid_keys_are_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_error error;
     char text[1026];
@@ -363,9 +352,8 @@ static void test_document__invalid_keys_are_refused(void **state)
     end(&bench);
 }
 
-static void test_document__invalid_values_are_refused(void **state)
+KIT_TEST(document__invalid_values_are_refused)
 {
-    (void)state;
     static const char *const bad[] = {"",           " ",   "{",       "nul",
                                       "{\"a\":1,}", "1 2", "\"\xff\""};
     struct bench bench = begin();
@@ -394,9 +382,8 @@ static void test_document__invalid_values_are_refused(void **state)
     end(&bench);
 }
 
-static void test_document__misuse_is_refused(void **state)
+KIT_TEST(document__misuse_is_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_store *other = kit_open("other", WAL_OPEN_CREATE);
     struct wal_doc doc = kit_doc("k", "1");
@@ -449,9 +436,8 @@ static void test_document__misuse_is_refused(void **state)
     end(&bench);
 }
 
-static void test_document__store_open_for_reading(void **state)
+KIT_TEST(document__store_open_for_reading)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_doc doc = kit_doc("k", "2");
 
@@ -463,26 +449,4 @@ static void test_document__store_open_for_reading(void **state)
     assert_int_equal(wal_doc_put(bench.store, NULL, &doc, NULL, NULL),
                      WAL_EREADONLY);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_document__is_readable_after_put),
-        KIT_TEST(test_document__of_a_session_needs_no_store),
-        KIT_TEST(test_document__same_value_writes_nothing),
-        KIT_TEST(test_document__conflicting_version_is_stale),
-        KIT_TEST(test_document__deleted_one_keeps_its_versions),
-        KIT_TEST(test_document__list_is_in_the_order_of_the_keys_bytes),
-        KIT_TEST(test_document__list_is_a_snapshot_of_its_opening),
-        KIT_TEST(test_document__of_the_store_is_in_no_session),
-        KIT_TEST(test_document__store_without_any),
-        KIT_TEST(test_document__hostile_keys_are_unchanged),
-        KIT_TEST(test_document__invalid_keys_are_refused),
-        KIT_TEST(test_document__invalid_values_are_refused),
-        KIT_TEST(test_document__misuse_is_refused),
-        KIT_TEST(test_document__store_open_for_reading),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

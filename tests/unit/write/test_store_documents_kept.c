@@ -48,10 +48,8 @@ static uint64_t count_segments(struct wal_store *store)
     return info.segments;
 }
 
-static void
-test_document__fork_inherits_versions_at_the_fork_point(void **state)
+KIT_TEST(document__fork_inherits_versions_at_the_fork_point)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *source = kit_create(store, "s");
     struct wal_session *fork;
@@ -107,10 +105,8 @@ test_document__fork_inherits_versions_at_the_fork_point(void **state)
     kit_close(store);
 }
 
-static void
-test_document__fork_keeps_documents_of_a_deleted_source(void **state)
+KIT_TEST(document__fork_keeps_documents_of_a_deleted_source)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *source = kit_create(store, "s");
     struct wal_session *fork;
@@ -156,9 +152,8 @@ test_document__fork_keeps_documents_of_a_deleted_source(void **state)
 }
 
 /* More sessions in use than are kept in memory. */
-static void test_document__of_many_sessions_in_turn(void **state)
+KIT_TEST(document__of_many_sessions_in_turn)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s0");
     char id[16];
@@ -188,9 +183,8 @@ static void test_document__of_many_sessions_in_turn(void **state)
     kit_close(store);
 }
 
-static void test_document__versions_in_several_segments(void **state)
+KIT_TEST(document__versions_in_several_segments)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     uint64_t versions[4];
@@ -230,9 +224,8 @@ static void test_document__versions_in_several_segments(void **state)
     kit_close(store);
 }
 
-static void test_document__handles_see_each_others_documents(void **state)
+KIT_TEST(document__handles_see_each_others_documents)
 {
-    (void)state;
     struct wal_store *one = kit_store();
     struct wal_session *a = kit_create(one, "s");
     struct wal_store *two = kit_store();
@@ -298,9 +291,8 @@ static int run_process(int number)
     return wal_close(store, NULL) == WAL_OK ? 0 : 3;
 }
 
-static void test_document__put_by_several_processes(void **state)
+KIT_TEST(document__put_by_several_processes)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     pid_t children[PROCESSES];
@@ -436,9 +428,8 @@ static void damaged_one(uint32_t flags)
 
 /* A document whose key is damaged comes first, whatever the prefix; also where
  * the damage is met by a search in an order that was built before. */
-static void test_document__damaged_key_comes_first(void **state)
+KIT_TEST(document__damaged_key_comes_first)
 {
-    (void)state;
     for (int is_ordered = 0; is_ordered < 2; is_ordered++) {
         const char *root = is_ordered != 0 ? "ordered" : "store";
         struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
@@ -475,22 +466,19 @@ static void test_document__damaged_key_comes_first(void **state)
     }
 }
 
-static void test_document__damaged_one_does_not_affect_others(void **state)
+KIT_TEST(document__damaged_one_does_not_affect_others)
 {
-    (void)state;
     damaged_one(0);
 }
 
-static void test_document__damaged_one_read_without_maps(void **state)
+KIT_TEST(document__damaged_one_read_without_maps)
 {
-    (void)state;
     damaged_one(WAL_OPEN_PREAD);
 }
 
 /* A head whose record is damaged keeps its target, and may be moved. */
-static void test_document__damaged_note_of_a_head(void **state)
+KIT_TEST(document__damaged_note_of_a_head)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_head head = kit_head("mark", "a", NULL);
@@ -509,22 +497,4 @@ static void test_document__damaged_note_of_a_head(void **state)
     assert_string_equal(kit_heads(session), "main=b mark=b");
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_document__fork_inherits_versions_at_the_fork_point),
-        KIT_TEST(test_document__fork_keeps_documents_of_a_deleted_source),
-        KIT_TEST(test_document__of_many_sessions_in_turn),
-        KIT_TEST(test_document__versions_in_several_segments),
-        KIT_TEST(test_document__handles_see_each_others_documents),
-        KIT_TEST(test_document__put_by_several_processes),
-        KIT_TEST(test_document__damaged_key_comes_first),
-        KIT_TEST(test_document__damaged_one_does_not_affect_others),
-        KIT_TEST(test_document__damaged_one_read_without_maps),
-        KIT_TEST(test_document__damaged_note_of_a_head),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,9 +69,8 @@ static void left(struct bench *bench, struct wal_head head)
     assert_unchanged(bench->store, bench->session, before);
 }
 
-static void test_main__moves_to_empty_and_back(void **state)
+KIT_TEST(main__moves_to_empty_and_back)
 {
-    (void)state;
     struct bench bench = begin();
     char id[256];
 
@@ -98,9 +97,8 @@ static void test_main__moves_to_empty_and_back(void **state)
     end(&bench);
 }
 
-static void test_main__appends_continue_where_it_was_moved(void **state)
+KIT_TEST(main__appends_continue_where_it_was_moved)
 {
-    (void)state;
     struct bench bench = begin();
 
     kit_move_head(bench.session, "main", "a");
@@ -114,9 +112,8 @@ static void test_main__appends_continue_where_it_was_moved(void **state)
     end(&bench);
 }
 
-static void test_head__conflicting_head_names_the_present_one(void **state)
+KIT_TEST(head__conflicting_head_names_the_present_one)
 {
-    (void)state;
     struct bench bench = begin();
 
     refused(&bench, kit_head("main", "a", "b"), WAL_ECONFLICT, "c");
@@ -134,9 +131,8 @@ static void test_head__conflicting_head_names_the_present_one(void **state)
 }
 
 /* Whatever was expected, so that a move may be repeated. */
-static void test_head__duplicate_append_does_not_move_it(void **state)
+KIT_TEST(head__duplicate_append_does_not_move_it)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_head head = kit_head("mark", "b", "");
 
@@ -162,9 +158,8 @@ static void test_head__duplicate_append_does_not_move_it(void **state)
     end(&bench);
 }
 
-static void test_main__note_is_returned(void **state)
+KIT_TEST(main__note_is_returned)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_head head = kit_head("main", "c", NULL);
 
@@ -185,9 +180,8 @@ static void test_main__note_is_returned(void **state)
     end(&bench);
 }
 
-static void test_head__each_stream_has_one(void **state)
+KIT_TEST(head__each_stream_has_one)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("t", NULL, "{}");
     struct wal_head head = kit_head("mark", "t", NULL);
@@ -208,9 +202,8 @@ static void test_head__each_stream_has_one(void **state)
     end(&bench);
 }
 
-static void test_head__missing_entries_and_misuse(void **state)
+KIT_TEST(head__missing_entries_and_misuse)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_head head = kit_head("mark", "nobody", NULL);
     char text[4098];
@@ -242,9 +235,8 @@ static void test_head__missing_entries_and_misuse(void **state)
     end(&bench);
 }
 
-static void test_fork__does_not_copy_named_heads(void **state)
+KIT_TEST(fork__does_not_copy_named_heads)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *fork;
 
@@ -264,20 +256,4 @@ static void test_fork__does_not_copy_named_heads(void **state)
     assert_string_equal(kit_heads(fork), "main=c");
     wal_session_close(fork);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_main__moves_to_empty_and_back),
-        KIT_TEST(test_main__appends_continue_where_it_was_moved),
-        KIT_TEST(test_main__note_is_returned),
-        KIT_TEST(test_head__conflicting_head_names_the_present_one),
-        KIT_TEST(test_head__duplicate_append_does_not_move_it),
-        KIT_TEST(test_head__each_stream_has_one),
-        KIT_TEST(test_head__missing_entries_and_misuse),
-        KIT_TEST(test_fork__does_not_copy_named_heads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,9 +112,8 @@ static void check_head(struct wal_session *session, uint32_t stream,
     }
 }
 
-static void test_heads__of_an_empty_session(void **state)
+KIT_TEST(heads__of_an_empty_session)
 {
-    (void)state;
     struct bench bench = begin();
 
     check_heads(bench.session, "");
@@ -124,9 +123,8 @@ static void test_heads__of_an_empty_session(void **state)
     end(&bench);
 }
 
-static void test_heads__main_first_then_by_stream_and_name(void **state)
+KIT_TEST(heads__main_first_then_by_stream_and_name)
 {
-    (void)state;
     struct bench bench = begin();
 
     append_to(bench.session, 7, "x");
@@ -154,9 +152,8 @@ static void test_heads__main_first_then_by_stream_and_name(void **state)
     end(&bench);
 }
 
-static void test_heads__version_is_the_sequence_of_the_move(void **state)
+KIT_TEST(heads__version_is_the_sequence_of_the_move)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry entry = kit_entry("b", NULL, "1");
@@ -186,9 +183,8 @@ static void test_heads__version_is_the_sequence_of_the_move(void **state)
     end(&bench);
 }
 
-static void test_heads__of_a_fork_begin_at_its_record(void **state)
+KIT_TEST(heads__of_a_fork_begin_at_its_record)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *fork;
     struct wal_session_info info;
@@ -221,9 +217,8 @@ static void test_heads__of_a_fork_begin_at_its_record(void **state)
     end(&bench);
 }
 
-static void test_heads__list_is_a_copy(void **state)
+KIT_TEST(heads__list_is_a_copy)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_head first = {.struct_size = sizeof(first)};
     struct wal_head second = {.struct_size = sizeof(second)};
@@ -248,9 +243,8 @@ static void test_heads__list_is_a_copy(void **state)
     end(&bench);
 }
 
-static void test_heads__of_a_deleted_session(void **state)
+KIT_TEST(heads__of_a_deleted_session)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_head_cursor *heads = NULL;
 
@@ -263,9 +257,8 @@ static void test_heads__of_a_deleted_session(void **state)
     end(&bench);
 }
 
-static void test_branch__ends_at_the_named_head(void **state)
+KIT_TEST(branch__ends_at_the_named_head)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_error error = KIT_ERROR;
@@ -310,9 +303,8 @@ static void test_branch__ends_at_the_named_head(void **state)
     end(&bench);
 }
 
-static void test_heads__misuse_is_refused(void **state)
+KIT_TEST(heads__misuse_is_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_head head = {.struct_size = 1};
     struct wal_head_cursor *heads = NULL;
@@ -336,20 +328,4 @@ static void test_heads__misuse_is_refused(void **state)
     wal_head_cursor_close(heads);
     wal_head_cursor_close(NULL);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_heads__of_an_empty_session),
-        KIT_TEST(test_heads__main_first_then_by_stream_and_name),
-        KIT_TEST(test_heads__version_is_the_sequence_of_the_move),
-        KIT_TEST(test_heads__of_a_fork_begin_at_its_record),
-        KIT_TEST(test_heads__list_is_a_copy),
-        KIT_TEST(test_heads__of_a_deleted_session),
-        KIT_TEST(test_branch__ends_at_the_named_head),
-        KIT_TEST(test_heads__misuse_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

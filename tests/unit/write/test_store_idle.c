@@ -72,9 +72,8 @@ static void expect_durable_soon(struct wal_store *store)
 
 /* The next append names the durable end: a mark before it would double the
  * bytes and the syncs of a process that appends once a second. */
-static void test_idle__durable_appends_need_no_mark_between_them(void **state)
+KIT_TEST(idle__durable_appends_need_no_mark_between_them)
 {
-    (void)state;
     struct wal_store *store = open_store(0);
     struct wal_session *session = kit_create(store, "s");
     struct wal_store_info before;
@@ -92,9 +91,8 @@ static void test_idle__durable_appends_need_no_mark_between_them(void **state)
     kit_close(store);
 }
 
-static void test_idle__durable_end_is_marked_later(void **state)
+KIT_TEST(idle__durable_end_is_marked_later)
 {
-    (void)state;
     struct wal_store *store = open_store(0);
     struct wal_session *session = kit_create(store, "s");
     uint64_t size;
@@ -108,9 +106,8 @@ static void test_idle__durable_end_is_marked_later(void **state)
     kit_close(store);
 }
 
-static void test_idle__option_sets_the_time_of_a_durable_end(void **state)
+KIT_TEST(idle__option_sets_the_time_of_a_durable_end)
 {
-    (void)state;
     struct wal_store *store = open_store(50);
     struct wal_session *session = kit_create(store, "s");
 
@@ -121,9 +118,8 @@ static void test_idle__option_sets_the_time_of_a_durable_end(void **state)
 }
 
 /* Also while the committer thread sleeps until a durable end is marked. */
-static void test_idle__written_end_becomes_durable_soon(void **state)
+KIT_TEST(idle__written_end_becomes_durable_soon)
 {
-    (void)state;
     struct wal_store *store = open_store(0);
     struct wal_session *session = kit_create(store, "s");
 
@@ -139,10 +135,8 @@ static void test_idle__written_end_becomes_durable_soon(void **state)
 
 /* The writer's handle marks nothing; another one, as of another process, has
  * seen a durable end, and then one that is not. */
-static void
-test_idle__end_that_another_handle_sees_becomes_durable(void **state)
+KIT_TEST(idle__end_that_another_handle_sees_becomes_durable)
 {
-    (void)state;
     struct wal_store *store = open_store(NEVER_MS);
     struct wal_session *session = kit_create(store, "s");
     struct wal_store *other = open_store(0);
@@ -158,17 +152,4 @@ test_idle__end_that_another_handle_sees_becomes_durable(void **state)
     wal_session_close(session);
     kit_close(other);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_idle__durable_appends_need_no_mark_between_them),
-        KIT_TEST(test_idle__durable_end_is_marked_later),
-        KIT_TEST(test_idle__option_sets_the_time_of_a_durable_end),
-        KIT_TEST(test_idle__written_end_becomes_durable_soon),
-        KIT_TEST(test_idle__end_that_another_handle_sees_becomes_durable),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,15 +33,13 @@ static void check_threshold(uint32_t flags)
     reading_deinit(&reading);
 }
 
-static void test_large__above_256_kib_is_out_of_line(void **state)
+KIT_TEST(large__above_256_kib_is_out_of_line)
 {
-    (void)state;
     check_threshold(0);
 }
 
-static void test_large__line_above_256_kib_is_out_of_line(void **state)
+KIT_TEST(large__line_above_256_kib_is_out_of_line)
 {
-    (void)state;
     check_threshold(WAL_ENTRY_LINE);
 }
 
@@ -53,9 +51,8 @@ static void check_ten(struct wal_session *session, char *const payloads[2])
     assert_parent(session, "b", "a");
 }
 
-static void test_large__of_10_mb_round_trip(void **state)
+KIT_TEST(large__of_10_mb_round_trip)
 {
-    (void)state;
     static const uint32_t flags[] = {0, WAL_OPEN_PREAD, WAL_OPEN_READ_ONLY,
                                      WAL_OPEN_READ_ONLY | WAL_OPEN_PREAD};
     struct reading reading = reading_begin();
@@ -74,9 +71,8 @@ static void test_large__of_10_mb_round_trip(void **state)
     free(payloads[1]);
 }
 
-static void test_large__in_a_store_in_memory(void **state)
+KIT_TEST(large__in_a_store_in_memory)
 {
-    (void)state;
     struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
     struct wal_session *session = kit_create(store, "s");
     char *payload = large_json(3, 3000000);
@@ -88,9 +84,8 @@ static void test_large__in_a_store_in_memory(void **state)
     free(payload);
 }
 
-static void test_large__with_persistence_off(void **state)
+KIT_TEST(large__with_persistence_off)
 {
-    (void)state;
     struct wal_store *store = kit_open(NULL, WAL_OPEN_NOOP);
     struct wal_session *session = kit_create(store, "s");
     char *payload = large_json(3, 300000);
@@ -106,9 +101,8 @@ static void test_large__with_persistence_off(void **state)
 
 /* A payload read in line is valid until the next call; out of line, none of its
  * bytes are read. */
-static void test_large__next_to_small_ones(void **state)
+KIT_TEST(large__next_to_small_ones)
 {
-    (void)state;
     struct reading reading = reading_begin();
     char *payload = large_json(4, 2000000);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -137,9 +131,8 @@ static void test_large__next_to_small_ones(void **state)
 
 /* --- appending ---------------------------------------------------------- */
 
-static void test_large__sent_again_is_a_duplicate(void **state)
+KIT_TEST(large__sent_again_is_a_duplicate)
 {
-    (void)state;
     struct reading reading = reading_begin();
     char *payload = large_json(5, 700000);
     struct wal_entry entry = kit_entry("a", NULL, payload);
@@ -173,9 +166,8 @@ static void test_large__sent_again_is_a_duplicate(void **state)
     free(payload);
 }
 
-static void test_large__several_in_a_batch(void **state)
+KIT_TEST(large__several_in_a_batch)
 {
-    (void)state;
     struct reading reading = reading_begin();
     char *payloads[3] = {large_json(6, 20000000), large_json(7, 19000000),
                          large_json(8, 300000)};
@@ -205,9 +197,8 @@ static void test_large__several_in_a_batch(void **state)
     }
 }
 
-static void test_large__queued_and_submitted(void **state)
+KIT_TEST(large__queued_and_submitted)
 {
-    (void)state;
     struct reading reading = reading_begin();
     char *payload = large_json(9, 1500000);
     const uint32_t classes[] = {WAL_QUEUED, WAL_WRITTEN, WAL_DURABLE};
@@ -236,9 +227,8 @@ static void test_large__queued_and_submitted(void **state)
     free(payload);
 }
 
-static void test_large__is_json_or_is_refused(void **state)
+KIT_TEST(large__is_json_or_is_refused)
 {
-    (void)state;
     struct reading reading = reading_begin();
     char *payload = large_json(10, 3000000);
     struct wal_entry entry = kit_entry("a", NULL, payload);
@@ -254,9 +244,8 @@ static void test_large__is_json_or_is_refused(void **state)
     free(payload);
 }
 
-static void test_large__size_limits_are_1_and_32_gib(void **state)
+KIT_TEST(large__size_limits_are_1_and_32_gib)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry entry = kit_entry("a", NULL, "");
     struct wal_error error = KIT_ERROR;
@@ -280,9 +269,8 @@ static void test_large__size_limits_are_1_and_32_gib(void **state)
 
 /* --- who else sees them ------------------------------------------------- */
 
-static void test_large__readable_in_a_fork(void **state)
+KIT_TEST(large__readable_in_a_fork)
 {
-    (void)state;
     struct reading reading = reading_begin();
     char *payloads[2] = {large_json(11, 600000), large_json(12, 500000)};
     struct wal_session *fork;
@@ -304,9 +292,8 @@ static void test_large__readable_in_a_fork(void **state)
     free(payloads[1]);
 }
 
-static void test_large__readable_by_another_handle(void **state)
+KIT_TEST(large__readable_by_another_handle)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_store *store = kit_open("store", 0);
     struct wal_session *session = kit_session(store, "s");
@@ -323,25 +310,4 @@ static void test_large__readable_by_another_handle(void **state)
     wal_session_close(session);
     kit_close(store);
     reading_deinit(&reading);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_large__above_256_kib_is_out_of_line),
-        KIT_TEST(test_large__line_above_256_kib_is_out_of_line),
-        KIT_TEST(test_large__of_10_mb_round_trip),
-        KIT_TEST(test_large__in_a_store_in_memory),
-        KIT_TEST(test_large__with_persistence_off),
-        KIT_TEST(test_large__next_to_small_ones),
-        KIT_TEST(test_large__sent_again_is_a_duplicate),
-        KIT_TEST(test_large__several_in_a_batch),
-        KIT_TEST(test_large__queued_and_submitted),
-        KIT_TEST(test_large__is_json_or_is_refused),
-        KIT_TEST(test_large__size_limits_are_1_and_32_gib),
-        KIT_TEST(test_large__readable_in_a_fork),
-        KIT_TEST(test_large__readable_by_another_handle),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

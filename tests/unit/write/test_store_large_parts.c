@@ -66,9 +66,8 @@ static void open_again(struct reading *reading, uint32_t flags)
     reading->session = kit_session(reading->store, "s");
 }
 
-static void test_large__damaged_loses_only_its_entry(void **state)
+KIT_TEST(large__damaged_loses_only_its_entry)
 {
-    (void)state;
     static const uint32_t flags[] = {0, WAL_OPEN_PREAD, WAL_OPEN_READ_ONLY};
     struct reading reading = begin_three();
 
@@ -85,9 +84,8 @@ static void test_large__damaged_loses_only_its_entry(void **state)
     reading_deinit(&reading);
 }
 
-static void test_large__missing_loses_only_its_entry(void **state)
+KIT_TEST(large__missing_loses_only_its_entry)
 {
-    (void)state;
     struct reading reading = begin_three();
 
     assert_int_equal(rename("store/pack", "pack"), 0);
@@ -135,9 +133,8 @@ static void append_padded(struct wal_session *session, const char *id,
     }
 }
 
-static void test_large__compaction_keeps_its_reference(void **state)
+KIT_TEST(large__compaction_keeps_its_reference)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_error error = KIT_ERROR;
 
@@ -162,9 +159,8 @@ static void test_large__compaction_keeps_its_reference(void **state)
     reading_deinit(&reading);
 }
 
-static void test_large__branch_summary_names_its_source(void **state)
+KIT_TEST(large__branch_summary_names_its_source)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_error error = KIT_ERROR;
 
@@ -195,9 +191,8 @@ static void check_redacted(struct wal_session *session, const char *payload)
 }
 
 /* Both the hidden entry and the one that hides it. */
-static void test_large__redacts_and_is_redacted(void **state)
+KIT_TEST(large__redacts_and_is_redacted)
 {
-    (void)state;
     struct reading reading = reading_begin();
 
     append_padded(reading.session, "a", "message", "\"role\":\"user\"");
@@ -214,9 +209,8 @@ static void test_large__redacts_and_is_redacted(void **state)
 }
 
 /* An imported redaction has its members one object further in. */
-static void test_large__line_redacts(void **state)
+KIT_TEST(large__line_redacts)
 {
-    (void)state;
     struct reading reading = reading_begin();
     char *payload = padded("\"payload\":{\"targetEntryId\":\"a\"}");
     struct wal_entry entry = kit_entry("r", NULL, payload);
@@ -232,9 +226,8 @@ static void test_large__line_redacts(void **state)
     free(payload);
 }
 
-static void test_large__message_is_the_first_text(void **state)
+KIT_TEST(large__message_is_the_first_text)
 {
-    (void)state;
     struct reading reading = reading_begin();
 
     append_padded(reading.session, "a", "message",
@@ -254,9 +247,8 @@ static void test_large__message_is_the_first_text(void **state)
 }
 
 /* The library's own compaction with a summary of 2 MB, here and in a fork. */
-static void test_large__summary_of_a_compaction(void **state)
+KIT_TEST(large__summary_of_a_compaction)
 {
-    (void)state;
     struct reading reading = reading_begin();
     char *summary = large_json(31, 2000000);
     struct wal_session_options into = {.struct_size = sizeof(into),
@@ -334,9 +326,8 @@ static void check_whole(struct wal_session *session)
     wal_entry_cursor_close(cursor);
 }
 
-static void test_large__killed_writer_leaves_whole_entries(void **state)
+KIT_TEST(large__killed_writer_leaves_whole_entries)
 {
-    (void)state;
     struct reading reading = reading_begin();
     char *payload = large_json(99, 700000);
     struct wal_entry entry = kit_entry("last", NULL, payload);
@@ -362,21 +353,4 @@ static void test_large__killed_writer_leaves_whole_entries(void **state)
     check_whole(reading.session);
     reading_deinit(&reading);
     free(payload);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_large__damaged_loses_only_its_entry),
-        KIT_TEST(test_large__missing_loses_only_its_entry),
-        KIT_TEST(test_large__compaction_keeps_its_reference),
-        KIT_TEST(test_large__branch_summary_names_its_source),
-        KIT_TEST(test_large__redacts_and_is_redacted),
-        KIT_TEST(test_large__line_redacts),
-        KIT_TEST(test_large__message_is_the_first_text),
-        KIT_TEST(test_large__summary_of_a_compaction),
-        KIT_TEST(test_large__killed_writer_leaves_whole_entries),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,7 @@
 #include "engine/base/io.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/store_kit.h"
+#include "tests/lib/test.h"
 
 enum {
     THREADS_MAX = 64,
@@ -298,17 +299,15 @@ static int leave(void **state)
 
 /* --- the tests ---------------------------------------------------------- */
 
-static void test_neighbour__keeps_its_half(void **state)
+TEST_WITH(neighbour__keeps_its_half, enter, leave)
 {
-    (void)state;
     assert_true(measure(&durable_many).share >= SHARE_MIN);
     assert_true(measure(&written_many).share >= SHARE_MIN);
 }
 
 /* Those that wait for a sync take no processor time meanwhile. */
-static void test_neighbour__many_threads_share_the_cost_of_a_sync(void **state)
+TEST_WITH(neighbour__many_threads_share_the_cost_of_a_sync, enter, leave)
 {
-    (void)state;
     struct result many = measure(&durable_many);
     struct result one = measure(&durable_one);
 
@@ -318,9 +317,8 @@ static void test_neighbour__many_threads_share_the_cost_of_a_sync(void **state)
 /* A caller that yields the processor while it waits is not woken by what it
  * waits for: it gets the processor after the neighbour's part. Together the
  * threads are due as much as one is. */
-static void test_neighbour__many_threads_keep_their_half_too(void **state)
+TEST_WITH(neighbour__many_threads_keep_their_half_too, enter, leave)
 {
-    (void)state;
     struct result many = measure(&written_many);
     struct result one = measure(&written_one);
 
@@ -328,27 +326,9 @@ static void test_neighbour__many_threads_keep_their_half_too(void **state)
 }
 
 /* Without a neighbour the processor is idle while the device syncs. */
-static void test_neighbour__nobody_spins_for_a_short_sync(void **state)
+TEST_WITH(neighbour__nobody_spins_for_a_short_sync, enter, leave)
 {
-    (void)state;
     const struct load *load = &short_syncs;
 
     assert_true(measure(load).cost_us * load->threads <= 0.6 * load->sync_us);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_neighbour__keeps_its_half, enter,
-                                        leave),
-        cmocka_unit_test_setup_teardown(
-            test_neighbour__many_threads_share_the_cost_of_a_sync, enter,
-            leave),
-        cmocka_unit_test_setup_teardown(
-            test_neighbour__many_threads_keep_their_half_too, enter, leave),
-        cmocka_unit_test_setup_teardown(
-            test_neighbour__nobody_spins_for_a_short_sync, enter, leave),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/sanitizers.h"
 #include "tests/lib/stress/brake_kit.h"
+#include "tests/lib/test.h"
 
 enum {
     QUEUE = 256,     /* the default limit */
@@ -272,9 +273,8 @@ static struct wal_entry message(void)
     return entry;
 }
 
-static void test_queue__append_does_not_wait_for_the_disk(void **state)
+TEST_WITH(queue__append_does_not_wait_for_the_disk, enter, leave)
 {
-    (void)state;
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_QUEUED};
     const struct wal_entry entry = message();
@@ -296,9 +296,8 @@ static void test_queue__append_does_not_wait_for_the_disk(void **state)
     assert_int_equal(kit_info(session).entries, ROUNDS * QUEUE);
 }
 
-static void test_queue__submit_does_not_wait_for_the_disk(void **state)
+TEST_WITH(queue__submit_does_not_wait_for_the_disk, enter, leave)
 {
-    (void)state;
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_QUEUED};
     const struct wal_entry entry = message();
@@ -340,9 +339,8 @@ static void *queue_redaction(void *arg)
     return status == WAL_OK ? arg : NULL;
 }
 
-static void test_queue__redaction_does_not_wait_for_the_disk(void **state)
+TEST_WITH(queue__redaction_does_not_wait_for_the_disk, enter, leave)
 {
-    (void)state;
     struct wal_session *fork;
     struct timespec until;
     pthread_t thread;
@@ -385,9 +383,8 @@ static void fill_queue(void)
     }
 }
 
-static void test_queue__full_256_submit_returns_at_once(void **state)
+TEST_WITH(queue__full_256_submit_returns_at_once, enter, leave)
 {
-    (void)state;
     uint64_t begin;
 
     fill_queue();
@@ -412,9 +409,8 @@ static void *queue_one(void *arg)
     return NULL;
 }
 
-static void test_queue__full_256_append_blocks(void **state)
+TEST_WITH(queue__full_256_append_blocks, enter, leave)
 {
-    (void)state;
     pthread_t thread;
 
     fill_queue();
@@ -431,9 +427,8 @@ static void test_queue__full_256_append_blocks(void **state)
 
 /* --- flush -------------------------------------------------------------- */
 
-static void test_flush__waits_for_writing_and_not_for_syncing(void **state)
+TEST_WITH(flush__waits_for_writing_and_not_for_syncing, enter, leave)
 {
-    (void)state;
     uint32_t syncs = atomic_load(&disk.syncs);
 
     hold(&disk.holds_syncs, true);
@@ -465,9 +460,8 @@ static void *queue_on(void *arg)
 }
 
 /* Threads that continue to queue do not delay it. */
-static void test_flush__waits_for_earlier_operations(void **state)
+TEST_WITH(flush__waits_for_earlier_operations, enter, leave)
 {
-    (void)state;
     uint32_t count = 0;
     pthread_t thread;
 
@@ -487,9 +481,8 @@ static void test_flush__waits_for_earlier_operations(void **state)
 
 /* The committer thread sleeps without a time: nothing was written since the
  * store was opened. The caller that writes must wake it for the mark. */
-static void test_mark__first_append_of_an_idle_store_is_synced(void **state)
+TEST_WITH(mark__first_append_of_an_idle_store_is_synced, enter, leave)
 {
-    (void)state;
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_WRITTEN};
     const struct wal_entry entry = kit_entry("a", NULL, "1");
@@ -509,9 +502,8 @@ static void test_mark__first_append_of_an_idle_store_is_synced(void **state)
 }
 
 /* COMMIT names the promise, whichever operation of the group it is for. */
-static void test_group__durable_before_queued_is_promised(void **state)
+TEST_WITH(group__durable_before_queued_is_promised, enter, leave)
 {
-    (void)state;
     struct wal_ticket *ticket;
 
     hold(&disk.holds_writes, true);
@@ -545,9 +537,8 @@ static enum wal_status queue_large(const char *id, char letter)
 
 /* The content of the first entry is durable already, that of the second one is
  * not: the group waits for both. */
-static void test_group__content_of_a_later_entry_is_synced(void **state)
+TEST_WITH(group__content_of_a_later_entry_is_synced, enter, leave)
 {
-    (void)state;
     struct wal_ticket *ticket;
     uint32_t before;
 
@@ -568,9 +559,8 @@ static void test_group__content_of_a_later_entry_is_synced(void **state)
     assert_int_equal(atomic_load(&disk.syncs) - before, 2);
 }
 
-static void test_flush__misuse_is_refused(void **state)
+TEST_WITH(flush__misuse_is_refused, enter, leave)
 {
-    (void)state;
     struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
 
     assert_int_equal(wal_flush(NULL, &error), WAL_EINVAL);
@@ -580,10 +570,8 @@ static void test_flush__misuse_is_refused(void **state)
 
 /* --- failures ----------------------------------------------------------- */
 
-static void test_failure__is_kept_until_it_is_returned(void **state)
+TEST_WITH(failure__is_kept_until_it_is_returned, enter, leave)
 {
-    (void)state;
-
     /* Both are queued before the first is answered. */
     hold(&disk.holds_writes, true);
     assert_int_equal(queue("a", 0), WAL_OK);
@@ -602,10 +590,8 @@ static void test_failure__is_kept_until_it_is_returned(void **state)
     assert_branch(session, "a c");
 }
 
-static void test_failure__is_returned_by_the_next_queued_call(void **state)
+TEST_WITH(failure__is_returned_by_the_next_queued_call, enter, leave)
 {
-    (void)state;
-
     kit_append(session, "a", NULL);
     assert_int_equal(queue("b", WAL_APPEND_EXPECT), WAL_OK);
     while (status_now().queue_status == WAL_OK) {
@@ -619,10 +605,8 @@ static void test_failure__is_returned_by_the_next_queued_call(void **state)
     assert_branch(session, "a c d");
 }
 
-static void test_failure__later_ones_are_counted(void **state)
+TEST_WITH(failure__later_ones_are_counted, enter, leave)
 {
-    (void)state;
-
     kit_append(session, "a", NULL);
     hold(&disk.holds_writes, true);
     assert_int_equal(queue("b", 0), WAL_OK);
@@ -638,10 +622,8 @@ static void test_failure__later_ones_are_counted(void **state)
     assert_null(strstr(error.text, "more operations"));
 }
 
-static void test_failure__of_writing_is_returned(void **state)
+TEST_WITH(failure__of_writing_is_returned, enter, leave)
 {
-    (void)state;
-
     atomic_store(&disk.fails_writes, true);
     assert_int_equal(queue("a", 0), WAL_OK);
     assert_int_equal(wal_flush(store, &error), WAL_EPOISONED);
@@ -652,10 +634,8 @@ static void test_failure__of_writing_is_returned(void **state)
     assert_slice(kit_info(session).head, "b");
 }
 
-static void test_failure__of_syncing_is_returned_by_wal_sync(void **state)
+TEST_WITH(failure__of_syncing_is_returned_by_wal_sync, enter, leave)
 {
-    (void)state;
-
     assert_int_equal(queue("a", 0), WAL_OK);
     assert_int_equal(wal_flush(store, &error), WAL_OK);
     atomic_store(&disk.fails_syncs, true);
@@ -666,9 +646,8 @@ static void test_failure__of_syncing_is_returned_by_wal_sync(void **state)
     assert_slice(kit_info(session).head, "b");
 }
 
-static void test_failure__of_a_ticket_destroyed_unread_is_kept(void **state)
+TEST_WITH(failure__of_a_ticket_destroyed_unread_is_kept, enter, leave)
 {
-    (void)state;
     static const char *const ids[] = {"b", "d", "e"};
     struct wal_ticket *ticket;
 
@@ -698,9 +677,8 @@ static void test_failure__of_a_ticket_destroyed_unread_is_kept(void **state)
 }
 
 /* Closing returns it, and has synced the rest all the same. */
-static void test_failure__is_returned_by_closing(void **state)
+TEST_WITH(failure__is_returned_by_closing, enter, leave)
 {
-    (void)state;
     uint32_t syncs;
 
     kit_append(session, "a", NULL);
@@ -719,10 +697,8 @@ static void test_failure__is_returned_by_closing(void **state)
     assert_branch(session, "a b d");
 }
 
-static void test_failure__of_the_disk_is_returned_by_closing(void **state)
+TEST_WITH(failure__of_the_disk_is_returned_by_closing, enter, leave)
 {
-    (void)state;
-
     kit_append(session, "a", NULL);
     assert_int_equal(wal_sync(store, &error), WAL_OK);
     atomic_store(&disk.fails_writes, true);
@@ -734,10 +710,8 @@ static void test_failure__of_the_disk_is_returned_by_closing(void **state)
     assert_branch(session, "a");
 }
 
-static void test_failure__of_syncing_is_returned_by_closing(void **state)
+TEST_WITH(failure__of_syncing_is_returned_by_closing, enter, leave)
 {
-    (void)state;
-
     assert_int_equal(queue("a", 0), WAL_OK);
     atomic_store(&disk.fails_syncs, true);
     assert_int_equal(close_store(), WAL_EPOISONED);
@@ -772,9 +746,8 @@ static bool rings(int32_t fd, int timeout_ms)
     return true;
 }
 
-static void test_event__is_signalled_when_a_ticket_completes(void **state)
+TEST_WITH(event__is_signalled_when_a_ticket_completes, enter, leave)
 {
-    (void)state;
     int32_t fd = event_fd();
 
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
@@ -799,9 +772,8 @@ static void test_event__is_signalled_when_a_ticket_completes(void **state)
     }
 }
 
-static void test_event__is_signalled_when_a_ticket_is_refused(void **state)
+TEST_WITH(event__is_signalled_when_a_ticket_is_refused, enter, leave)
 {
-    (void)state;
     int32_t fd = event_fd();
     struct wal_ticket *ticket;
 
@@ -816,9 +788,8 @@ static void test_event__is_signalled_when_a_ticket_is_refused(void **state)
 }
 
 /* A descriptor requested after a completion reports that completion. */
-static void test_event__created_after_completion_is_signalled(void **state)
+TEST_WITH(event__created_after_completion_is_signalled, enter, leave)
 {
-    (void)state;
     struct wal_ticket *ticket = submit("a", WAL_WRITTEN, 0);
     int32_t fd;
 
@@ -832,9 +803,8 @@ static void test_event__created_after_completion_is_signalled(void **state)
 }
 
 /* An event loop with many tickets in flight is notified of every one. */
-static void test_event__loop_receives_every_ticket(void **state)
+TEST_WITH(event__loop_receives_every_ticket, enter, leave)
 {
-    (void)state;
     struct wal_ticket *tickets[1000] = {NULL};
     int32_t fd = event_fd();
     size_t first = 0;
@@ -856,9 +826,8 @@ static void test_event__loop_receives_every_ticket(void **state)
     assert_int_equal(kit_info(session).entries, 1000);
 }
 
-static void test_event__is_closed_with_the_store(void **state)
+TEST_WITH(event__is_closed_with_the_store, enter, leave)
 {
-    (void)state;
     int32_t fd = event_fd();
 
     assert_int_equal(close_store(), WAL_OK);
@@ -866,9 +835,8 @@ static void test_event__is_closed_with_the_store(void **state)
     assert_int_equal(errno, EBADF);
 }
 
-static void test_event__without_descriptors_is_refused(void **state)
+TEST_WITH(event__without_descriptors_is_refused, enter, leave)
 {
-    (void)state;
     struct rlimit before;
     struct rlimit none;
     int32_t fd = -7;
@@ -889,9 +857,8 @@ static void test_event__without_descriptors_is_refused(void **state)
     assert_false(rings(fd, 0));
 }
 
-static void test_event__misuse_is_refused(void **state)
+TEST_WITH(event__misuse_is_refused, enter, leave)
 {
-    (void)state;
     int32_t fd = -7;
     int how = 0;
     pid_t child;
@@ -914,41 +881,4 @@ static void test_event__misuse_is_refused(void **state)
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
     assert_int_equal(fd, -7);
-}
-
-#define QUEUE_TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        QUEUE_TEST(test_queue__append_does_not_wait_for_the_disk),
-        QUEUE_TEST(test_queue__submit_does_not_wait_for_the_disk),
-        QUEUE_TEST(test_queue__redaction_does_not_wait_for_the_disk),
-        QUEUE_TEST(test_queue__full_256_submit_returns_at_once),
-        QUEUE_TEST(test_queue__full_256_append_blocks),
-        QUEUE_TEST(test_flush__waits_for_writing_and_not_for_syncing),
-        QUEUE_TEST(test_flush__waits_for_earlier_operations),
-        QUEUE_TEST(test_flush__misuse_is_refused),
-        QUEUE_TEST(test_mark__first_append_of_an_idle_store_is_synced),
-        QUEUE_TEST(test_group__content_of_a_later_entry_is_synced),
-        QUEUE_TEST(test_group__durable_before_queued_is_promised),
-        QUEUE_TEST(test_failure__is_kept_until_it_is_returned),
-        QUEUE_TEST(test_failure__is_returned_by_the_next_queued_call),
-        QUEUE_TEST(test_failure__later_ones_are_counted),
-        QUEUE_TEST(test_failure__of_writing_is_returned),
-        QUEUE_TEST(test_failure__of_syncing_is_returned_by_wal_sync),
-        QUEUE_TEST(test_failure__of_a_ticket_destroyed_unread_is_kept),
-        QUEUE_TEST(test_failure__is_returned_by_closing),
-        QUEUE_TEST(test_failure__of_the_disk_is_returned_by_closing),
-        QUEUE_TEST(test_failure__of_syncing_is_returned_by_closing),
-        QUEUE_TEST(test_event__is_signalled_when_a_ticket_completes),
-        QUEUE_TEST(test_event__is_signalled_when_a_ticket_is_refused),
-        QUEUE_TEST(test_event__created_after_completion_is_signalled),
-        QUEUE_TEST(test_event__loop_receives_every_ticket),
-        QUEUE_TEST(test_event__is_closed_with_the_store),
-        QUEUE_TEST(test_event__without_descriptors_is_refused),
-        QUEUE_TEST(test_event__misuse_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

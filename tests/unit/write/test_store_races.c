@@ -78,9 +78,8 @@ static void watch_metadata(struct stress_thread *stress_thread)
     wal_session_close(session);
 }
 
-static void test_races__every_change_of_metadata_counts_once(void **state)
+KIT_TEST(races__every_change_of_metadata_counts_once)
 {
-    (void)state;
     struct race race;
 
     begin(&race, 0);
@@ -107,9 +106,8 @@ static int32_t count_inside(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void test_races__change_repeated_after_an_equal_one(void **state)
+KIT_TEST(races__change_repeated_after_an_equal_one)
 {
-    (void)state;
     struct race race;
     struct wal_error error = KIT_ERROR;
 
@@ -176,17 +174,13 @@ static void add_documents(uint32_t flags)
     end(&race);
 }
 
-static void test_races__every_expected_put_counts_once(void **state)
+KIT_TEST(races__every_expected_put_counts_once)
 {
-    (void)state;
-
     add_documents(0);
 }
 
-static void test_races__the_same_in_memory(void **state)
+KIT_TEST(races__the_same_in_memory)
 {
-    (void)state;
-
     add_documents(WAL_OPEN_MEMORY);
 }
 
@@ -208,9 +202,8 @@ static void hold_lock(struct stress_thread *stress_thread)
     }
 }
 
-static void test_races__head_is_a_lock(void **state)
+KIT_TEST(races__head_is_a_lock)
 {
-    (void)state;
     struct race race;
 
     begin(&race, 0);
@@ -262,9 +255,8 @@ static void check_turns(struct stress_thread *stress_thread)
     }
 }
 
-static void test_races__batch_is_seen_whole_or_not_at_all(void **state)
+KIT_TEST(races__batch_is_seen_whole_or_not_at_all)
 {
-    (void)state;
     struct race race;
     uint64_t reads;
 
@@ -439,17 +431,13 @@ static void redact(uint32_t flags)
     end(&race);
 }
 
-static void test_races__redacted_entry_is_not_returned(void **state)
+KIT_TEST(races__redacted_entry_is_not_returned)
 {
-    (void)state;
-
     redact(0);
 }
 
-static void test_races__redacted_entry_is_not_returned_by_pread(void **state)
+KIT_TEST(races__redacted_entry_is_not_returned_by_pread)
 {
-    (void)state;
-
     redact(WAL_OPEN_PREAD);
 }
 
@@ -522,9 +510,8 @@ static void check_contended_id(struct stress_thread *stress_thread)
     wal_session_close(session);
 }
 
-static void test_races__id_is_used_by_one_at_a_time(void **state)
+KIT_TEST(races__id_is_used_by_one_at_a_time)
 {
-    (void)state;
     struct race race;
 
     begin(&race, 0);
@@ -534,21 +521,4 @@ static void test_races__id_is_used_by_one_at_a_time(void **state)
     again(&race);
     wal_session_close(kit_create(race.store, "x"));
     end(&race);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_races__every_change_of_metadata_counts_once),
-        KIT_TEST(test_races__change_repeated_after_an_equal_one),
-        KIT_TEST(test_races__every_expected_put_counts_once),
-        KIT_TEST(test_races__the_same_in_memory),
-        KIT_TEST(test_races__head_is_a_lock),
-        KIT_TEST(test_races__batch_is_seen_whole_or_not_at_all),
-        KIT_TEST(test_races__redacted_entry_is_not_returned),
-        KIT_TEST(test_races__redacted_entry_is_not_returned_by_pread),
-        KIT_TEST(test_races__id_is_used_by_one_at_a_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,8 @@
 
 /* -------------------------------------------------------- redactions --- */
 
-static void test_redacted__entries_are_hidden_from_every_reader(void **state)
+KIT_TEST(redacted__entries_are_hidden_from_every_reader)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *fork;
 
@@ -70,9 +69,8 @@ static void append_marked(struct wal_session *session, const char *id,
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
 }
 
-static void test_redacted__author_and_reason_are_returned(void **state)
+KIT_TEST(redacted__author_and_reason_are_returned)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor;
@@ -107,9 +105,8 @@ static void test_redacted__author_and_reason_are_returned(void **state)
     reading_deinit(&reading);
 }
 
-static void test_redacted__twice_returns_the_first(void **state)
+KIT_TEST(redacted__twice_returns_the_first)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *fork;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -129,9 +126,8 @@ static void test_redacted__twice_returns_the_first(void **state)
 
 /* The batch redacts an entry that it only repeats: it remains the entry of the
  * session that owns it. */
-static void test_redacted__in_a_batch_that_sends_the_target_again(void **state)
+KIT_TEST(redacted__in_a_batch_that_sends_the_target_again)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_session *fork;
     struct wal_entry entries[2];
@@ -148,9 +144,8 @@ static void test_redacted__in_a_batch_that_sends_the_target_again(void **state)
     reading_deinit(&reading);
 }
 
-static void test_redacted__entries_keep_their_position(void **state)
+KIT_TEST(redacted__entries_keep_their_position)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
                                                .up_to = kit_text("c")};
@@ -175,9 +170,8 @@ static void test_redacted__entries_keep_their_position(void **state)
 
 /* ------------------------------------------------- redacted on the way --- */
 
-static void test_open_cursor__applies_redactions_at_once(void **state)
+KIT_TEST(open_cursor__applies_redactions_at_once)
 {
-    (void)state;
     struct reading reading = reading_begin();
 
     kit_append_all(reading.session, "a b c d e f");
@@ -213,9 +207,8 @@ static void test_open_cursor__applies_redactions_at_once(void **state)
     reading_deinit(&reading);
 }
 
-static void test_open_cursor__returns_a_later_redaction(void **state)
+KIT_TEST(open_cursor__returns_a_later_redaction)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor;
@@ -236,9 +229,8 @@ static void test_open_cursor__returns_a_later_redaction(void **state)
     reading_deinit(&reading);
 }
 
-static void test_open_cursor__all_remaining_entries_are_redacted(void **state)
+KIT_TEST(open_cursor__all_remaining_entries_are_redacted)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_entry_cursor *cursor;
 
@@ -252,10 +244,8 @@ static void test_open_cursor__all_remaining_entries_are_redacted(void **state)
 }
 
 /* Another handle of the store behaves like another process. */
-static void
-test_open_cursor__redaction_by_another_is_seen_by_block(void **state)
+KIT_TEST(open_cursor__redaction_by_another_is_seen_by_block)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct wal_store *other = kit_open("store", 0);
     struct wal_session *session = kit_session(other, "s");
@@ -306,9 +296,8 @@ static enum wal_status next_with_retries(struct faulty_heap *faulty,
     return status;
 }
 
-static void test_open_cursor__continues_when_memory_is_available(void **state)
+KIT_TEST(open_cursor__continues_when_memory_is_available)
 {
-    (void)state;
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .flags =
                                            WAL_OPEN_CREATE | WAL_OPEN_PREAD};
@@ -346,13 +335,11 @@ static void test_open_cursor__continues_when_memory_is_available(void **state)
 }
 
 /* The list of what is left grows more than once. */
-static void
-test_open_cursor__failed_refresh_frees_what_it_collected(void **state)
+KIT_TEST(open_cursor__failed_refresh_frees_what_it_collected)
 {
     enum {
         COUNT = 200
     };
-    (void)state;
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .flags = WAL_OPEN_CREATE};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -506,9 +493,8 @@ static void read_on(struct model *model, struct wal_session *session,
     wal_entry_cursor_close(cursor);
 }
 
-static void test_random__branches_while_entries_are_redacted(void **state)
+KIT_TEST(random__branches_while_entries_are_redacted)
 {
-    (void)state;
     struct model model = {.random = kit_seed()};
     struct reading reading = reading_begin();
 
@@ -559,10 +545,8 @@ static void *redact_all(void *arg)
     return NULL;
 }
 
-static void
-test_threads__entry_redacted_before_the_call_is_not_returned(void **state)
+KIT_TEST(threads__entry_redacted_before_the_call_is_not_returned)
 {
-    (void)state;
     struct reading reading = reading_begin();
     struct racing racing = {.session = reading.session};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -601,25 +585,4 @@ test_threads__entry_redacted_before_the_call_is_not_returned(void **state)
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
     reading_deinit(&reading);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_redacted__entries_are_hidden_from_every_reader),
-        KIT_TEST(test_redacted__author_and_reason_are_returned),
-        KIT_TEST(test_redacted__twice_returns_the_first),
-        KIT_TEST(test_redacted__in_a_batch_that_sends_the_target_again),
-        KIT_TEST(test_redacted__entries_keep_their_position),
-        KIT_TEST(test_open_cursor__applies_redactions_at_once),
-        KIT_TEST(test_open_cursor__returns_a_later_redaction),
-        KIT_TEST(test_open_cursor__all_remaining_entries_are_redacted),
-        KIT_TEST(test_open_cursor__redaction_by_another_is_seen_by_block),
-        KIT_TEST(test_open_cursor__continues_when_memory_is_available),
-        KIT_TEST(test_open_cursor__failed_refresh_frees_what_it_collected),
-        KIT_TEST(test_random__branches_while_entries_are_redacted),
-        KIT_TEST(test_threads__entry_redacted_before_the_call_is_not_returned),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

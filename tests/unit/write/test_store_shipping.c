@@ -88,9 +88,8 @@ static enum wal_status finish(struct appending *appending)
 
 /* --- nothing ships ------------------------------------------------------- */
 
-static void test_store_shipping__no_shipper_nothing_is_written(void **state)
+KIT_TEST(store_shipping__no_shipper_nothing_is_written)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_append_result result = WAL_INIT(wal_append_result);
@@ -113,9 +112,8 @@ static void test_store_shipping__no_shipper_nothing_is_written(void **state)
     kit_close(store);
 }
 
-static void test_store_shipping__noop_store_takes_it(void **state)
+KIT_TEST(store_shipping__noop_store_takes_it)
 {
-    (void)state;
     struct wal_store *store = kit_open(NULL, WAL_OPEN_NOOP);
     struct wal_session *session = kit_create(store, "s");
     struct wal_shipper *shipper = NULL;
@@ -128,9 +126,8 @@ static void test_store_shipping__noop_store_takes_it(void **state)
 
 /* --- reports ------------------------------------------------------------- */
 
-static void test_store_shipping__append_waits_for_the_report(void **state)
+KIT_TEST(store_shipping__append_waits_for_the_report)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_shipper *shipper = open_shipper(store);
@@ -155,10 +152,8 @@ static void test_store_shipping__append_waits_for_the_report(void **state)
     kit_close(store);
 }
 
-static void
-test_store_shipping__duplicate_that_is_not_stored_waits(void **state)
+KIT_TEST(store_shipping__duplicate_that_is_not_stored_waits)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_shipper *shipper = open_shipper(store);
@@ -178,10 +173,8 @@ test_store_shipping__duplicate_that_is_not_stored_waits(void **state)
     kit_close(store);
 }
 
-static void
-test_store_shipping__failure_ends_the_wait_of_a_durable_entry(void **state)
+KIT_TEST(store_shipping__failure_ends_the_wait_of_a_durable_entry)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_shipper *shipper = open_shipper(store);
@@ -208,9 +201,8 @@ test_store_shipping__failure_ends_the_wait_of_a_durable_entry(void **state)
     kit_close(store);
 }
 
-static void test_store_shipping__shipper_closes_while_one_waits(void **state)
+KIT_TEST(store_shipping__shipper_closes_while_one_waits)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_shipper *shipper = open_shipper(store);
@@ -227,9 +219,8 @@ static void test_store_shipping__shipper_closes_while_one_waits(void **state)
     kit_close(store);
 }
 
-static void test_store_shipping__ticket_waits_after_it_is_durable(void **state)
+KIT_TEST(store_shipping__ticket_waits_after_it_is_durable)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_shipper *shipper = open_shipper(store);
@@ -255,9 +246,8 @@ static void test_store_shipping__ticket_waits_after_it_is_durable(void **state)
 
 /* --- several ------------------------------------------------------------- */
 
-static void test_store_shipping__second_shipper_is_refused(void **state)
+KIT_TEST(store_shipping__second_shipper_is_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *other = kit_open("store", 0);
     struct wal_shipper *shipper = open_shipper(store);
@@ -274,9 +264,8 @@ static void test_store_shipping__second_shipper_is_refused(void **state)
 }
 
 /* The next shipper may store elsewhere: what the last one reported is void. */
-static void test_store_shipping__new_shipper_begins_with_nothing(void **state)
+KIT_TEST(store_shipping__new_shipper_begins_with_nothing)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_shipper *shipper = open_shipper(store);
     uint64_t sequence = 0;
@@ -295,9 +284,8 @@ static void test_store_shipping__new_shipper_begins_with_nothing(void **state)
 }
 
 /* The process is made before this one has threads. */
-static void test_store_shipping__shipping_process_is_killed(void **state)
+KIT_TEST(store_shipping__shipping_process_is_killed)
 {
-    (void)state;
     struct wal_store *store;
     struct wal_session *session;
     int ready[2];
@@ -335,9 +323,8 @@ static void test_store_shipping__shipping_process_is_killed(void **state)
     kit_close(store);
 }
 
-static void test_store_shipping__handles_that_cannot_ship(void **state)
+KIT_TEST(store_shipping__handles_that_cannot_ship)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
     struct wal_store *memory = kit_open("none", WAL_OPEN_MEMORY);
@@ -354,9 +341,8 @@ static void test_store_shipping__handles_that_cannot_ship(void **state)
     kit_close(store);
 }
 
-static void test_store_shipping__store_is_closed_first(void **state)
+KIT_TEST(store_shipping__store_is_closed_first)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *other = NULL;
     struct wal_shipper *shipper = open_shipper(store);
@@ -368,24 +354,4 @@ static void test_store_shipping__store_is_closed_first(void **state)
     shipper = open_shipper(other);
     wal_shipper_close(shipper);
     kit_close(other);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_store_shipping__no_shipper_nothing_is_written),
-        KIT_TEST(test_store_shipping__noop_store_takes_it),
-        KIT_TEST(test_store_shipping__append_waits_for_the_report),
-        KIT_TEST(test_store_shipping__duplicate_that_is_not_stored_waits),
-        KIT_TEST(test_store_shipping__failure_ends_the_wait_of_a_durable_entry),
-        KIT_TEST(test_store_shipping__shipper_closes_while_one_waits),
-        KIT_TEST(test_store_shipping__ticket_waits_after_it_is_durable),
-        KIT_TEST(test_store_shipping__second_shipper_is_refused),
-        KIT_TEST(test_store_shipping__new_shipper_begins_with_nothing),
-        KIT_TEST(test_store_shipping__shipping_process_is_killed),
-        KIT_TEST(test_store_shipping__handles_that_cannot_ship),
-        KIT_TEST(test_store_shipping__store_is_closed_first),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

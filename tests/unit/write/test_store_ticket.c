@@ -118,9 +118,8 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void test_ticket__of_every_class_completes(void **state)
+KIT_TEST(ticket__of_every_class_completes)
 {
-    (void)state;
     struct bench bench = begin(0);
     static const char *const ids[] = {"a", "b", "c"};
 
@@ -138,9 +137,8 @@ static void test_ticket__of_every_class_completes(void **state)
     end(&bench);
 }
 
-static void test_ticket__is_pending_until_written(void **state)
+KIT_TEST(ticket__is_pending_until_written)
 {
-    (void)state;
     struct bench bench = begin(0);
     struct wal_ticket *ticket = NULL;
     struct wal_ticket *second = NULL;
@@ -164,9 +162,8 @@ static void test_ticket__is_pending_until_written(void **state)
     end(&bench);
 }
 
-static void test_ticket__destroying_it_does_not_cancel_the_append(void **state)
+KIT_TEST(ticket__destroying_it_does_not_cancel_the_append)
 {
-    (void)state;
     struct bench bench = begin(0);
     struct wal_ticket *ticket = NULL;
 
@@ -187,9 +184,8 @@ static void test_ticket__destroying_it_does_not_cancel_the_append(void **state)
 
 /* Several operations of one group: each sees the effects of those before it,
  * though nothing is written yet. */
-static void test_group__operations_build_on_those_before(void **state)
+KIT_TEST(group__operations_build_on_those_before)
 {
-    (void)state;
     struct bench bench = begin(0);
     struct wal_ticket *tickets[5] = {NULL};
     struct wal_append_result result = {.struct_size = sizeof(result)};
@@ -254,9 +250,8 @@ static struct wal_ticket *submit_large(struct bench *bench, char name,
 
 /* Two batches that are staged together are no group together: it would be
  * larger than a segment can hold. */
-static void test_group__two_batches_of_20_mib_are_two_groups(void **state)
+KIT_TEST(group__two_batches_of_20_mib_are_two_groups)
 {
-    (void)state;
     struct bench bench = begin(0);
     struct wal_ticket *tickets[3] = {NULL};
     struct wal_store_info before = {.struct_size = sizeof(before)};
@@ -290,9 +285,8 @@ static void test_group__two_batches_of_20_mib_are_two_groups(void **state)
     end(&bench);
 }
 
-static void test_ticket__reports_a_refusal(void **state)
+KIT_TEST(ticket__reports_a_refusal)
 {
-    (void)state;
     struct bench bench = begin(0);
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
@@ -311,9 +305,8 @@ static void test_ticket__reports_a_refusal(void **state)
     end(&bench);
 }
 
-static void test_queue__full_submit_returns_an_error(void **state)
+KIT_TEST(queue__full_submit_returns_an_error)
 {
-    (void)state;
     struct bench bench = begin(4);
     struct wal_error error = KIT_ERROR;
     struct wal_ticket *ticket = NULL;
@@ -354,9 +347,8 @@ static void *release_later(void *arg)
     return NULL;
 }
 
-static void test_queue__full_append_blocks(void **state)
+KIT_TEST(queue__full_append_blocks)
 {
-    (void)state;
     struct bench bench = begin(2);
     struct wal_append_options options = {.struct_size = sizeof(options),
                                          .durability = WAL_QUEUED};
@@ -382,9 +374,8 @@ static void test_queue__full_append_blocks(void **state)
 }
 
 /* The next call returns the failure of an operation without a waiter. */
-static void test_queue__failure_is_returned_once(void **state)
+KIT_TEST(queue__failure_is_returned_once)
 {
-    (void)state;
     struct bench bench = begin(0);
     struct wal_append_options options = {.struct_size = sizeof(options),
                                          .durability = WAL_QUEUED,
@@ -409,10 +400,8 @@ static void test_queue__failure_is_returned_once(void **state)
     end(&bench);
 }
 
-static void
-test_queue__failure_that_a_ticket_returned_is_not_repeated(void **state)
+KIT_TEST(queue__failure_that_a_ticket_returned_is_not_repeated)
 {
-    (void)state;
     struct bench bench = begin(0);
     struct wal_ticket *ticket = NULL;
 
@@ -426,9 +415,8 @@ test_queue__failure_that_a_ticket_returned_is_not_repeated(void **state)
     end(&bench);
 }
 
-static void test_close__commits_what_is_queued(void **state)
+KIT_TEST(close__commits_what_is_queued)
 {
-    (void)state;
     struct bench bench = begin(0);
     struct wal_append_options options = {.struct_size = sizeof(options),
                                          .durability = WAL_QUEUED};
@@ -451,9 +439,8 @@ static void test_close__commits_what_is_queued(void **state)
     kit_close(bench.store);
 }
 
-static void test_submit__misuse_is_refused(void **state)
+KIT_TEST(submit__misuse_is_refused)
 {
-    (void)state;
     struct bench bench = begin(0);
     struct wal_append_result result = {.struct_size = 3};
     struct wal_entry entry = kit_entry("a", NULL, "1");
@@ -477,24 +464,4 @@ static void test_submit__misuse_is_refused(void **state)
     assert_int_equal(wal_ticket_wait(NULL, -1, NULL, NULL), WAL_EINVAL);
     wal_ticket_destroy(ticket);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_ticket__of_every_class_completes),
-        KIT_TEST(test_ticket__is_pending_until_written),
-        KIT_TEST(test_ticket__destroying_it_does_not_cancel_the_append),
-        KIT_TEST(test_group__operations_build_on_those_before),
-        KIT_TEST(test_group__two_batches_of_20_mib_are_two_groups),
-        KIT_TEST(test_ticket__reports_a_refusal),
-        KIT_TEST(test_queue__full_submit_returns_an_error),
-        KIT_TEST(test_queue__full_append_blocks),
-        KIT_TEST(test_queue__failure_is_returned_once),
-        KIT_TEST(test_queue__failure_that_a_ticket_returned_is_not_repeated),
-        KIT_TEST(test_close__commits_what_is_queued),
-        KIT_TEST(test_submit__misuse_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,9 +124,8 @@ static void refused(struct bench *bench, struct script *script,
     assert_unchanged(bench->store, bench->session, before);
 }
 
-static void test_update__sets_only_the_given_fields(void **state)
+KIT_TEST(update__sets_only_the_given_fields)
 {
-    (void)state;
     struct bench bench = begin();
     uint64_t last = kit_last_sequence(bench.store);
     struct script script = scripted(&bench);
@@ -163,9 +162,8 @@ static void test_update__sets_only_the_given_fields(void **state)
     end(&bench);
 }
 
-static void test_update__without_a_change_writes_nothing(void **state)
+KIT_TEST(update__without_a_change_writes_nothing)
 {
-    (void)state;
     struct bench bench = begin();
     char *before = kit_snapshot(bench.store, bench.session);
     struct script script = scripted(&bench);
@@ -186,9 +184,8 @@ static void test_update__without_a_change_writes_nothing(void **state)
     end(&bench);
 }
 
-static void test_update__metadata_function_that_fails(void **state)
+KIT_TEST(update__metadata_function_that_fails)
 {
-    (void)state;
     struct bench bench = begin();
     struct script script = scripted(&bench);
     struct wal_error error;
@@ -203,10 +200,8 @@ static void test_update__metadata_function_that_fails(void **state)
     end(&bench);
 }
 
-static void
-test_update__metadata_function_that_returns_invalid_json(void **state)
+KIT_TEST(update__metadata_function_that_returns_invalid_json)
 {
-    (void)state;
     static const char *const bad[] = {
         "{", "[]", "1", "\"x\"", "{\"a\":}", "{}x", "{\"\xff\":1}", " "};
     struct bench bench = begin();
@@ -221,9 +216,8 @@ test_update__metadata_function_that_returns_invalid_json(void **state)
     end(&bench);
 }
 
-static void test_update__misuse_is_refused(void **state)
+KIT_TEST(update__misuse_is_refused)
 {
-    (void)state;
     struct bench bench = begin();
     struct script script = scripted(&bench);
     char text[4098];
@@ -251,9 +245,8 @@ static void test_update__misuse_is_refused(void **state)
 
 /* The function itself changes the session with another call: it is called
  * again, with the new state. */
-static void test_update__function_is_called_again_after_a_change(void **state)
+KIT_TEST(update__function_is_called_again_after_a_change)
 {
-    (void)state;
     struct bench bench = begin();
     struct script script = scripted(&bench);
     struct wal_error error;
@@ -268,9 +261,8 @@ static void test_update__function_is_called_again_after_a_change(void **state)
     end(&bench);
 }
 
-static void test_update__persistent_conflict_is_returned(void **state)
+KIT_TEST(update__persistent_conflict_is_returned)
 {
-    (void)state;
     struct bench bench = begin();
     struct script script = scripted(&bench);
     struct wal_error error;
@@ -305,9 +297,8 @@ static int32_t call_everything(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void test_update__function_may_call_the_library(void **state)
+KIT_TEST(update__function_may_call_the_library)
 {
-    (void)state;
     struct bench bench = begin();
 
     assert_int_equal(
@@ -330,9 +321,8 @@ static int32_t delete_it(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void test_update__function_that_deletes_the_session(void **state)
+KIT_TEST(update__function_that_deletes_the_session)
 {
-    (void)state;
     struct bench bench = begin();
 
     assert_int_equal(wal_session_update(bench.session, delete_it, &bench, NULL),
@@ -374,9 +364,8 @@ static void *count_thread(void *arg)
     return NULL;
 }
 
-static void test_update__no_lost_update_with_several_threads(void **state)
+KIT_TEST(update__no_lost_update_with_several_threads)
 {
-    (void)state;
     struct bench bench = begin();
     pthread_t threads[THREADS];
 
@@ -456,10 +445,8 @@ static enum wal_status write_whole(struct bench *bench, int nth,
 }
 
 /* Every call that writes gets the same error, and changes nothing. */
-static void
-test_schema__unknown_schema_version_refuses_every_write(void **state)
+KIT_TEST(schema__unknown_schema_version_refuses_every_write)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_session *made;
     char *before;
@@ -484,9 +471,8 @@ test_schema__unknown_schema_version_refuses_every_write(void **state)
     end(&bench);
 }
 
-static void test_schema__of_a_new_session_is_the_callers(void **state)
+KIT_TEST(schema__of_a_new_session_is_the_callers)
 {
-    (void)state;
     struct wal_store *store = open_as(3);
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text("s"),
@@ -507,9 +493,8 @@ static void test_schema__of_a_new_session_is_the_callers(void **state)
     kit_close(store);
 }
 
-static void test_migrate__one_version_at_a_time(void **state)
+KIT_TEST(migrate__one_version_at_a_time)
 {
-    (void)state;
     struct bench bench = begin();
     uint64_t last = kit_last_sequence(bench.store);
     struct script script = scripted(&bench);
@@ -542,9 +527,8 @@ static void test_migrate__one_version_at_a_time(void **state)
     end(&bench);
 }
 
-static void test_migrate__failed_step_keeps_earlier_steps(void **state)
+KIT_TEST(migrate__failed_step_keeps_earlier_steps)
 {
-    (void)state;
     struct bench bench = begin();
     struct script script = scripted(&bench);
     struct wal_migrate_result result = {.struct_size = sizeof(result),
@@ -568,9 +552,8 @@ static void test_migrate__failed_step_keeps_earlier_steps(void **state)
     end(&bench);
 }
 
-static void test_migrate__to_an_unknown_schema_version(void **state)
+KIT_TEST(migrate__to_an_unknown_schema_version)
 {
-    (void)state;
     struct bench bench = begin();
     struct wal_error error = KIT_ERROR;
     struct script script = scripted(&bench);
@@ -621,9 +604,8 @@ static int32_t migrate_inside_once(void *ctx,
     return migrate_inside_to(ctx, 2, now);
 }
 
-static void test_migrate__during_another_migration(void **state)
+KIT_TEST(migrate__during_another_migration)
 {
-    (void)state;
     struct bench bench = begin();
     struct script script = scripted(&bench);
 
@@ -635,9 +617,8 @@ static void test_migrate__during_another_migration(void **state)
     end(&bench);
 }
 
-static void test_migrate__same_step_of_another_process(void **state)
+KIT_TEST(migrate__same_step_of_another_process)
 {
-    (void)state;
     struct bench bench = begin();
     struct script script = scripted(&bench);
 
@@ -647,29 +628,4 @@ static void test_migrate__same_step_of_another_process(void **state)
     assert_int_equal(script.calls, 1);
     assert_int_equal(kit_info(bench.session).schema_version, 2);
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_update__sets_only_the_given_fields),
-        KIT_TEST(test_update__without_a_change_writes_nothing),
-        KIT_TEST(test_update__metadata_function_that_fails),
-        KIT_TEST(test_update__metadata_function_that_returns_invalid_json),
-        KIT_TEST(test_update__misuse_is_refused),
-        KIT_TEST(test_update__function_is_called_again_after_a_change),
-        KIT_TEST(test_update__persistent_conflict_is_returned),
-        KIT_TEST(test_update__function_may_call_the_library),
-        KIT_TEST(test_update__function_that_deletes_the_session),
-        KIT_TEST(test_update__no_lost_update_with_several_threads),
-        KIT_TEST(test_schema__unknown_schema_version_refuses_every_write),
-        KIT_TEST(test_schema__of_a_new_session_is_the_callers),
-        KIT_TEST(test_migrate__one_version_at_a_time),
-        KIT_TEST(test_migrate__failed_step_keeps_earlier_steps),
-        KIT_TEST(test_migrate__to_an_unknown_schema_version),
-        KIT_TEST(test_migrate__during_another_migration),
-        KIT_TEST(test_migrate__same_step_of_another_process),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,9 +53,8 @@ static void expect_end(pid_t child)
 
 /* ------------------------------------------------------- one process --- */
 
-static void test_store_wait__existing_records_end_it_at_once(void **state)
+KIT_TEST(store_wait__existing_records_end_it_at_once)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     uint64_t sequence = 0;
@@ -71,9 +70,8 @@ static void test_store_wait__existing_records_end_it_at_once(void **state)
     kit_close(store);
 }
 
-static void test_store_wait__timeout_expires(void **state)
+KIT_TEST(store_wait__timeout_expires)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_error error = KIT_ERROR;
     uint64_t sequence;
@@ -91,9 +89,8 @@ static void test_store_wait__timeout_expires(void **state)
     kit_close(store);
 }
 
-static void test_store_wait__invalid_arguments_are_refused(void **state)
+KIT_TEST(store_wait__invalid_arguments_are_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     uint64_t sequence = 0;
 
@@ -106,9 +103,8 @@ static void test_store_wait__invalid_arguments_are_refused(void **state)
 
 /* A record that is written and not synced is not durable, but the one before it
  * is. The idle mark, which syncs, is not due. */
-static void test_store_wait__durable_ends_before_written(void **state)
+KIT_TEST(store_wait__durable_ends_before_written)
 {
-    (void)state;
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_CREATE,
                                              .idle_mark_ms = LONG_MS};
@@ -141,9 +137,8 @@ static void test_store_wait__durable_ends_before_written(void **state)
 }
 
 /* A sync of a handle covers what another one has written. */
-static void test_store_wait__for_what_another_handle_has_synced(void **state)
+KIT_TEST(store_wait__for_what_another_handle_has_synced)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_store *other = kit_store();
@@ -159,9 +154,8 @@ static void test_store_wait__for_what_another_handle_has_synced(void **state)
     kit_close(store);
 }
 
-static void test_store_wait__memory(void **state)
+KIT_TEST(store_wait__memory)
 {
-    (void)state;
     struct wal_store *store = kit_open("none", WAL_OPEN_MEMORY);
     struct wal_session *session = kit_create(store, "s");
     uint64_t sequence = 0;
@@ -199,9 +193,8 @@ static void *wait_for_last(void *arg)
     return NULL;
 }
 
-static void test_store_wait__threads_on_the_writers_handle(void **state)
+KIT_TEST(store_wait__threads_on_the_writers_handle)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct waiter waiters[4];
@@ -237,9 +230,8 @@ static uint64_t used_us(void)
            (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-static void test_store_wait__idle_store_uses_no_processor_time(void **state)
+KIT_TEST(store_wait__idle_store_uses_no_processor_time)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     uint64_t sequence;
@@ -366,23 +358,20 @@ static void measure(uint32_t flags)
     (void)munmap(talk, sizeof(*talk));
 }
 
-static void test_store_wait__another_process_is_woken(void **state)
+KIT_TEST(store_wait__another_process_is_woken)
 {
-    (void)state;
     measure(0);
 }
 
-static void test_store_wait__a_reader_is_woken(void **state)
+KIT_TEST(store_wait__a_reader_is_woken)
 {
-    (void)state;
     measure(WAL_OPEN_READ_ONLY);
 }
 
 /* The reader opens when no writer runs; then writers start and are killed, each
  * while the reader sleeps, and it sees each entry. */
-static void test_store_wait__short_lived_and_killed_writers(void **state)
+KIT_TEST(store_wait__short_lived_and_killed_writers)
 {
-    (void)state;
     enum {
         WRITERS = 10
     };
@@ -425,9 +414,8 @@ static void test_store_wait__short_lived_and_killed_writers(void **state)
 }
 
 /* A process that was killed while asleep does not count as a waiter. */
-static void test_store_wait__killed_waiters_do_not_block_others(void **state)
+KIT_TEST(store_wait__killed_waiters_do_not_block_others)
 {
-    (void)state;
     struct talk *talk = share();
     struct wal_store *store;
     struct wal_session *session;
@@ -455,9 +443,8 @@ static void test_store_wait__killed_waiters_do_not_block_others(void **state)
     (void)munmap(talk, sizeof(*talk));
 }
 
-static void test_store_wait__child_of_fork_is_refused(void **state)
+KIT_TEST(store_wait__child_of_fork_is_refused)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     pid_t child = fork();
 
@@ -472,25 +459,4 @@ static void test_store_wait__child_of_fork_is_refused(void **state)
     }
     expect_end(child);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_store_wait__existing_records_end_it_at_once),
-        KIT_TEST(test_store_wait__timeout_expires),
-        KIT_TEST(test_store_wait__invalid_arguments_are_refused),
-        KIT_TEST(test_store_wait__durable_ends_before_written),
-        KIT_TEST(test_store_wait__for_what_another_handle_has_synced),
-        KIT_TEST(test_store_wait__memory),
-        KIT_TEST(test_store_wait__threads_on_the_writers_handle),
-        KIT_TEST(test_store_wait__idle_store_uses_no_processor_time),
-        KIT_TEST(test_store_wait__another_process_is_woken),
-        KIT_TEST(test_store_wait__a_reader_is_woken),
-        KIT_TEST(test_store_wait__short_lived_and_killed_writers),
-        KIT_TEST(test_store_wait__killed_waiters_do_not_block_others),
-        KIT_TEST(test_store_wait__child_of_fork_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

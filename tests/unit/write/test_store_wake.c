@@ -81,7 +81,7 @@ static void *append_durably(void *arg)
     return NULL;
 }
 
-static void test_wake__committer_takes_what_was_staged_meanwhile(void **state)
+KIT_TEST(wake__committer_takes_what_was_staged_meanwhile)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_WRITTEN};
@@ -91,7 +91,6 @@ static void test_wake__committer_takes_what_was_staged_meanwhile(void **state)
     uint64_t since;
     pthread_t thread;
 
-    (void)state;
     for (const char *id = "a\0b\0c\0d\0"; *id != '\0'; id += 2) {
         const struct wal_entry entry = kit_entry(id, NULL, "{}");
 
@@ -112,13 +111,12 @@ static void test_wake__committer_takes_what_was_staged_meanwhile(void **state)
 
 /* --- sync waiters ------------------------------------------------------- */
 
-static void test_wake__all_sync_waiters_are_woken(void **state)
+KIT_TEST(wake__all_sync_waiters_are_woken)
 {
     struct wal_store *store = open_slow();
     struct wal_session *session = kit_create(store, "s");
     pthread_t threads[WAITERS];
 
-    (void)state;
     for (int round = 0; round < 5; round++) {
         uint64_t since;
 
@@ -170,7 +168,7 @@ static void set_leader(struct wal_store *store, bool leads)
 }
 
 /* A leader that may retain the lock releases it for another process. */
-static void test_wake__append_lock_is_not_retained_for_a_waiter(void **state)
+KIT_TEST(wake__append_lock_is_not_retained_for_a_waiter)
 {
     struct wal_store *first = open_slow();
     struct wal_store *second = kit_open("store", 0);
@@ -178,7 +176,6 @@ static void test_wake__append_lock_is_not_retained_for_a_waiter(void **state)
     struct waiter waiter = {.log = &second->core.log};
     pthread_t thread;
 
-    (void)state;
     set_leader(first, true);
     assert_int_equal(wal__log_lock_append(log, NULL), WAL_OK);
     wal__log_retain_append_lock(log);
@@ -197,15 +194,4 @@ static void test_wake__append_lock_is_not_retained_for_a_waiter(void **state)
     set_leader(first, false);
     kit_close(second);
     kit_close(first);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_wake__committer_takes_what_was_staged_meanwhile),
-        KIT_TEST(test_wake__all_sync_waiters_are_woken),
-        KIT_TEST(test_wake__append_lock_is_not_retained_for_a_waiter),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,9 +75,8 @@ static void fill_segments(struct wal_store *store, struct wal_session *session)
 
 /* Nothing else causes a sync of these segments: no caller asks for one, no
  * commit mark is due, and the tail segment is far from full at the end. */
-static void test_written__is_synced_in_the_background(void **state)
+KIT_TEST(written__is_synced_in_the_background)
 {
-    (void)state;
     const struct timespec moment = {0, 1000000};
     struct wal_store *store = open_unmarked();
     struct wal_session *session = kit_create(store, "s");
@@ -122,9 +121,8 @@ static void *write_entries(void *arg)
 }
 
 /* Another handle has separate locks, as another process has. */
-static void test_written__append_lock_is_released_for_others(void **state)
+KIT_TEST(written__append_lock_is_released_for_others)
 {
-    (void)state;
     struct wal_store *store = kit_store();
     struct wal_store *other = open_unmarked();
     struct wal_session *session = kit_create(store, "s");
@@ -188,9 +186,8 @@ static void retain_lock(struct wal_store *store, struct wal_session *session,
     assert_true(retained);
 }
 
-static void test_written__idle_process_releases_the_append_lock(void **state)
+KIT_TEST(written__idle_process_releases_the_append_lock)
 {
-    (void)state;
     const struct timespec moment = {0, 1000000};
     struct wal_store *store = open_unmarked();
     struct wal_session *session = kit_create(store, "s");
@@ -211,9 +208,8 @@ static void test_written__idle_process_releases_the_append_lock(void **state)
 
 /* No append of another process is refused or waits for long, though the first
  * one is idle with the lock. */
-static void test_written__retained_lock_does_not_refuse_others(void **state)
+KIT_TEST(written__retained_lock_does_not_refuse_others)
 {
-    (void)state;
     struct wal_store *store = open_unmarked();
     struct wal_store *other = open_unmarked();
     struct wal_session *session = kit_create(store, "s");
@@ -254,9 +250,8 @@ static void lead(struct wal__committer *committer)
 }
 
 /* Begins a group as the leader of a burst does, until another process waits. */
-static void test_written__lock_is_not_retained_before_a_waiter(void **state)
+KIT_TEST(written__lock_is_not_retained_before_a_waiter)
 {
-    (void)state;
     struct wal_store *store = open_unmarked();
     struct wal_store *other = kit_open("store", 0);
     struct wal_session *session = kit_create(store, "s");
@@ -284,9 +279,8 @@ static void test_written__lock_is_not_retained_before_a_waiter(void **state)
     kit_close(store);
 }
 
-static void test_written__close_releases_the_append_lock(void **state)
+KIT_TEST(written__close_releases_the_append_lock)
 {
-    (void)state;
     struct wal_store *other;
     struct wal_session *seen;
     int count = 0;
@@ -324,9 +318,8 @@ static void *write_mixed(void *arg)
     return NULL;
 }
 
-static void test_written__and_durable_all_complete(void **state)
+KIT_TEST(written__and_durable_all_complete)
 {
-    (void)state;
     struct writer writers[2 * WRITERS];
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -361,9 +354,8 @@ static void *sync_in_background(void *session)
 
 /* Healing holds sync_mutex and waits for prealloc_mutex, which the background
  * thread holds when it calls this. */
-static void test_written__background_sync_never_waits_for_a_sync(void **state)
+KIT_TEST(written__background_sync_never_waits_for_a_sync)
 {
-    (void)state;
     struct wal_store *store = open_unmarked();
     struct wal_session *session = kit_create(store, "s");
     struct wal__log *log = &store->core.log;
@@ -380,20 +372,4 @@ static void test_written__background_sync_never_waits_for_a_sync(void **state)
     pthread_mutex_unlock(&log->sync_mutex);
     wal_session_close(session);
     kit_close(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        KIT_TEST(test_written__background_sync_never_waits_for_a_sync),
-        KIT_TEST(test_written__is_synced_in_the_background),
-        KIT_TEST(test_written__append_lock_is_released_for_others),
-        KIT_TEST(test_written__idle_process_releases_the_append_lock),
-        KIT_TEST(test_written__retained_lock_does_not_refuse_others),
-        KIT_TEST(test_written__lock_is_not_retained_before_a_waiter),
-        KIT_TEST(test_written__close_releases_the_append_lock),
-        KIT_TEST(test_written__and_durable_all_complete),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

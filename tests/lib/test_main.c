@@ -1,0 +1,142 @@
+/*
+ * test_main.c - the program of the tests of a folder (test.h).
+ */
+#include "tests/lib/test.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* In the order of registration, which is that of the linker for files. */
+static struct test *tests;
+static struct test **tests_end = &tests;
+static struct test_file *files;
+
+void test_register(struct test *test)
+{
+    *tests_end = test;
+    tests_end = &test->next;
+}
+
+void test_register_file(struct test_file *file)
+{
+    file->next = files;
+    files = file;
+}
+
+/* Whether `path` is the file `name`.c in some folder. */
+static bool is_named(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash != NULL ? slash + 1 : path;
+    size_t length = strlen(name);
+
+    return strncmp(base, name, length) == 0 && strcmp(base + length, ".c") == 0;
+}
+
+static bool is_chosen(const struct test *test, const char *path,
+                      const char *name)
+{
+    return strcmp(test->file, path) == 0 &&
+           (name == NULL || strcmp(test->unit.name, name) == 0);
+}
+
+/* Runs the tests of the file, or the one with that name. Returns how many
+ * failed. */
+static int run(const char *path, const char *name)
+{
+    static const struct test_file none;
+    const struct test_file *file = files;
+    struct CMUnitTest *units;
+    size_t count = 0;
+    int failed = 0;
+
+    while (file != NULL && strcmp(file->file, path) != 0) {
+        file = file->next;
+    }
+    if (file == NULL) {
+        file = &none;
+    }
+    for (struct test *test = tests; test != NULL; test = test->next) {
+        count += is_chosen(test, path, name);
+    }
+    units = calloc(count, sizeof(*units));
+    if (units == NULL) {
+        return 1;
+    }
+    count = 0;
+    for (struct test *test = tests; test != NULL; test = test->next) {
+        if (is_chosen(test, path, name)) {
+            units[count++] = test->unit;
+        }
+    }
+    if (file->run_before != NULL && name == NULL) {
+        failed = file->run_before();
+    }
+    /* The macro without an underscore counts an array. */
+    failed += _cmocka_run_group_tests(path, units, count, file->set_up,
+                                      file->tear_down);
+    free(units);
+    return failed;
+}
+
+/* Whether no test before this one is of its file. */
+static bool is_first(const struct test *test)
+{
+    const struct test *other = tests;
+
+    while (strcmp(other->file, test->file) != 0) {
+        other = other->next;
+    }
+    return other == test;
+}
+
+/* What an argument names. */
+static int run_named(const char *name)
+{
+    for (const struct test *test = tests; test != NULL; test = test->next) {
+        if (is_named(test->file, name)) {
+            return run(test->file, NULL);
+        }
+        if (strcmp(test->unit.name, name) == 0) {
+            return run(test->file, name);
+        }
+    }
+    (void)fprintf(stderr, "no file %s.c and no test of that name\n", name);
+    return 1;
+}
+
+/* In a separate process: some tests depend on what is once for a process, as a
+ * handler of a signal. */
+static bool passes(const char *path)
+{
+    int status = 1;
+    pid_t process;
+
+    (void)fflush(NULL);
+    process = fork();
+    if (process == 0) {
+        exit(run(path, NULL) != 0);
+    }
+    return process > 0 && waitpid(process, &status, 0) == process &&
+           status == 0;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+
+    for (int i = 1; i < argc; i++) {
+        failed += run_named(argv[i]);
+    }
+    for (const struct test *test = tests; argc == 1 && test != NULL;
+         test = test->next) {
+        if (is_first(test)) {
+            failed += !passes(test->file);
+        }
+    }
+    return failed != 0;
+}

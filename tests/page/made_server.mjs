@@ -1,4 +1,4 @@
-// made_server.mjs - a server with made sessions in the form of docs/server.md,
+// made_server.mjs - a server with made sessions in the form of docs/seeing.md,
 // for tests of the page alone: many sessions, long ones, hostile ones, events.
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';

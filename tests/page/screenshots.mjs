@@ -1,4 +1,4 @@
-// screenshots.mjs AGENTWAL FOLDER - writes the pictures of docs/page.md, of a
+// screenshots.mjs AGENTWAL FOLDER - writes the pictures of docs/seeing.md, of a
 // server with made sessions. It needs pngquant, which makes them small.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -14,7 +14,7 @@ const struct verb_help help_serve = {
         "Without --port it listens on a Unix socket that only you can connect "
         "to. On a\nport, a link that opens in one browser, or a token, "
         "lets in. It is read-only\nwithout --write. It runs until it is "
-        "interrupted. docs/server.md has the\nresources.\n",
+        "interrupted. docs/seeing.md has the\nresources.\n",
     .options =
         (const struct verb_option[]){
             {"--port N", "listen on port N of 127.0.0.1 and ::1; 0: a free "

@@ -1,4 +1,4 @@
-// http_source.js - sessions from agentwal serve (docs/server.md).
+// http_source.js - sessions from agentwal serve (docs/seeing.md).
 
 const EVENTS = ['entry', 'session', 'deleted', 'head', 'document', 'checkpoint'];
 const READY_MS = 1000; // to wait for events before the page loads what they change

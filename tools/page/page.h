@@ -1,7 +1,7 @@
 /*
- * page.h - the page that shows sessions (docs/page.md): one HTML file with one
- * style and one script, which the build puts together from the files of this
- * folder.
+ * page.h - the page that shows sessions (docs/seeing.md): one HTML file with
+ * one style and one script, which the build puts together from the files of
+ * this folder.
  *
  * Threads: no shared state; any thread may call any function.
  */

@@ -1,5 +1,5 @@
 /*
- * page.h - the page that shows sessions (docs/page.md).
+ * page.h - the page that shows sessions (docs/seeing.md).
  *
  * Threads: any.
  */

@@ -106,7 +106,7 @@ void serve_route(struct serve_exchange *exchange)
                               exchange->method);
     } else {
         serve_exchange_refuse(exchange, MHD_HTTP_NOT_FOUND,
-                              "there is no such resource; docs/server.md lists "
+                              "there is no such resource; docs/seeing.md lists "
                               "them");
     }
 }

@@ -1,6 +1,6 @@
 /*
  * serve.c - the verb serve: answers requests until it is interrupted (verbs.h,
- * docs/server.md).
+ * docs/seeing.md).
  *
  * Threads: this one waits for a signal; those of http/server.h answer.
  */

@@ -1,6 +1,6 @@
 /*
  * changes.h - the checkpoints of a session, and what changed between two of
- * them, as JSON (docs/server.md, Resources).
+ * them, as JSON (docs/seeing.md, Resources).
  *
  * Threads: no shared state; any thread may call any function.
  */

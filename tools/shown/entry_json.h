@@ -1,5 +1,5 @@
 /*
- * entry_json.h - entries as JSON (docs/server.md, Entries).
+ * entry_json.h - entries as JSON (docs/seeing.md, Entries).
  *
  * Threads: no shared state; any thread may call any function.
  */

@@ -1,6 +1,6 @@
 /*
  * parts.h - the parts of an entry: texts, calls of tools, their results,
- * images, summaries (docs/server.md, Entries).
+ * images, summaries (docs/seeing.md, Entries).
  *
  * Invariant: writing is total over any payload.
  *
@@ -14,7 +14,7 @@
 /* Writes the member "parts". The payload of the entry is in line. */
 void shown_parts(struct shown *shown, const struct wal_entry *entry);
 
-/* Returns the role of an entry in the words of docs/server.md, or NULL. A
+/* Returns the role of an entry in the words of docs/seeing.md, or NULL. A
  * message of a user that has nothing but results is of the role tool. */
 const char *shown_role(const struct wal_entry *entry);
 

@@ -1,5 +1,5 @@
 /*
- * session_json.h - sessions as JSON (docs/server.md, Resources).
+ * session_json.h - sessions as JSON (docs/seeing.md, Resources).
  *
  * Threads: no shared state; any thread may call any function.
  */

@@ -1,6 +1,6 @@
 /*
  * session_usage.h - the tokens and costs of a session by answer and by model,
- * as JSON (docs/server.md, Resources).
+ * as JSON (docs/seeing.md, Resources).
  *
  * Threads: no shared state; any thread may call any function.
  */

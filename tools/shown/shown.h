@@ -1,6 +1,6 @@
 /*
  * shown.h - writes texts of sessions as JSON, for the page and for programs
- * that read a session over HTTP (docs/server.md).
+ * that read a session over HTTP (docs/seeing.md).
  *
  * Invariant: every text of a session passes shown_text or shown_value, so that
  * `strike` sees it whole, before it is cut.

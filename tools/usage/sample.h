@@ -1,6 +1,6 @@
 /*
  * sample.h - the token counts and the cost that a line or document of a session
- * states, whatever its dialect (docs/usage.md).
+ * states, whatever its dialect (docs/seeing.md).
  *
  * Invariant: reading is total over any bytes. What is not a count, such as a
  * negative number, counts as none.

@@ -1,6 +1,6 @@
 /*
  * usage.c - the verb usage: tokens and costs as the sessions state them
- * (verbs.h, docs/usage.md).
+ * (verbs.h, docs/seeing.md).
  *
  * Threads: the tool has one thread.
  */

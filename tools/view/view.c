@@ -1,5 +1,5 @@
 /*
- * view.c - the verb view: a session as one HTML file (verbs.h, docs/page.md).
+ * view.c - the verb view: a session as one HTML file (verbs.h, docs/seeing.md).
  *
  * Invariant: nothing is written before all of the session is read and filtered.
  *

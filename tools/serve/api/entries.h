@@ -1,6 +1,6 @@
 /*
  * entries.h - the entries of a session: parts of a branch, one entry, the tree,
- * the heads (docs/server.md, Entries).
+ * the heads (docs/seeing.md, Entries).
  *
  * Threads: any.
  */

@@ -1,6 +1,6 @@
 /*
  * opencode.h - the paths of OpenCode's server that concern sessions
- * (docs/server.md, Paths of OpenCode).
+ * (docs/seeing.md, Paths of OpenCode).
  *
  * Threads: any.
  */

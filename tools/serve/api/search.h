@@ -1,5 +1,5 @@
 /*
- * search.h - words in all sessions (docs/server.md). Without libagentwal-search
+ * search.h - words in all sessions (docs/seeing.md). Without libagentwal-search
  * the resource answers 501.
  *
  * Threads: any; searches take turns.

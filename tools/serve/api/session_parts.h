@@ -1,6 +1,6 @@
 /*
  * session_parts.h - checkpoints of a session and their differences, usage,
- * exports; and contents by their digest (docs/server.md).
+ * exports; and contents by their digest (docs/seeing.md).
  *
  * Threads: any.
  */

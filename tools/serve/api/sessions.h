@@ -1,6 +1,6 @@
 /*
  * sessions.h - the resources of the store, of lists of sessions, and of a
- * session (docs/server.md).
+ * session (docs/seeing.md).
  *
  * Threads: any.
  */

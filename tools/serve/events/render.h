@@ -1,5 +1,5 @@
 /*
- * render.h - an item of the log as an event (docs/server.md, Events).
+ * render.h - an item of the log as an event (docs/seeing.md, Events).
  *
  * Threads: one at a time per struct.
  */

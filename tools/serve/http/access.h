@@ -1,5 +1,5 @@
 /*
- * access.h - who may connect to a port (docs/server.md, Who may connect).
+ * access.h - who may connect to a port (docs/seeing.md, Who may connect).
  *
  * Invariant: secrets are compared in a time that does not depend on where they
  * differ. Each answer to the link has another cookie and makes those before it

@@ -32,7 +32,7 @@ namespace
 namespace fs = std::filesystem;
 
 const uint64_t file_size = 20000000;
-const size_t block_size = 16 * 1024; /* as api_compact.c has them */
+const size_t block_size = 16 * 1024; /* as compact.c has them */
 const int level = 6;
 const size_t bare_block = 64 * 1024;
 const size_t writers = 4;

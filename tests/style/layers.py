@@ -27,7 +27,7 @@ LINES = ["format/json/", "format/payload/"]
 MODEL = ["convert/model/", "convert/dialect/"]
 ENGINE = ["engine/" + room + "/" for room in (
     "base", "log", "index", "blob", "store", "read", "write", "session",
-    "checkpoint", "rewind", "compact", "backup", "part", "api")]
+    "checkpoint", "rewind", "api", "care")]
 CONVERT = ["convert/" + room + "/" for room in (
     "clients", "copy", "files", "render", "source", "state", "import",
     "import_tree", "follow", "view")]
@@ -42,11 +42,6 @@ def cumulative(below, folders):
     return {folder: below + folders[:i] for i, folder in enumerate(folders)}
 
 
-# A client of the interface, like the tools, that also reads the files of a
-# damaged store and writes content without a sync each.
-SALVAGE = BYTES + ["format/json/"] + ["engine/" + room + "/" for room in (
-    "base", "log", "blob", "store", "checkpoint", "api")]
-
 LAYERS = {
     API: [],
     **cumulative([API], BYTES),
@@ -56,10 +51,6 @@ LAYERS = {
     # A client of the interface, and a separate library.
     **cumulative([API, CONVERT_API, "format/bytes/"] + LINES + MODEL +
                  ["engine/base/"], CONVERT),
-    "engine/transfer/": [API] + SALVAGE + [
-        "engine/" + room + "/" for room in ("index", "read", "write")],
-    "engine/salvage/": [API] + SALVAGE + ["engine/transfer/"],
-    "engine/retain/": [API, "engine/base/"],
     # A dialect knows the model, not the other dialects.
     **{folder: [API, "format/bytes/"] + LINES + MODEL[:1]
        for folder in DIALECTS},
@@ -74,7 +65,7 @@ LAYERS = {
     "tools/walcheck/": TOOL + BYTES + ["tools/store_file/", "tools/remote/"],
     # The verbs by topic.
     "tools/convert/": TOOL + BYTES,
-    "tools/care/": TOOL + ["engine/retain/", "engine/transfer/"],
+    "tools/care/": TOOL + ["engine/care/"],
     "tools/files/": TOOL + ["convert/import_tree/"],
     "tools/sessions/": TOOL + ["tools/care/", "tools/files/"],
     SEARCH_API: [API],

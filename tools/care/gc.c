@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "agentwal/admin.h"
-#include "engine/transfer/bundle_leftovers.h"
+#include "engine/care/bundle.h"
 #include "tools/care/space.h"
 #include "tools/care/verbs.h"
 #include "tools/cli/json.h"

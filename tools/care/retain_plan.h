@@ -7,7 +7,7 @@
 #ifndef AGENTWAL_TOOLS_CARE_RETAIN_PLAN_H
 #define AGENTWAL_TOOLS_CARE_RETAIN_PLAN_H
 
-#include "engine/retain/retain.h"
+#include "engine/care/retain.h"
 #include "tools/cli/cli.h"
 
 /* Why a session stays that the rules apply to, or was not moved. */

@@ -13,8 +13,8 @@
 
 #include "agentwal/admin.h"
 #include "engine/api/api_store.h"
-#include "engine/part/replica.h"
-#include "engine/salvage/salvage.h"
+#include "engine/care/replica.h"
+#include "engine/care/salvage.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/test.h"
 #include "tests/sim/workload/copied_store.h"

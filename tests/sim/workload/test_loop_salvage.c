@@ -11,7 +11,7 @@
 
 #include "agentwal/admin.h"
 #include "engine/api/api_store.h"
-#include "engine/salvage/salvage.h"
+#include "engine/care/salvage.h"
 #include "tests/lib/golden.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/sanitizers.h"

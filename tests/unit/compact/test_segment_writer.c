@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/compact/segment_run.h"
+#include "engine/care/segment_run.h"
 #include "format/bytes/crc32.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/retain/retain.h"
+#include "engine/care/retain.h"
 #include "tests/lib/test.h"
 
 enum {

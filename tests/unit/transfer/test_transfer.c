@@ -5,7 +5,7 @@
 #include "agentwal/admin.h"
 #include "agentwal/checkpoint.h"
 #include "agentwal/transfer.h"
-#include "engine/transfer/transfer.h"
+#include "engine/care/transfer.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 #include "tests/lib/kit/describe_kit.h"

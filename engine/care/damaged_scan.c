@@ -1,0 +1,550 @@
+/*
+ * damaged_scan.c - reads the records of one segment of the damaged store, in
+ * log order (SPEC.md 2.3, 3.1 to 3.4). A BLOCK of a rewritten segment has them
+ * session by session (2.22, 2.23). Sessions that wrote at the same time are in
+ * different blocks, so that log order goes back and forth between them: some
+ * are kept decompressed.
+ *
+ * Invariant: a block that cannot be read costs its own records alone.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/care/damaged_store.h"
+#include "format/bytes/assert.h"
+#include "format/segment/block.h"
+
+enum {
+    WAL__DAMAGED_BLOCKS = 16 /* that are kept in memory */
+};
+
+/* A BLOCK whose records, or some of them, cannot be read. */
+struct wal__damaged_bad_block {
+    uint64_t offset;
+    uint64_t size;
+    uint32_t session; /* 0: not known */
+};
+
+struct wal__damaged_block {
+    uint64_t offset; /* of the BLOCK; 0: none */
+    struct wal__buf records;
+};
+
+struct wal__damaged_blocks {
+    const struct wal__heap *heap;
+    struct wal__buf list; /* where each record is */
+    struct wal__buf bad;  /* struct wal__damaged_bad_block */
+    struct wal__damaged_block cache[WAL__DAMAGED_BLOCKS];
+    uint32_t next; /* of the cache, to be replaced */
+};
+
+/* --- records of blocks ---------------------------------------------------- */
+
+struct listed_record {
+    uint64_t sequence;
+    uint64_t offset; /* as in positions */
+};
+
+static void damaged_blocks_init(struct wal__damaged_blocks *blocks,
+                                const struct wal__heap *heap)
+{
+    memset(blocks, 0, sizeof(*blocks));
+    blocks->heap = heap;
+    wal__buf_init(&blocks->list, heap);
+    wal__buf_init(&blocks->bad, heap);
+    for (uint32_t i = 0; i < WAL__DAMAGED_BLOCKS; i++) {
+        wal__buf_init(&blocks->cache[i].records, heap);
+    }
+}
+
+static void damaged_blocks_deinit(struct wal__damaged_blocks *blocks)
+{
+    wal__buf_deinit(&blocks->list);
+    wal__buf_deinit(&blocks->bad);
+    for (uint32_t i = 0; i < WAL__DAMAGED_BLOCKS; i++) {
+        wal__buf_deinit(&blocks->cache[i].records);
+    }
+}
+
+/* Decodes a BLOCK into an entry of the cache; *fmt says why it cannot be. */
+static enum wal_status unpack(struct wal__damaged_block *kept,
+                              const struct wal__frame *frame,
+                              const uint8_t *payload, uint64_t offset,
+                              uint32_t *count, enum wal__fmt *fmt)
+{
+    struct wal__block block;
+    uint8_t *out;
+
+    kept->offset = 0;
+    kept->records.size = 0;
+    *fmt = wal__block_decode(frame, payload, &block);
+    if (*fmt != WAL__FMT_OK) {
+        return WAL_OK;
+    }
+    if (wal__buf_reserve(&kept->records, block.raw_size, &out) != WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    if (block.is_compressed) {
+        *fmt = wal__block_decompress(&block, out);
+    } else if (block.raw_size > 0) {
+        memcpy(out, block.data.data, block.raw_size);
+    }
+    if (*fmt == WAL__FMT_OK) {
+        kept->records.size = block.raw_size;
+        kept->offset = offset;
+        *count = block.count;
+    }
+    return WAL_OK;
+}
+
+static struct wal__span records_of(const struct wal__damaged_block *kept)
+{
+    return (struct wal__span){kept->records.data, kept->records.size};
+}
+
+/* Adds the records of a BLOCK whose own checksums are valid. WAL_ENOMEM. */
+static enum wal_status
+damaged_blocks_add(struct wal__damaged_blocks *blocks,
+                   const struct wal__damaged_segment *segment,
+                   const struct wal__frame *frame, uint64_t offset,
+                   const uint8_t *payload)
+{
+    const struct wal__damaged_bad_block bad = {
+        offset, wal__frame_total_size(frame->stored_size), frame->session};
+    struct wal__damaged_block *kept = &blocks->cache[0];
+    struct wal__block_cursor cursor;
+    struct wal__span ignored;
+    struct wal__frame record;
+    enum wal__fmt fmt;
+    uint32_t count = 0;
+    enum wal_status status = unpack(kept, frame, payload, offset, &count, &fmt);
+
+    if (status == WAL_OK && fmt == WAL__FMT_OK) {
+        wal__block_cursor_begin(&cursor, records_of(kept), count,
+                                segment->header.salt, offset);
+    }
+    while (status == WAL_OK && fmt == WAL__FMT_OK) {
+        struct listed_record listed = {.offset = cursor.offset};
+
+        fmt = wal__block_cursor_next(&cursor, &record, &ignored);
+        if (fmt == WAL__FMT_OK) {
+            listed.sequence = record.sequence;
+            status = wal__buf_append(&blocks->list, &listed, sizeof(listed));
+        }
+    }
+    return status == WAL_OK && fmt != WAL__FMT_ZERO
+               ? wal__buf_append(&blocks->bad, &bad, sizeof(bad))
+               : status;
+}
+
+/* Returns the block at an offset, which was read before; NULL: it cannot be
+ * read any more, or *status is WAL_ENOMEM. */
+static const struct wal__damaged_block *
+find_block(struct wal__damaged_blocks *blocks,
+           const struct wal__damaged_segment *segment,
+           struct wal__damaged_file *file, uint64_t offset,
+           enum wal_status *status)
+{
+    struct wal__damaged_block *kept;
+    struct wal__frame frame = {.type = WAL__FRAME_BLOCK};
+    struct wal__span payload;
+    uint32_t count;
+    enum wal__fmt fmt;
+
+    for (uint32_t i = 0; i < WAL__DAMAGED_BLOCKS; i++) {
+        if (blocks->cache[i].offset == offset) {
+            return &blocks->cache[i];
+        }
+    }
+    kept = &blocks->cache[blocks->next];
+    blocks->next = (blocks->next + 1) % WAL__DAMAGED_BLOCKS;
+    payload = wal__damaged_file_read(file, segment->header.salt, offset,
+                                     WAL__FRAME_BLOCK, &frame);
+    if (payload.data == NULL) {
+        return NULL;
+    }
+    *status = unpack(kept, &frame, payload.data, offset, &count, &fmt);
+    return *status == WAL_OK && fmt == WAL__FMT_OK ? kept : NULL;
+}
+
+static int compare_listed(const void *a, const void *b)
+{
+    const struct listed_record *x = a;
+    const struct listed_record *y = b;
+
+    if (x->sequence != y->sequence) {
+        return x->sequence < y->sequence ? -1 : 1;
+    }
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* Passes the records that were added to the visitor, by ascending sequence
+ * number, each once. `file` is the segment's. WAL_ENOMEM, or what the visitor
+ * returned. */
+static enum wal_status
+damaged_blocks_visit(struct wal__damaged_blocks *blocks,
+                     const struct wal__damaged_segment *segment,
+                     struct wal__damaged_file *file,
+                     const struct wal__damaged_visitor *visitor)
+{
+    struct listed_record *list =
+        (struct listed_record *)(void *)blocks->list.data;
+    size_t count = blocks->list.size / sizeof(*list);
+    enum wal_status status = WAL_OK;
+
+    if (count > 0) {
+        qsort(list, count, sizeof(*list), compare_listed);
+    }
+    for (size_t i = 0; i < count && status == WAL_OK; i++) {
+        uint64_t offset = wal__block_offset(list[i].offset);
+        const struct wal__damaged_block *kept;
+        struct wal__span payload;
+        struct wal__frame frame;
+
+        if (i > 0 && list[i].sequence == list[i - 1].sequence) {
+            continue;
+        }
+        kept = find_block(blocks, segment, file, offset, &status);
+        if (kept != NULL &&
+            wal__block_record(records_of(kept), segment->header.salt,
+                              list[i].offset, &frame,
+                              &payload) == WAL__FMT_OK) {
+            status = visitor->record(visitor->ctx, segment, &frame, offset,
+                                     payload.data);
+        }
+    }
+    return status;
+}
+
+/* --- the scan of a segment ------------------------------------------------ */
+
+struct scan {
+    struct wal__damaged_store *store;
+    struct wal__damaged_segment *segment;
+    const struct wal__damaged_visitor *visitor;
+    uint32_t first_damage; /* rank of the scan's first damaged range */
+    uint64_t read_end;     /* offset up to which progress was reported */
+    struct wal__damaged_blocks blocks;
+    enum wal_status status;
+};
+
+static enum wal_status report_progress(struct scan *scan, uint64_t end)
+{
+    uint64_t from = scan->read_end;
+
+    if (end <= from) {
+        return WAL_OK;
+    }
+    scan->read_end = end;
+    return scan->visitor->progress(scan->visitor->ctx, end - from);
+}
+
+static bool scan_range(void *ctx, const struct wal__scan_range *range)
+{
+    struct scan *scan = ctx;
+    const struct wal__damaged_visitor *visitor = scan->visitor;
+    uint64_t at = 0;
+
+    while (at < range->size && scan->status == WAL_OK) {
+        struct wal__frame frame;
+
+        if (wal__frame_decode(range->bytes + at, range->size - at,
+                              scan->segment->header.salt, range->offset + at,
+                              &frame) != WAL__FMT_OK) {
+            return false; /* unreachable: the scan passes valid frames only */
+        }
+        if (wal__frame_is_sequenced(frame.type)) {
+            scan->status = visitor->record(visitor->ctx, scan->segment, &frame,
+                                           range->offset + at,
+                                           range->bytes + at + WAL__FRAME_SIZE);
+        } else if (frame.type == WAL__FRAME_BLOCK) {
+            scan->status = damaged_blocks_add(
+                &scan->blocks, scan->segment, &frame, range->offset + at,
+                range->bytes + at + WAL__FRAME_SIZE);
+        }
+        at += wal__frame_total_size(frame.stored_size);
+    }
+    if (scan->status == WAL_OK) {
+        scan->status = report_progress(scan, range->offset + range->size);
+    }
+    return scan->status == WAL_OK;
+}
+
+/* --- damage --------------------------------------------------------------- */
+
+/* Adds a range of the segment. */
+static void add_damage(struct scan *scan, uint64_t offset, uint64_t size,
+                       const char *reason)
+{
+    if (wal__damaged_add_range(scan->store, scan->segment->name, offset, size,
+                               reason) == NULL) {
+        scan->status = WAL_ENOMEM;
+    }
+}
+
+/* Adds the damage that the scan found since the last call. */
+static void add_scan_damage(struct scan *scan)
+{
+    struct wal__damaged_store *store = scan->store;
+    const struct wal__scan_result *facts = &store->facts;
+    uint32_t count = facts->damage_count < WAL__DAMAGE_MAX
+                         ? facts->damage_count
+                         : (uint32_t)WAL__DAMAGE_MAX;
+
+    for (uint32_t i = store->damage_count - scan->first_damage;
+         i < count && scan->status == WAL_OK; i++) {
+        const struct wal__damage *damage = &facts->damage[i];
+
+        add_damage(scan, damage->offset, damage->size,
+                   damage->size == 0 ? "records are missing here: their frames "
+                                       "are not in the log"
+                                     : "acknowledged bytes are damaged");
+        if (scan->status == WAL_OK) {
+            struct wal__damaged_range *added =
+                &store->damages[store->damage_count - 1];
+
+            added->first_sequence = damage->first_sequence;
+            added->last_sequence = damage->last_sequence;
+        }
+    }
+}
+
+static bool scan_lost_session(void *ctx, uint32_t session)
+{
+    struct scan *scan = ctx;
+    struct wal__damaged_store *store = scan->store;
+
+    add_scan_damage(scan);
+    if (scan->status == WAL_OK && store->damage_count > scan->first_damage) {
+        scan->status = wal__damaged_add_session(
+            store, &store->damages[store->damage_count - 1], session);
+    }
+    return scan->status == WAL_OK;
+}
+
+/* Frames in a damaged range whose header is valid name the session that lost a
+ * record, and the record's parent. */
+static void read_lost(struct scan *scan, struct wal__damaged_file *file,
+                      struct wal__damaged_range *damage, uint64_t limit)
+{
+    const struct wal__damaged_visitor *visitor = scan->visitor;
+    uint64_t at = damage->offset;
+    uint64_t end = damage->offset + damage->size;
+
+    while (at < end && at + WAL__FRAME_SIZE <= limit &&
+           scan->status == WAL_OK) {
+        const uint8_t *bytes =
+            wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
+        struct wal__frame frame;
+
+        if (bytes == NULL) {
+            return;
+        }
+        if (wal__frame_decode(bytes, limit - at, scan->segment->header.salt, at,
+                              &frame) != WAL__FMT_OK) {
+            at += WAL__FRAME_ALIGN;
+            continue;
+        }
+        if (wal__frame_is_sequenced(frame.type)) {
+            scan->status = visitor->lost(visitor->ctx, &frame);
+        }
+        if ((wal__frame_is_sequenced(frame.type) ||
+             frame.type == WAL__FRAME_BLOCK) &&
+            scan->status == WAL_OK) {
+            scan->status =
+                wal__damaged_add_session(scan->store, damage, frame.session);
+        }
+        at += wal__frame_total_size(frame.stored_size);
+    }
+}
+
+/* Sets the lost sequences of damage at the segment's end, which the scan cannot
+ * bound. */
+static void bound_final_damage(const struct scan *scan)
+{
+    const struct wal__damaged_segment *segment = scan->segment;
+    const struct wal__damaged_store *store = scan->store;
+    struct wal__damaged_range *damage =
+        &store->damages[store->damage_count - 1];
+    uint64_t last = 0;
+
+    if (segment->next != NULL && segment->next->has_open) {
+        last = segment->next->open.last_sequence;
+    } else if (segment->has_trailer) {
+        last = segment->trailer.last_sequence;
+    }
+    if (damage->last_sequence == 0 && last >= damage->first_sequence &&
+        segment->last_sequence < damage->first_sequence) {
+        damage->last_sequence = last;
+    }
+    for (uint32_t i = scan->first_damage; i < store->damage_count; i++) {
+        if (store->damages[i].last_sequence == 0) {
+            store->damages[i].first_sequence = 0;
+        }
+    }
+}
+
+/* Reports the records between a segment and its predecessor, if that is not the
+ * one that OPEN names. */
+static enum wal_status report_gap(struct wal__damaged_store *store,
+                                  const struct wal__damaged_segment *above)
+{
+    const struct wal__damaged_stream *stream =
+        above->is_pack ? &store->pack : &store->log;
+    const struct wal__damaged_segment *below = above->previous;
+    uint64_t id = above->open.previous_id;
+    const char *reason = "the segment is missing";
+    const struct wal__damaged_segment *bad;
+    struct wal__damaged_range *damage;
+    char name[WAL__DAMAGED_NAME_SIZE];
+
+    if (!above->has_open || id == 0 || (below != NULL && below->id == id)) {
+        return WAL_OK;
+    }
+    wal__damaged_segment_name(above->is_pack, id, name);
+    bad = wal__damaged_find(stream, id);
+    if (bad != NULL && bad->fault != NULL) {
+        reason = bad->fault;
+    }
+    damage = wal__damaged_add_range(store, name, 0, above->open.previous_end,
+                                    reason);
+    if (damage == NULL) {
+        return WAL_ENOMEM;
+    }
+    damage->first_sequence = below == NULL ? 1 : below->last_sequence + 1;
+    damage->last_sequence = above->open.last_sequence;
+    return WAL_OK;
+}
+
+/* Reports what ended the scan before the segment's end. */
+static void report_verdict(struct scan *scan,
+                           const struct wal__damaged_file *file,
+                           const struct wal__scan_start *start)
+{
+    const struct wal__damaged_segment *segment = scan->segment;
+    const struct wal__scan_result *facts = &scan->store->facts;
+
+    if (facts->verdict == WAL__VERDICT_NEWER) {
+        add_damage(scan, facts->error_offset, WAL__FRAME_SIZE,
+                   "a frame of a newer format: nothing after it can be read");
+    } else if (facts->verdict == WAL__VERDICT_READ_ERROR) {
+        add_damage(scan, facts->error_offset, 0, "cannot be read");
+    } else if (start->capacity == segment->known_end &&
+               facts->end != segment->known_end &&
+               facts->verdict != WAL__VERDICT_DAMAGED) {
+        add_damage(scan, facts->end, segment->known_end - facts->end,
+                   "the log ends before the end that is recorded for it");
+    }
+    if (scan->status == WAL_OK && segment->size < segment->known_end) {
+        add_damage(scan, segment->size, segment->known_end - segment->size,
+                   "the segment was truncated");
+    }
+    if (scan->status == WAL_OK && file->bad_end != 0) {
+        add_damage(scan, file->bad_offset, file->bad_end - file->bad_offset,
+                   "cannot be read");
+    }
+}
+
+/* --- the scan ------------------------------------------------------------- */
+
+/* Adds the blocks that are whole, and whose records cannot be read. */
+static void add_bad_blocks(struct scan *scan)
+{
+    const struct wal__damaged_bad_block *bad =
+        (const struct wal__damaged_bad_block *)(const void *)
+            scan->blocks.bad.data;
+    size_t count = scan->blocks.bad.size / sizeof(*bad);
+
+    for (size_t i = 0; i < count && scan->status == WAL_OK; i++) {
+        add_damage(scan, bad[i].offset, bad[i].size,
+                   "records of a BLOCK cannot be read");
+    }
+}
+
+/* Takes what a first scan found. */
+static void finish_first(struct scan *scan, struct wal__damaged_file *file,
+                         const struct wal__scan_start *start)
+{
+    struct wal__damaged_store *store = scan->store;
+    struct wal__damaged_segment *segment = scan->segment;
+    const struct wal__scan_result *facts = &store->facts;
+
+    segment->is_scanned = true;
+    segment->is_ambiguous = facts->verdict == WAL__VERDICT_AMBIGUOUS;
+    segment->dirty_end = facts->dirty_end;
+    if (facts->verdict == WAL__VERDICT_CLEAN ||
+        facts->verdict == WAL__VERDICT_TORN) {
+        segment->scanned_end = facts->end;
+    }
+    segment->last_sequence = facts->last_sequence;
+    segment->chain = facts->chain;
+    if (!segment->is_pack && facts->pack_durable > store->pack_durable) {
+        store->pack_durable = facts->pack_durable;
+    }
+    add_scan_damage(scan);
+    if (scan->status == WAL_OK && store->damage_count > scan->first_damage) {
+        bound_final_damage(scan);
+    }
+    add_bad_blocks(scan);
+    for (uint32_t i = scan->first_damage;
+         i < store->damage_count && scan->visitor->lost != NULL; i++) {
+        read_lost(scan, file, &store->damages[i], start->capacity);
+    }
+    if (scan->status == WAL_OK) {
+        report_verdict(scan, file, start);
+    }
+    segment->has_damage = store->damage_count > scan->first_damage;
+    /* A tail that has INDEX or SEAL ends before them. */
+    if (facts->sealed_end != 0) {
+        segment->known_end = facts->sealed_end;
+    } else if (facts->index_offset != 0) {
+        segment->known_end = facts->index_offset;
+    }
+}
+
+enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
+                                  struct wal__damaged_segment *segment,
+                                  const struct wal__damaged_visitor *visitor)
+{
+    struct scan scan = {.store = store, .segment = segment, .visitor = visitor};
+    bool is_first = !segment->is_scanned;
+    const struct wal__scan_sink sink = {&scan, scan_range,
+                                        is_first ? scan_lost_session : NULL};
+    struct wal__damaged_file file;
+    const struct wal__scan_source bytes = {&file, wal__damaged_file_fetch};
+    struct wal__scan_start start;
+
+    scan.status = is_first ? report_gap(store, segment) : WAL_OK;
+    scan.first_damage = store->damage_count;
+    if (scan.status != WAL_OK) {
+        return scan.status;
+    }
+    scan.status = wal__damaged_file_open(&file, &store->env, segment->name);
+    if (scan.status != WAL_OK && scan.status != WAL_ENOMEM) {
+        scan.status = WAL_OK;
+        segment->has_damage = true;
+        add_damage(&scan, 0, segment->size, "the segment cannot be opened");
+        return scan.status;
+    }
+    if (scan.status != WAL_OK) {
+        return scan.status;
+    }
+    damaged_blocks_init(&scan.blocks, store->env.heap);
+    wal__damaged_init_start(segment, &start);
+    wal__scan(&bytes, &sink, &start, &store->facts);
+    if (scan.status == WAL_OK) {
+        scan.status =
+            damaged_blocks_visit(&scan.blocks, segment, &file, visitor);
+    }
+    if (is_first && scan.status == WAL_OK) {
+        finish_first(&scan, &file, &start);
+    }
+    if (scan.status == WAL_OK) {
+        scan.status = file.out_of_memory
+                          ? WAL_ENOMEM
+                          : report_progress(&scan, segment->size);
+    }
+    damaged_blocks_deinit(&scan.blocks);
+    wal__damaged_file_close(&file);
+    return scan.status;
+}

@@ -18,6 +18,7 @@ struct sweep {
     const struct wal__env *env;
     struct wal__buf names; /* of WAL__SEARCH_FILE_NAME bytes each */
     bool has_removed;
+    bool was_named; /* a file that was being made, since it was listed */
 };
 
 static enum wal_status add_name(void *ctx, const char *name)
@@ -112,6 +113,7 @@ static enum wal_status consider(struct sweep *sweep, const char *name,
     }
     status = io->unlink(io->ctx, path, &err);
     sweep->has_removed |= status == WAL_OK;
+    sweep->was_named |= is_temporary && status == WAL_ENOTFOUND;
     return status == WAL_OK || status == WAL_ENOTFOUND
                ? WAL_OK
                : wal__fail_at(error, status, err, path, 0,
@@ -144,17 +146,22 @@ enum wal_status wal__search_files_sweep(const struct wal__env *env,
 
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     wal__buf_init(&sweep.names, env->heap);
-    status = env->io->list(env->io->ctx, path, add_name, &sweep, &err);
-    if (status == WAL_ENOTFOUND) {
-        status = WAL_OK; /* the directory is derived and may be missing */
-    } else if (status != WAL_OK) {
-        status = wal__fail_at(error, status, err, path, 0,
-                              "cannot list the indexes of search");
-    }
-    for (size_t at = 0; at < sweep.names.size && status == WAL_OK;
-         at += WAL__SEARCH_FILE_NAME) {
-        status = consider(&sweep, (const char *)sweep.names.data + at, error);
-    }
+    do {
+        sweep.was_named = false;
+        sweep.names.size = 0;
+        status = env->io->list(env->io->ctx, path, add_name, &sweep, &err);
+        if (status == WAL_ENOTFOUND) {
+            status = WAL_OK; /* the directory is derived and may be missing */
+        } else if (status != WAL_OK) {
+            status = wal__fail_at(error, status, err, path, 0,
+                                  "cannot list the indexes of search");
+        }
+        for (size_t at = 0; at < sweep.names.size && status == WAL_OK;
+             at += WAL__SEARCH_FILE_NAME) {
+            status =
+                consider(&sweep, (const char *)sweep.names.data + at, error);
+        }
+    } while (status == WAL_OK && sweep.was_named);
     if (status == WAL_OK && sweep.has_removed) {
         status = sync_index(env, control, path, error);
     }

@@ -8,6 +8,9 @@
 
 #include "agentwal/admin.h"
 #include "agentwal/record.h"
+#include "engine/api/api_store.h"
+#include "engine/base/heap.h"
+#include "engine/os/io.h"
 #include "format/index/search_file.h"
 #include "tests/lib/kit/parts_kit.h"
 
@@ -180,6 +183,40 @@ KIT_TEST(compact__removes_unfinished_and_damaged_files)
     }
     assert_true(exists("store/index/other"));
     wal_session_close(session);
+    kit_close(store);
+}
+
+static const char draft[] =
+    "store/index/0000000000000001.fts.new-0123456789abcdef";
+static const char named[] = "store/index/0000000000000001.fts";
+
+/* Its maker names the draft before it can be removed. */
+static enum wal_status unlink_late(void *ctx, const char *path, int *sys_errno)
+{
+    if (strstr(path, ".fts.new-") != NULL) {
+        assert_int_equal(rename(draft, named), 0);
+    }
+    return wal__io_posix.unlink(ctx, path, sys_errno);
+}
+
+KIT_TEST(compact__draft_that_gets_its_name_is_removed)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options)};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal__io io = wal__io_posix;
+
+    kit_append_all(session, "a b");
+    wal_session_close(session);
+    kit_close(store);
+    io.unlink = unlink_late;
+    assert_int_equal(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
+        WAL_OK);
+    write_file(draft, "canary", 6);
+    compact(store, WAL_STORE_COMPACT_ERASE);
+    assert_false(exists(draft));
+    assert_false(exists(named));
     kit_close(store);
 }
 

@@ -25,9 +25,14 @@ static struct wal__io io;
 /* Before each call of the system that changes something. */
 static void count_call(void)
 {
-    if (atomic_load(&self->kill_at) > 0 &&
-        atomic_fetch_sub(&self->kill_at, 1) == 1) {
-        atomic_store(&self->kill_at, -1);
+    long long left = atomic_load(&self->kill_at);
+
+    /* Other threads count and disarm meanwhile. */
+    while (left > 0 &&
+           !atomic_compare_exchange_weak(&self->kill_at, &left,
+                                         left == 1 ? -1 : left - 1)) {
+    }
+    if (left == 1) {
         (void)kill(getpid(), SIGKILL);
         pause();
     }
@@ -36,10 +41,12 @@ static void count_call(void)
 /* Nothing is killed from now on, unless it is already. */
 void model_disarm(void)
 {
-    long long left = atomic_exchange(&self->kill_at, 0);
+    long long left = atomic_load(&self->kill_at);
 
+    while (left > 0 &&
+           !atomic_compare_exchange_weak(&self->kill_at, &left, 0)) {
+    }
     if (left < 0) {
-        atomic_store(&self->kill_at, -1);
         pause();
     }
 }

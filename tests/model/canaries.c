@@ -1,13 +1,13 @@
 /*
  * canaries.c - looks in all files of the store, as they are and decompressed,
- * for texts that were erased (model.h).
+ * and among the words of its search indexes, for texts that were erased
+ * (model.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/store_bytes.h"
 #include "tests/model/model.h"
 
 /* A canary of the reference. */
@@ -54,8 +54,7 @@ static void collect(struct search *search, bool is_transfer)
         for (int i = 0; i < 2; i++) {
             uint32_t number;
 
-            while (texts[i].size > 0 &&
-                   differential_next_canary(&texts[i], &number)) {
+            while (differential_next_canary(&texts[i], &number)) {
                 if (search->count == search->capacity) {
                     search->capacity = search->capacity * 2 + 64;
                     search->canaries =
@@ -122,6 +121,7 @@ void model_search(struct model *model, struct differential *run,
     run->operation = "search for what was erased";
     collect(&search, root == model->other);
     store_bytes_visit_directory(root, search_bytes, &search);
+    model_visit_words(root, search_bytes, &search);
     model->tally.erasures++;
     model->tally.canaries += search.erased;
     free(search.canaries);

@@ -11,6 +11,9 @@
  * middle of a call leaves the request where the driver finds it: the call has
  * happened, or it has not.
  *
+ * The processes search too, and share the index files of search. The hits are
+ * compared with the reference, and after erasing the words of those files.
+ *
  * Everything follows from the seed of the round and the number of the step, but
  * for times, ids that the engine makes, and what runs at once.
  */
@@ -22,6 +25,7 @@
 
 #include "agentwal/transfer.h"
 #include "format/bytes/assert.h"
+#include "tests/lib/store_bytes.h"
 #include "tests/sim/differential/request.h"
 
 enum {
@@ -41,7 +45,8 @@ enum model_task {
     MODEL_CALL,      /* calls what it made */
     MODEL_MARK,      /* makes a session: a process that writes finds out whether
                       * what another one had under way is there */
-    MODEL_LOOK,      /* reads here and there, for as long as others call */
+    MODEL_LOOK,      /* reads and searches, for as long as others call */
+    MODEL_FIND,      /* searches; for a canary, or for all of them */
     MODEL_CHECK,     /* compares everything; entries in each way to read them,
                       * or in one */
     MODEL_COMPACT,
@@ -113,6 +118,7 @@ struct model_tally {
     uint64_t concurrent; /* calls of several workers at once */
     uint64_t erasures;   /* after which no canary was left */
     uint64_t canaries;   /* that were searched for */
+    uint64_t hits;       /* that were compared */
     uint64_t failures;   /* rounds with a difference */
     struct differential_counts counts;
 };
@@ -165,6 +171,9 @@ uint32_t model_random(struct model *model, uint32_t sides);
 
 /* worker.c -------------------------------------------------------------- */
 
+/* Called before each call of the system that changes something: the process
+ * may be killed there. */
+void model_count_call(void);
 /* What a worker's process does. */
 _Noreturn void model_work(struct model *model, uint32_t worker, int socket);
 
@@ -183,6 +192,15 @@ enum wal_status model_call_reference(struct model *model,
                                      struct wal_append_result *result);
 /* Repeats what the workers have called at once. */
 void model_repeat(struct model *model);
+
+/* find.c ---------------------------------------------------------------- */
+
+/* Searches the store by its full-text index, brought up to date; the index
+ * stays open. While others write, hits are read only. */
+void model_find(struct model *model, struct differential *run, bool is_whole);
+void model_close_search(void);
+/* Calls `see` for each word that the index files of a store have. */
+void model_visit_words(const char *root, store_bytes_fn *see, void *ctx);
 
 /* copies.c -------------------------------------------------------------- */
 

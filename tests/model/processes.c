@@ -21,9 +21,9 @@ enum {
 };
 
 static const char *const tasks[] = {
-    "open",  "operation", "make",     "call",    "mark",
-    "look",  "check",     "compact",  "compact", "sync",
-    "learn", "back up",   "transfer", "reopen",  "end",
+    "open",    "operation", "make",    "call",    "mark", "look",
+    "find",    "check",     "compact", "compact", "sync", "learn",
+    "back up", "transfer",  "reopen",  "end",
 };
 
 uint32_t model_random(struct model *model, uint32_t sides)

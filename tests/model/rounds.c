@@ -116,7 +116,8 @@ static void check_anew(struct model *model, const char *root, uint32_t flags,
     model->workers[FRESH].root = root;
     model_start(model, FRESH, flags);
     if (model->workers[FRESH].process != 0 &&
-        model_do(model, FRESH, MODEL_CHECK, is_whole)) {
+        model_do(model, FRESH, MODEL_CHECK, is_whole) &&
+        model_do(model, FRESH, MODEL_FIND, 1)) {
         (void)model_do(model, FRESH, MODEL_END, 0);
     }
     model_kill(model, FRESH);
@@ -221,15 +222,20 @@ static void note_drops(struct model *model)
         (model->compaction.flags & WAL_STORE_COMPACT_KEEP_DELTAS) == 0;
 }
 
-/* Writers call at once, during a compaction or a read; one may be killed. */
+/* Writers call at once, during a compaction, a search or a read; one may be
+ * killed. */
 static void call_at_once(struct model *model)
 {
     uint32_t compacting =
         model_random(model, 2) == 0 ? any_writer(model) : MODEL_WORKERS;
+    /* A set of writers. */
+    uint32_t finding = model_random(model, 2) == 0
+                           ? model_random(model, 1u << MODEL_WRITERS)
+                           : 0;
     uint32_t killed = model_random(model, 3 * MODEL_WRITERS);
 
     for (uint32_t worker = 0; worker < MODEL_WRITERS; worker++) {
-        if (worker != compacting) {
+        if (worker != compacting && (finding & 1u << worker) == 0) {
             (void)model_do(model, worker, MODEL_MAKE, 1);
         }
     }
@@ -248,10 +254,10 @@ static void call_at_once(struct model *model)
     }
     atomic_store(&model->is_concurrent, true);
     for (uint32_t worker = 0; worker < MODEL_WORKERS; worker++) {
-        enum model_task task =
-            worker == compacting
-                ? MODEL_COMPACT_SHARED
-                : (worker < MODEL_WRITERS ? MODEL_CALL : MODEL_LOOK);
+        enum model_task task = worker == compacting ? MODEL_COMPACT_SHARED
+                               : (finding & 1u << worker) != 0 ? MODEL_FIND
+                               : worker < MODEL_WRITERS        ? MODEL_CALL
+                                                               : MODEL_LOOK;
 
         model_send(model, worker, task, 0);
     }
@@ -270,6 +276,24 @@ static void call_at_once(struct model *model)
     }
     if (!model->has_failed) {
         (void)model_do(model, any_writer(model), MODEL_LEARN, 0);
+    }
+}
+
+/* A search that its process may not survive; then the next one has to complete
+ * the index. */
+static void find_and_kill(struct model *model)
+{
+    uint32_t worker = model_random(model, MODEL_WORKERS);
+
+    if (model_random(model, 2) == 0) {
+        arm(model, worker, SYSTEM_CALLS);
+    }
+    if (!model_do(model, worker, MODEL_FIND, 0)) {
+        replace(model, worker);
+        if (!model->has_failed) {
+            (void)model_do(model, model_random(model, MODEL_WORKERS),
+                           MODEL_FIND, 1);
+        }
     }
 }
 
@@ -302,7 +326,14 @@ static void compact(struct model *model, bool erases)
         model->compaction.max_bytes = 0;
     }
     model->compactions++;
-    (void)model_do(model, worker, MODEL_COMPACT, 0);
+    (void)model_do(model, any_writer(model), MODEL_FIND, 0);
+    if (!model->has_failed) {
+        (void)model_do(model, worker, MODEL_COMPACT, 0);
+    }
+    if (!model->has_failed) {
+        (void)model_do(model, model_random(model, MODEL_WORKERS), MODEL_FIND,
+                       1);
+    }
     if (erases && !model->has_failed) {
         back_up(model, false, true);
     }
@@ -361,12 +392,14 @@ static void step(struct model *model)
     uint32_t roll = model_random(model, 2000);
 
     model->tally.operations++;
-    if (roll < 1860) {
+    if (roll < 1830) {
         uint32_t worker = roll % 4 == 0 ? model_random(model, MODEL_WORKERS)
                                         : any_writer(model);
         uint32_t operation = choose_operation(model, worker >= MODEL_WRITERS);
 
         (void)model_do(model, worker, MODEL_OPERATION, operation);
+    } else if (roll < 1860) {
+        find_and_kill(model);
     } else if (roll < 1910) {
         call_and_kill(model);
     } else if (roll < 1940) {
@@ -399,6 +432,9 @@ static void finish(struct model *model)
         if (!model->has_failed) {
             (void)model_do(model, worker, MODEL_CHECK, 0);
         }
+        if (!model->has_failed) {
+            (void)model_do(model, worker, MODEL_FIND, 1);
+        }
     }
     check_anew(model, model->root, WAL_OPEN_READ_ONLY | WAL_OPEN_PREAD, true);
     check_sound(model, model->root);
@@ -408,6 +444,9 @@ static void finish(struct model *model)
     for (uint32_t worker = 0; worker < MODEL_WORKERS; worker++) {
         if (!model->has_failed) {
             (void)model_do(model, worker, MODEL_CHECK, 0);
+        }
+        if (!model->has_failed) {
+            (void)model_do(model, worker, MODEL_FIND, 1);
         }
         if (!model->has_failed) {
             (void)model_do(model, worker, MODEL_END, 0);

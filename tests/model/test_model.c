@@ -79,6 +79,9 @@ static void print_tally(const struct model_tally *tally, double seconds)
     print_message("%" PRIu64 " times erased: %" PRIu64
                   " canaries searched for; %" PRIu64 " whole comparisons\n",
                   tally->erasures, tally->canaries, tally->counts.checks);
+    print_message("%" PRIu64 " searches, %" PRIu64 " hits compared\n",
+                  tally->tasks[MODEL_FIND] + tally->tasks[MODEL_LOOK],
+                  tally->hits);
 }
 
 /* Where a run that is ended now can go on. */

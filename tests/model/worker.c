@@ -22,15 +22,13 @@ static struct wal__io io;
 
 /* ---------------------------------------------------------------- death --- */
 
-/* Before each call of the system that changes something. */
-static void count_call(void)
+void model_count_call(void)
 {
     long long left = atomic_load(&self->kill_at);
 
     /* Other threads count and disarm meanwhile. */
-    while (left > 0 &&
-           !atomic_compare_exchange_weak(&self->kill_at, &left,
-                                         left == 1 ? -1 : left - 1)) {
+    while (left > 0 && !atomic_compare_exchange_weak(
+                           &self->kill_at, &left, left == 1 ? -1 : left - 1)) {
     }
     if (left == 1) {
         (void)kill(getpid(), SIGKILL);
@@ -54,7 +52,7 @@ void model_disarm(void)
 static enum wal_status io_open(void *ctx, const char *path, int flags,
                                struct wal__file **file, int *sys_errno)
 {
-    count_call();
+    model_count_call();
     return wal__io_posix.open(ctx, path, flags, file, sys_errno);
 }
 
@@ -63,7 +61,7 @@ static enum wal_status io_pwritev(void *ctx, struct wal__file *file,
                                   uint64_t offset, size_t *bytes_written,
                                   int *sys_errno)
 {
-    count_call();
+    model_count_call();
     return wal__io_posix.pwritev(ctx, file, iov, count, offset, bytes_written,
                                  sys_errno);
 }
@@ -71,21 +69,21 @@ static enum wal_status io_pwritev(void *ctx, struct wal__file *file,
 static enum wal_status io_sync(void *ctx, struct wal__file *file,
                                int *sys_errno)
 {
-    count_call();
+    model_count_call();
     return wal__io_posix.sync(ctx, file, sys_errno);
 }
 
 static enum wal_status io_allocate(void *ctx, struct wal__file *file,
                                    uint64_t size, int *sys_errno)
 {
-    count_call();
+    model_count_call();
     return wal__io_posix.allocate(ctx, file, size, sys_errno);
 }
 
 static enum wal_status io_punch(void *ctx, struct wal__file *file,
                                 uint64_t offset, uint64_t size, int *sys_errno)
 {
-    count_call();
+    model_count_call();
     return wal__io_posix.punch(ctx, file, offset, size, sys_errno);
 }
 
@@ -93,27 +91,27 @@ static enum wal_status io_lock(void *ctx, struct wal__file *file,
                                uint64_t offset, enum wal__io_lock mode,
                                int *sys_errno)
 {
-    count_call();
+    model_count_call();
     return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
 }
 
 static enum wal_status io_rename(void *ctx, const char *from, const char *to,
                                  int *sys_errno)
 {
-    count_call();
+    model_count_call();
     return wal__io_posix.rename(ctx, from, to, sys_errno);
 }
 
 static enum wal_status io_unlink(void *ctx, const char *path, int *sys_errno)
 {
-    count_call();
+    model_count_call();
     return wal__io_posix.unlink(ctx, path, sys_errno);
 }
 
 static enum wal_status io_sync_directory(void *ctx, const char *path,
                                          int *sys_errno)
 {
-    count_call();
+    model_count_call();
     return wal__io_posix.sync_directory(ctx, path, sys_errno);
 }
 
@@ -185,6 +183,7 @@ static void reopen(void)
     uint32_t kept = run->open_flags & WAL_OPEN_READ_ONLY;
 
     begin("close and open");
+    model_close_search();
     differential_close(run);
     run->open_flags =
         kept | (differential_one_in(run, 2) ? WAL_OPEN_PREAD : 0u);
@@ -317,6 +316,7 @@ static void learn(void)
 static void close_store(void)
 {
     begin("close the store");
+    model_close_search();
     differential_close(&self->run);
     arena_heap_deinit(&self->run.arena);
 }
@@ -347,6 +347,11 @@ static void do_task(enum model_task task, uint32_t argument)
     case MODEL_LOOK:
         run->operation = "read while others write";
         look();
+        model_find(common, run, false);
+        break;
+    case MODEL_FIND:
+        run->operation = "find";
+        model_find(common, run, argument != 0);
         break;
     case MODEL_CHECK:
         run->operation = "compare everything";

@@ -142,7 +142,7 @@ bool differential_next_canary(struct wal_slice *text, uint32_t *number)
 {
     static const char word[] = "canary";
     const char *from = text->data;
-    const char *end = from + text->size;
+    const char *end = text->size == 0 ? from : from + text->size;
 
     while ((size_t)(end - from) >= CANARY_SIZE &&
            (from = memmem(from, (size_t)(end - from), word,

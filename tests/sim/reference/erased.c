@@ -1,5 +1,6 @@
 /*
- * erased.c - what a compaction that erases leaves of no record (reference.h).
+ * erased.c - what a compaction that erases leaves of no record, and which texts
+ * a search finds (reference.h).
  */
 #include "tests/sim/reference/internal.h"
 
@@ -80,6 +81,45 @@ bool reference_is_erased(const struct reference *ref, uint64_t sequence,
     case REF_REDACT:
     case REF_TOMBSTONE:
         break;
+    }
+    return false;
+}
+
+static bool is_listed(const struct reference *ref, uint32_t number)
+{
+    return !reference_is_deleted(ref, number) &&
+           !reference_is_trashed(ref, number);
+}
+
+bool reference_is_found(const struct reference *ref, uint64_t sequence,
+                        uint32_t number, struct wal_slice *text,
+                        struct wal_slice *id)
+{
+    const struct ref_record *record = ref_at(ref, sequence);
+    uint32_t count = reference_session_count(ref);
+
+    *text = (struct wal_slice){NULL, 0};
+    *id = *text;
+    if (record->kind == REF_SESSION) {
+        *text = record->session_state->stored_options.title;
+        return (number == 0 || number == record->session) &&
+               is_listed(ref, record->session) &&
+               ref_session_current(ref, record->session) == record;
+    }
+    if (record->kind != REF_ENTRY) {
+        return false;
+    }
+    *text = record->entry->payload;
+    *id = record->entry->id;
+    if (ref_is_type(record, WAL_TYPE_MESSAGE_DELTA_BATCH) ||
+        ref_redaction(ref, sequence) != NULL) {
+        return false;
+    }
+    for (uint32_t i = 1; i <= count; i++) {
+        if ((number == 0 || i == number) && is_listed(ref, i) &&
+            ref_can_see(ref, i, sequence)) {
+            return true;
+        }
     }
     return false;
 }

@@ -203,6 +203,13 @@ bool reference_is_redacted(const struct reference *ref, uint64_t sequence);
 bool reference_is_erased(const struct reference *ref, uint64_t sequence,
                          struct wal_slice texts[2]);
 
+/* Whether a search for a text of the record finds it in the session with this
+ * number; 0: in any. *text is what an entry or the title of a session says, *id
+ * the entry's id; empty: none. */
+bool reference_is_found(const struct reference *ref, uint64_t sequence,
+                        uint32_t number, struct wal_slice *text,
+                        struct wal_slice *id);
+
 /* Reading ------------------------------------------------------------- */
 
 /* An entry as it is given to a reader. */

@@ -10,7 +10,7 @@
 #include "agentwal/record.h"
 #include "engine/api/api_store.h"
 #include "engine/base/heap.h"
-#include "engine/os/io.h"
+#include "engine/base/io.h"
 #include "format/index/search_file.h"
 #include "tests/lib/kit/parts_kit.h"
 

@@ -1,6 +1,6 @@
 /*
  * retain.h - chooses the sessions that rules of retention let go
- * (docs/retention.md). A pure function: it reads no store, and moves nothing.
+ * (docs/keeping.md). A pure function: it reads no store, and moves nothing.
  * Any thread.
  */
 #ifndef AGENTWAL_ENGINE_CARE_RETAIN_H

@@ -240,7 +240,7 @@ enum wal_durability {
     WAL_QUEUED = 2,  /* in this process's bounded queue */
     WAL_CLUSTER = 3  /* durable, and stored in the remote too by the process
                       * that ships the store: survives the loss of the
-                      * machine (docs/scale.md) */
+                      * machine (docs/machines.md) */
 };
 
 enum wal_open_flag {

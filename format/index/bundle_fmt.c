@@ -1,6 +1,6 @@
 /*
  * bundle_fmt.c - encodes and decodes the header and the table of a bundle
- * (docs/bundles.md).
+ * (SPEC.md 2.24).
  *
  * Invariant: a decoded row is inside the bundle, and its file no larger than a
  * file of a store can be. Threads: any.

@@ -1,6 +1,6 @@
 /*
  * bundle_fmt.h - the header and the table of a bundle: a file that holds the
- * files of a store (docs/bundles.md). No I/O. Threads: any.
+ * files of a store (SPEC.md 2.24). No I/O. Threads: any.
  *
  * A file of the store is named by its class and number, so that no name in a
  * bundle can lead out of the directory that it is unpacked to.

@@ -115,7 +115,7 @@ wal__segment_is_rewritten(const struct wal__segment_header *header)
  * or ".next" of a shadow segment; 0: none. */
 uint64_t wal__segment_parse_name(const char *name, const char *suffix);
 
-/* The salt of the guard of a backup (docs/backup.md) with this id. */
+/* The salt of the guard of a backup (docs/keeping.md) with this id. */
 uint64_t wal__guard_salt(const uint8_t uuid[16], uint64_t id);
 /* Whether it is a guard: segments between its predecessor and it are not in
  * the chain. */

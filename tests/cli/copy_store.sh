@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Copies of a store that a process has open, as docs/operations.md says: cp is
+# Copies of a store that a process has open, as docs/keeping.md says: cp is
 # sound while no process writes, and a salvage at any time.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh

@@ -386,9 +386,9 @@ def requests_of(server, act):
 
 
 def test_requests_are_as_documented():
-    """The table of docs/scale.md is that of the requests that are made."""
+    """The table of docs/machines.md is that of the requests that are made."""
     documented = {}
-    with open(os.path.join(os.environ["AGENTWAL_SOURCE"], "docs", "scale.md"),
+    with open(os.path.join(os.environ["AGENTWAL_SOURCE"], "docs", "machines.md"),
               encoding="utf-8") as page:
         for row in page:
             cells = [cell.strip() for cell in row.strip().strip("|").split("|")]

@@ -92,7 +92,7 @@ const struct verb_help help_gc = {
         "sound\n"
         "store, and the next run goes on. A damaged segment is left as it is, "
         "and the\n"
-        "exit code is 1 then. docs/compaction.md says what is dead.\n"
+        "exit code is 1 then. docs/keeping.md says what is dead.\n"
         "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
         "KiB, MiB,\n"
         "GiB, TiB (powers of 1024).\n",
@@ -135,7 +135,7 @@ const struct verb_help help_backup = {
         "Stopped at\n"
         "any time, it leaves DIR as the last backup did, or newer, and the "
         "next run\n"
-        "goes on. A DIR that was written to is refused. docs/backup.md has "
+        "goes on. A DIR that was written to is refused. docs/keeping.md has "
         "the rest.\n",
     .examples =
         (const struct verb_example[]){
@@ -154,7 +154,7 @@ const struct verb_help help_retain = {
         "session that\n"
         "is pinned, or claimed by a process, stays, and so does what a session "
         "that stays\n"
-        "was forked from. docs/retention.md says how rules combine.\n"
+        "was forked from. docs/keeping.md says how rules combine.\n"
         "AGE: a number of hours, days, weeks or years: 12h, 90d, 8w, 1y.\n"
         "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
         "KiB, MiB,\n"

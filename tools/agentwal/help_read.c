@@ -265,7 +265,7 @@ const struct verb_help help_resume = {
         "With --remote the session comes from another machine's store, which "
         "is in the\nbucket (agentwal remote push), goes on here, and is "
         "refused there. Its last 50\nentries are printed. When both went on, "
-        "both remain: docs/scale.md.\n",
+        "both remain: docs/machines.md.\n",
     .options =
         (const struct verb_option[]){
             {"--run", "run the command instead of printing it"},

@@ -33,7 +33,7 @@ const struct verb_help help_remote = {
         "refuses\nappends to a session, pushes, and gives it to the machine "
         "that resumes it next.\ncompact makes a base, from which a pull "
         "begins, when much was pushed, and\nremoves what a base of a day has "
-        "made needless. docs/scale.md has the rest.\n",
+        "made needless. docs/machines.md has the rest.\n",
     .options =
         (const struct verb_option[]){
             {"--replace", "add: instead of the remote that the store has"},

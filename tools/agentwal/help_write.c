@@ -185,7 +185,7 @@ const struct verb_help help_redact = {
     .text =
         "The bytes remain in the store until gc --erase, or with --erase until "
         "this ends;\n"
-        "docs/compaction.md says what that does not reach. A secret that got "
+        "docs/keeping.md says what that does not reach. A secret that got "
         "into a\n"
         "session must be revoked.\n",
     .options =

@@ -1,6 +1,6 @@
 /*
  * retain_plan.h - the sessions of a store and what the rules of the command
- * retain choose of them (docs/retention.md).
+ * retain choose of them (docs/keeping.md).
  *
  * Threads: the tool has one thread.
  */

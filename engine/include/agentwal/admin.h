@@ -454,7 +454,7 @@ struct wal_store_backup_result {
  * WAL_ELOCKED when the copy is open for writing, or the store is being
  * compacted; WAL_ECORRUPT when the copy is damaged; WAL_EBUSY when another
  * process opens the store, and takes longer than the time of locks;
- * WAL_ENOSPACE, WAL_EIO, WAL_ECALLBACK. docs/backup.md.
+ * WAL_ENOSPACE, WAL_EIO, WAL_ECALLBACK. docs/keeping.md.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_store_backup(struct wal_store *store, const char *path,

@@ -1,6 +1,6 @@
 /*
  * agentwal/transfer.h - sessions from one store to another: merging stores, and
- * bundles, files that hold sessions (docs/bundles.md). The conventions of
+ * bundles, files that hold sessions (docs/machines.md). The conventions of
  * agentwal.h apply.
  *
  * What is taken in: entries with their ids, parents, types, times, runs, meta

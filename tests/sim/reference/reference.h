@@ -232,7 +232,7 @@ bool reference_refresh(const struct reference *ref, uint64_t sequence,
                        uint32_t flags, uint64_t limit, uint64_t parent_limit,
                        struct reference_entry *out);
 /* Gives an entry of a copy the redaction with this id, one of several of it:
- * the first that was taken along counts (docs/bundles.md). */
+ * the first that was taken along counts (docs/machines.md). */
 void reference_take_redaction(const struct reference *ref, struct wal_slice id,
                               struct reference_entry *entry);
 /* The next record after *sequence that redacts an entry; false: none. */

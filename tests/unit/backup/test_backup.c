@@ -1,5 +1,5 @@
 /*
- * test_backup.c - wal_store_backup (docs/backup.md): what the copy has, and
+ * test_backup.c - wal_store_backup (docs/keeping.md): what the copy has, and
  * what a second backup writes.
  */
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 /*
  * test_backup_refused.c - the directories and stores that wal_store_backup
- * refuses (docs/backup.md); nothing is changed then.
+ * refuses (docs/keeping.md); nothing is changed then.
  */
 #include "tests/lib/kit/backup_kit.h"
 

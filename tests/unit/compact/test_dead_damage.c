@@ -1,7 +1,7 @@
 /*
  * test_dead_damage.c - records that are dead and damaged: compaction leaves
  * their segment as it is and names it, and erasing drops them unread
- * (docs/compaction.md).
+ * (docs/keeping.md).
  */
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /*
  * test_erase.c - 64 random bytes wherever a session can have them: in some file
  * of the store before they are erased, in none afterwards (SPEC.md 3.9,
- * docs/compaction.md).
+ * docs/keeping.md).
  */
 #include <fcntl.h>
 #include <sys/stat.h>

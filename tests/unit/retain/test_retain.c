@@ -1,6 +1,6 @@
 /*
  * test_retain.c - tests of the choice of sessions by rules of retention
- * (docs/retention.md).
+ * (docs/keeping.md).
  */
 #include <stddef.h>
 #include <stdint.h>

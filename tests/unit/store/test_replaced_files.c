@@ -1,7 +1,7 @@
 /*
  * test_replaced_files.c - tests of files that a compaction replaced: who keeps
  * them, for how long, and what closing the store releases (SPEC.md 3.9, 4.5,
- * docs/compaction.md).
+ * docs/keeping.md).
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /*
  * test_bundle_leftovers.c - what a process leaves that is killed while it
  * writes or reads a bundle is removed by the next one there; what a process
- * that lives has is not, nor what only has such a name (docs/bundles.md).
+ * that lives has is not, nor what only has such a name (docs/machines.md).
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -4,6 +4,31 @@
  * takes the steps. A copy that has anything which the store lacks is refused
  * before it is changed.
  *
+ * The steps, each for the pack first, then for the log:
+ *
+ *  1. The newest segment of the copy must be in the store: with the same salt,
+ *     and the same bytes before its end, where a COMMIT holds the chain over
+ *     everything before; or replaced by compaction, and no longer than the last
+ *     backup left it.
+ *  2. A guard becomes the newest segment of the copy: 64 KiB that hold only
+ *     OPEN, which ends the chain where the copy ends. Its id is far above those
+ *     of the store, and its salt follows from the id and the store's uuid, so
+ *     that it is recognised (SPEC.md 3.11).
+ *  3. Under the guard the newest segment is extended in place, and others are
+ *     written under temporary names, synced and renamed. Segments that
+ *     compaction wrote become shadow segments.
+ *  4. The guard of the pack is removed, then that of the log, and the
+ *     directories are synced. With shadow segments MANIFEST makes both streams
+ *     valid in one step instead.
+ *  5. INDEX, SEAL and trailer are written to a segment that ended since. Files
+ *     that compaction replaced are removed.
+ *
+ * MANIFEST gets new feature bits before step 2, a new version after the last
+ * one; that of a new copy is written last. `index/backup` has the sequence
+ * numbers before and after, the guard's id, and which name is not known to be
+ * durable. It is written before step 2; a reader takes the records up to the
+ * number after it for durable.
+ *
  * Invariant: a segment below the newest one of the copy is complete, and its
  * name durable, unless the state has doubt about it.
  */

@@ -1,5 +1,5 @@
 /*
- * backup.h - copies a store while it is written to (docs/backup.md). The copy
+ * backup.h - copies a store while it is written to (docs/keeping.md). The copy
  * is a store, and another call brings it up to date by what is new.
  *
  * Invariant: the copy is at every moment as the last complete backup left it,

@@ -1,5 +1,5 @@
 /*
- * bundle.c - bundles (agentwal/transfer.h, docs/bundles.md). Writing takes
+ * bundle.c - bundles (agentwal/transfer.h, docs/machines.md). Writing takes
  * sessions into a temporary store, compacts it, and puts its files one after
  * another into a file. Reading checks all of a bundle, unpacks it to a
  * temporary store, and merges that. What processes left that were killed is

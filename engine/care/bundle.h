@@ -1,6 +1,6 @@
 /*
  * bundle.c - what processes that were killed left of bundles, for the tools
- * (docs/bundles.md). Any thread.
+ * (docs/machines.md). Any thread.
  */
 #ifndef AGENTWAL_ENGINE_CARE_BUNDLE_H
 #define AGENTWAL_ENGINE_CARE_BUNDLE_H

@@ -7,6 +7,24 @@
  * store at a time. What was appended after it began is live. Killed at any
  * instruction, it leaves a store that is whole, and the next one goes on. One
  * thread, which holds the compaction lock.
+ *
+ *  1. It takes the compaction lock, which a backup shares.
+ *  2. It ends the tail segment, if that has a record, so that all there is can
+ *     be rewritten.
+ *  3. It reads the indexes of all segments and finds what is live (live_set.h).
+ *  4. It chooses segments (choose.c): each that was never rewritten, since it
+ *     is not compressed; of the others those where dead_percent is dead, or
+ *     that name a deleted checkpoint, and when erasing those where anything is;
+ *     and rewritten ones before them that are at most twice as large as what
+ *     follows, so that small ones are merged.
+ *  5. For each run of neighbours of up to 32 MiB it writes one file, syncs it,
+ *     reads it back, and compares it with its index (segment_run.h).
+ *  6. It renames the file to the name of the last segment of the run, syncs the
+ *     directory, and removes the others.
+ *  7. It writes the catalogue anew, has other processes open the new files, and
+ *     removes the indexes of search of the replaced segments, and every
+ *     unfinished one.
+ *  8. It does the same with the pack (pack_compact.c).
  */
 #ifndef AGENTWAL_ENGINE_CARE_COMPACT_H
 #define AGENTWAL_ENGINE_CARE_COMPACT_H

@@ -863,7 +863,7 @@ static bool is_replaced(const struct wal__damaged_stream *stream, uint64_t id)
 }
 
 /* Returns whether a backup that was cut short left the segment
- * (docs/backup.md): the store is a copy, as of the backup before. */
+ * (docs/keeping.md): the store is a copy, as of the backup before. */
 static bool is_guarded(const struct wal__damaged_stream *stream, uint64_t id)
 {
     const struct wal__damaged_segment *at = stream->tail;

@@ -10,7 +10,7 @@
  * docs/machines.md says how to run it and what it promises.
  *
  * Conventions: agentwal.h. Credentials come from the environment, a file or a
- * command (docs/machines.md), never from a URL. Of every call below: WAL_EREMOTE
+ * command (docs/machines.md), never from a URL. Of each call below: WAL_EREMOTE
  * when the remote failed or did not answer in time, so that the call can be
  * repeated; WAL_EACCESS when credentials are missing or wrong; WAL_ENOSPACE
  * when the remote is full; WAL_ENOTSTORE when the bucket or directory does not
@@ -201,9 +201,9 @@ typedef void wal_remote_shipper_report_fn(void *ctx,
 struct wal_remote_shipper_options {
     uint32_t struct_size;
     /* At most, but for a quarter of it at once after a pause; 0: 20. Each is a
-     * PUT, whatever the number of sessions (docs/machines.md has the price). What
-     * becomes durable is collected meanwhile; a part that is full, or the only
-     * one on the way, is sent as soon as this permits. */
+     * PUT, whatever the number of sessions (docs/machines.md has the price).
+     * What becomes durable is collected meanwhile; a part that is full, or the
+     * only one on the way, is sent as soon as this permits. */
     uint32_t parts_per_second;
     wal_remote_shipper_report_fn *report; /* or null */
     void *ctx;

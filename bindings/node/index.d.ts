@@ -103,7 +103,7 @@ export interface OpenOptions {
   networkFs?: boolean;
   /** Read with pread(2) instead of maps. */
   pread?: boolean;
-  /** Persistence off: nothing is kept and no file is touched. */
+  /** Persistence off: nothing is kept and no file on disk is touched. */
   noop?: boolean;
   /** Operations in the queue; default 256. */
   queueLimit?: number;

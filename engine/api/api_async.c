@@ -10,7 +10,7 @@ enum wal_status wal_flush(struct wal_store *store, struct wal_error *error)
     enum wal_status status =
         wal__check_writable(store == NULL ? NULL : &store->core, error);
 
-    if (status != WAL_OK || store->core.noop) {
+    if (status != WAL_OK) {
         return status;
     }
     return wal__committer_flush(&store->core.committer, error);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "engine/api/api_check.h"
-#include "engine/api/api_noop.h"
 #include "engine/api/batch_request.h"
 #include "engine/api/cluster.h"
 #include "engine/base/error.h"
@@ -54,9 +53,6 @@ static enum wal_status submit(struct wal_session *session,
 
     if (status != WAL_OK) {
         return status;
-    }
-    if (session->core->noop) {
-        return wal__noop_submit(session, batch, options, has_ticket, op, error);
     }
     status =
         wal__batch_create(session, batch, options, WAL__BATCH_PLAIN, op, error);
@@ -454,13 +450,10 @@ static enum wal_status find_entry(struct wal_session *session,
 {
     const struct wal__span id = {entry_id.data, (size_t)entry_id.size};
     struct wal__core *core = session->core;
-    enum wal_status status = WAL_OK;
+    enum wal_status status = wal__core_write_lock(core, error);
 
     *found = (struct wal__entry_location){.session = 0};
-    if (!core->noop) {
-        status = wal__core_write_lock(core, error);
-    }
-    if (core->noop || status != WAL_OK) {
+    if (status != WAL_OK) {
         return status;
     }
     status = wal__core_find_id(core, session->number, id, found, NULL);
@@ -585,11 +578,7 @@ static enum wal_status compact_into(struct wal_session *session,
         return wal__invalid(error, "the place for the handle is null");
     }
     while (status == WAL_OK) {
-        status =
-            session->core->noop
-                ? wal__noop_session_compact(session, options, fork, &own, error)
-                : wal__session_compact_into(session, options, fork, &own,
-                                            error);
+        status = wal__session_compact_into(session, options, fork, &own, error);
         if (!wal__core_invalidate_derived(session->core, status, &looked)) {
             break;
         }

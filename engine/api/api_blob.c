@@ -1,21 +1,16 @@
 /*
  * api_blob.c - the public functions on blobs (agentwal.h): arguments are
- * checked here, everything else is below. With persistence off content is
- * digested, and not kept (SPEC.md 5.11).
+ * checked here, everything else is below.
  */
 #include "agentwal/blob.h"
 #include "engine/api/api_check.h"
-#include "engine/api/api_noop.h"
 #include "engine/base/error.h"
 
 struct wal_blob_writer {
     struct wal__core *core;
-    struct wal__blob_writer *writer; /* null: persistence is off */
+    struct wal__blob_writer *writer; /* null: finished */
     enum wal__blob_owner owner;
-    struct wal__content_guard guard;   /* of chunks that nothing names yet */
-    struct wal__sha256_alg sha256_alg; /* then */
-    struct wal__sha256_ctx sha256_ctx;
-    uint64_t size;
+    struct wal__content_guard guard; /* of chunks that nothing names yet */
     bool finished;
 };
 
@@ -50,19 +45,6 @@ static enum wal_status check_content(struct wal_slice content,
 }
 
 /* --- putting ------------------------------------------------------------ */
-
-static enum wal_status digest_content(struct wal__span content,
-                                      struct wal__digest *digest,
-                                      struct wal_error *error)
-{
-    struct wal__sha256_alg sha256_alg;
-    enum wal_status status;
-
-    wal__sha256_alg_init(&sha256_alg);
-    status = wal__sha256(&sha256_alg, content, digest);
-    wal__sha256_alg_deinit(&sha256_alg);
-    return status == WAL_OK ? WAL_OK : wal__no_memory(error);
-}
 
 static enum wal_status put_blob(struct wal__core *core,
                                 struct wal__span content,
@@ -99,32 +81,12 @@ enum wal_status wal_blob_put(struct wal_store *store, struct wal_slice content,
         status = check_content(content, error);
     }
     if (status == WAL_OK) {
-        status = core->noop ? digest_content(span_of(content), &whole, error)
-                            : put_blob(core, span_of(content), &whole, error);
+        status = put_blob(core, span_of(content), &whole, error);
     }
     if (status == WAL_OK) {
         memcpy(digest, whole.bytes, WAL_DIGEST_SIZE);
     }
     return status;
-}
-
-static enum wal_status start_writer(struct wal_blob_writer *writer,
-                                    struct wal_error *error)
-{
-    if (!writer->core->noop) {
-        enum wal_status status = wal__content_guard_enter(
-            &writer->guard, &writer->core->control, error);
-
-        return status == WAL_OK
-                   ? wal__blob_writer_create(&writer->core->blobs, NULL,
-                                             writer->owner, &writer->writer,
-                                             error)
-                   : status;
-    }
-    wal__sha256_alg_init(&writer->sha256_alg);
-    return wal__sha256_begin(&writer->sha256_alg, &writer->sha256_ctx) == WAL_OK
-               ? WAL_OK
-               : wal__no_memory(error);
 }
 
 static enum wal_status create_writer(struct wal_store *store,
@@ -149,7 +111,11 @@ static enum wal_status create_writer(struct wal_store *store,
     made->core = core;
     made->owner = owner;
     wal__core_retain(core);
-    status = start_writer(made, error);
+    status = wal__content_guard_enter(&made->guard, &core->control, error);
+    if (status == WAL_OK) {
+        status = wal__blob_writer_create(&core->blobs, NULL, owner,
+                                         &made->writer, error);
+    }
     if (status != WAL_OK) {
         wal_blob_discard(made);
         return status;
@@ -192,17 +158,9 @@ enum wal_status wal_blob_write(struct wal_blob_writer *writer,
     if (status == WAL_OK) {
         status = check_content(piece, error);
     }
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (!writer->core->noop) {
-        return wal__blob_writer_append(writer->writer, span_of(piece), error);
-    }
-    if (wal__sha256_update(&writer->sha256_ctx, span_of(piece)) != WAL_OK) {
-        return wal__no_memory(error);
-    }
-    writer->size += piece.size;
-    return WAL_OK;
+    return status == WAL_OK
+               ? wal__blob_writer_append(writer->writer, span_of(piece), error)
+               : status;
 }
 
 /* Durable on success. */
@@ -211,16 +169,9 @@ static enum wal_status finish_writer(struct wal_blob_writer *writer,
                                      struct wal_error *error)
 {
     struct wal__blob_put_result result = {0};
-    enum wal_status status;
-
-    if (writer->core->noop) {
-        *size = writer->size;
-        return wal__sha256_final(&writer->sha256_ctx, digest) == WAL_OK
-                   ? WAL_OK
-                   : wal__no_memory(error);
-    }
-    status =
+    enum wal_status status =
         wal__blob_writer_finish(writer->writer, digest, size, &result, error);
+
     wal__blob_writer_destroy(writer->writer);
     writer->writer = NULL;
     if (writer->owner == WAL__BLOB_OF_CALLER) {
@@ -263,8 +214,6 @@ void wal_blob_discard(struct wal_blob_writer *writer)
     core = writer->core;
     wal__blob_writer_destroy(writer->writer);
     wal__content_guard_leave(&writer->guard);
-    wal__sha256_deinit(&writer->sha256_ctx);
-    wal__sha256_alg_deinit(&writer->sha256_alg);
     wal__heap_free(core->env.heap, writer);
     wal__core_release(core);
 }
@@ -285,9 +234,6 @@ enum wal_status wal_blob_open(struct wal_store *store,
     }
     if (status == WAL_OK && digest == NULL) {
         status = wal__invalid(error, "the digest is null");
-    }
-    if (status == WAL_OK && core->noop) {
-        status = wal__noop_not_found(error);
     }
     if (status != WAL_OK) {
         return status;

@@ -15,7 +15,7 @@ enum wal_status wal__check_process(const struct wal__core *core,
     if (core == NULL) {
         return wal__invalid(error, "the handle is null");
     }
-    if (!core->noop && !wal__control_is_same_process(&core->control)) {
+    if (!wal__control_is_same_process(&core->control)) {
         return wal__fail_at(
             error, WAL_EFORKED, 0, core->env.root, 0,
             "the handle belongs to the parent process; open the "

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/api/api_check.h"
-#include "engine/api/api_noop.h"
 #include "engine/base/error.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_diff.h"
@@ -101,23 +100,15 @@ decode_options(const struct wal_checkpoint_options *options,
 }
 
 /* With persistence off: what can be refused without looking is. */
-static enum wal_status
-check_noop_request(struct wal_session *session,
-                   struct wal__checkpoint_request *request,
-                   struct wal_error *error)
+static enum wal_status check_forgotten(struct wal_session *session,
+                                       struct wal__checkpoint_request *request,
+                                       struct wal_error *error)
 {
-    struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal__files files;
     char root[WAL__PATH_MAX];
-    enum wal_status status;
-
-    if (request->root.size == 0) {
-        wal__noop_session_info(session, &info);
-        request->root.data = info.cwd.data;
-        request->root.size = (size_t)info.cwd.size;
-    }
-    status =
+    enum wal_status status =
         wal__checkpoint_normalize_root(session, request->root, root, error);
+
     if (status != WAL_OK) {
         return status;
     }
@@ -135,8 +126,8 @@ static enum wal_status record_files(struct wal_session *session,
     bool on = true;
     enum wal_status status;
 
-    if (session->core->noop) {
-        return check_noop_request(session, request, error);
+    if (session->core->env.io->forgets) {
+        return check_forgotten(session, request, error);
     }
     status = wal__checkpoints_enabled(session, &on, error);
     if (status == WAL_OK && !on) {
@@ -224,7 +215,7 @@ enum wal_status wal_session_set_checkpointing(struct wal_session *session,
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
-    if (status != WAL_OK || session->core->noop) {
+    if (status != WAL_OK) {
         return status;
     }
     return wal__checkpoints_set_enabled(session, on != 0, error);
@@ -241,7 +232,7 @@ enum wal_status wal_checkpoint_delete(struct wal_session *session,
     if (status == WAL_OK) {
         status = check_id(id, &span, error);
     }
-    if (status != WAL_OK || session->core->noop) {
+    if (status != WAL_OK || session->core->env.io->forgets) {
         return status;
     }
     return wal__checkpoint_delete(session, span, error);
@@ -263,9 +254,6 @@ enum wal_status wal_file_cursor_open(struct wal_session *session,
     }
     if (status == WAL_OK) {
         status = check_id(id, &span, error);
-    }
-    if (status == WAL_OK && session->core->noop) {
-        return wal__noop_not_found(error);
     }
     if (status == WAL_OK) {
         status = cursor_create(session->core, &reader, error);
@@ -451,9 +439,6 @@ enum wal_status wal_checkpoint_diff(struct wal_session *session,
         status =
             wal__text_check(after, WAL__ID_MAX, "checkpoint's id", &new, error);
     }
-    if (status == WAL_OK && session->core->noop) {
-        return wal__noop_not_found(error);
-    }
     if (status == WAL_OK) {
         status = wal__change_cursor_create(session->core, &made, error);
     }
@@ -476,7 +461,7 @@ enum wal_status wal_session_diff(struct wal_session *session,
     if (status == WAL_OK) {
         status = wal__change_cursor_create(session->core, &made, error);
     }
-    if (status == WAL_OK && !session->core->noop) {
+    if (status == WAL_OK) {
         status = wal__session_changes(session, &made->changes, error);
     }
     return return_changes(made, status, changes);

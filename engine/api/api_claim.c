@@ -12,7 +12,7 @@ enum wal_status wal_session_claim(struct wal_session *session,
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
-    if (status != WAL_OK || session->core->noop) {
+    if (status != WAL_OK) {
         return status;
     }
     return wal__session_claim(session, error);
@@ -23,7 +23,7 @@ enum wal_status wal_session_unclaim(struct wal_session *session,
 {
     enum wal_status status = wal__check_session(session, error);
 
-    if (status == WAL_OK && !session->core->noop) {
+    if (status == WAL_OK) {
         wal__session_release_claim(session);
     }
     return status;

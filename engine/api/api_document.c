@@ -3,7 +3,6 @@
  * arguments are checked here, everything else is below.
  */
 #include "engine/api/api_check.h"
-#include "engine/api/api_noop.h"
 #include "engine/base/error.h"
 #include "engine/read/lookup.h"
 #include "engine/store/input_text.h"
@@ -95,9 +94,6 @@ enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
     if (status == WAL_OK) {
         status = wal__check_key(key, error);
     }
-    if (status == WAL_OK && docs->core->noop) {
-        return wal__noop_not_found(error);
-    }
     if (status == WAL_OK) {
         out = wal__struct_target(WAL__STRUCT(wal_doc), doc, &own);
     }
@@ -155,9 +151,6 @@ enum wal_status wal_doc_get(struct wal_store *store,
     }
     if (status == WAL_OK) {
         status = wal__check_key(key, error);
-    }
-    if (status == WAL_OK && core->noop) {
-        return wal__noop_not_found(error);
     }
     if (status == WAL_OK) {
         out = wal__struct_target(WAL__STRUCT(wal_doc), doc, &own);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/api/api_check.h"
-#include "engine/api/api_noop.h"
 #include "engine/base/error.h"
 #include "engine/read/lookup.h"
 #include "engine/store/input_text.h"
@@ -72,9 +71,6 @@ enum wal_status wal_entry_cursor_next(struct wal_entry_cursor *cursor,
     if (status != WAL_OK) {
         return status;
     }
-    if (cursor->core->noop) {
-        return WAL_END;
-    }
     out = wal__struct_target(WAL__STRUCT(wal_entry), entry, &own);
     status = wal__entry_cursor_next(cursor, out, error);
     if (status == WAL_OK) {
@@ -96,9 +92,6 @@ enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *cursor,
 
     if (status == WAL_OK) {
         status = wal__text_check(id, WAL__ID_MAX, "entry's id", &span, error);
-    }
-    if (status == WAL_OK && cursor->core->noop) {
-        return wal__noop_not_found(error);
     }
     if (status != WAL_OK) {
         return status;
@@ -129,9 +122,6 @@ enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
     }
     if (status == WAL_OK) {
         status = wal__text_check(id, WAL__ID_MAX, "entry's id", &span, error);
-    }
-    if (status == WAL_OK && session->core->noop) {
-        return wal__noop_not_found(error);
     }
     if (status == WAL_OK) {
         out = wal__struct_target(WAL__STRUCT(wal_entry), entry, &own);

@@ -3,7 +3,6 @@
  * arguments are checked here, everything else is below.
  */
 #include "engine/api/api_check.h"
-#include "engine/api/api_noop.h"
 #include "engine/base/error.h"
 #include "engine/read/head_list.h"
 #include "engine/store/input_text.h"
@@ -24,9 +23,6 @@ enum wal_status wal_head_get(struct wal_session *session, uint32_t stream,
     if (status == WAL_OK) {
         status =
             wal__text_check(name, WAL__ID_MAX, "head's name", &span, error);
-    }
-    if (status == WAL_OK && session->core->noop) {
-        return wal__noop_not_found(error);
     }
     while (status == WAL_OK) {
         status = wal__head_get(session, stream, span, entry_id, error);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "engine/api/api_check.h"
-#include "engine/api/api_noop.h"
 #include "engine/api/api_store.h"
 #include "engine/base/error.h"
 #include "engine/store/session.h"
@@ -111,7 +110,8 @@ wal__store_migrate(const char *path, const struct wal_open_options *options,
         return status;
     }
     if ((open->flags & WAL_OPEN_NOOP) != 0) {
-        wal__noop_migrate(WAL__FORMAT_VERSION, &done);
+        done.from = WAL__FORMAT_VERSION;
+        done.to = WAL__FORMAT_VERSION;
         wal__struct_store(WAL__STRUCT(wal_migrate_result), result, &done);
         return WAL_OK;
     }

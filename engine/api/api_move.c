@@ -40,7 +40,7 @@ enum wal_status wal_session_set_move(struct wal_session *session,
     if (status == WAL_OK && !is_valid(&own)) {
         status = wal__invalid(error, "the move of the session is not valid");
     }
-    if (status != WAL_OK || session->core->noop) {
+    if (status != WAL_OK) {
         return status;
     }
     return wal__session_set_move(session, &own, error);
@@ -56,9 +56,6 @@ enum wal_status wal_session_get_move(struct wal_session *session,
     if (status == WAL_OK) {
         status = wal__struct_check_output(WAL__STRUCT(wal_session_move), move,
                                           error);
-    }
-    if (status == WAL_OK && session->core->noop) {
-        return wal__fail(error, WAL_ENOTFOUND, "the session never moved");
     }
     if (status == WAL_OK) {
         status = wal__session_get_move(session, &own, error);

@@ -5,7 +5,6 @@
 #include "engine/rewind/rewind.h"
 
 #include "engine/api/api_check.h"
-#include "engine/api/api_noop.h"
 #include "engine/base/error.h"
 #include "engine/store/input_text.h"
 
@@ -32,19 +31,6 @@ static enum wal_status check_options(const struct wal_rewind_options *options,
                               WAL__PATH_MAX - 1);
     }
     return status;
-}
-
-/* With persistence off there is no checkpoint to rewind to. */
-static enum wal_status refuse_noop(struct wal__core *core,
-                                   struct wal_rewind_result *result,
-                                   struct wal_file_change_cursor **changes,
-                                   struct wal_error *error)
-{
-    struct wal_error why = {.struct_size = sizeof(why)};
-
-    (void)!wal__noop_not_found(&why);
-    wal__rewind_set_refused(result, &why);
-    return wal__change_cursor_create(core, changes, error);
 }
 
 static enum wal_status check_arguments(struct wal_session *session,
@@ -94,9 +80,7 @@ enum wal_status wal_rewind(struct wal_session *session,
     if (status != WAL_OK) {
         return status;
     }
-    status = session->core->noop
-                 ? refuse_noop(session->core, &made, &cursor, error)
-                 : wal__rewind(session, id, &own, &made, &cursor, error);
+    status = wal__rewind(session, id, &own, &made, &cursor, error);
     if (status != WAL_OK) {
         return status;
     }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/api/api_check.h"
-#include "engine/api/api_noop.h"
 #include "engine/base/error.h"
 #include "engine/session/session_trash.h"
 #include "engine/store/input_text.h"
@@ -16,45 +15,6 @@ enum {
 };
 
 /* --- sessions ----------------------------------------------------------- */
-
-/* is_only: see wal__session_create. */
-static enum wal_status create(struct wal_store *store,
-                              const struct wal_session_options *options,
-                              bool is_only, struct wal_session **session,
-                              struct wal_error *error)
-{
-    uint64_t looked = 0;
-    struct wal__core *core = store == NULL ? NULL : &store->core;
-    struct wal_session_options own;
-    enum wal_status status = wal__check_writable(core, error);
-
-    if (status == WAL_OK && session == NULL) {
-        status = wal__invalid(error, "the place for the handle is null");
-    }
-    if (status == WAL_OK) {
-        status = wal__struct_load(WAL__STRUCT(wal_session_options), &own,
-                                  options, error);
-    }
-    if (status == WAL_OK && core->noop) {
-        return wal__noop_session_create(core, &own, session, error);
-    }
-    while (status == WAL_OK) {
-        status = wal__session_create(core, &own, is_only, session, error);
-        if (!wal__core_invalidate_derived(core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
-    }
-    return status;
-}
-
-enum wal_status wal_session_create(struct wal_store *store,
-                                   const struct wal_session_options *options,
-                                   struct wal_session **session,
-                                   struct wal_error *error)
-{
-    return create(store, options, false, session, error);
-}
 
 static enum wal_status open_session(struct wal__core *core, struct wal__span id,
                                     struct wal_session **session,
@@ -81,6 +41,48 @@ static enum wal_status open_session(struct wal__core *core, struct wal__span id,
     return wal__session_open(core, summary.number, session, error);
 }
 
+/* is_only: see wal__session_create. A store that forgets has any session that
+ * is named (SPEC.md 5.11). */
+static enum wal_status create(struct wal_store *store,
+                              const struct wal_session_options *options,
+                              bool is_only, struct wal_session **session,
+                              struct wal_error *error)
+{
+    uint64_t looked = 0;
+    struct wal__core *core = store == NULL ? NULL : &store->core;
+    struct wal_session_options own;
+    enum wal_status status = wal__check_writable(core, error);
+
+    if (status == WAL_OK && session == NULL) {
+        status = wal__invalid(error, "the place for the handle is null");
+    }
+    if (status == WAL_OK) {
+        status = wal__struct_load(WAL__STRUCT(wal_session_options), &own,
+                                  options, error);
+    }
+    while (status == WAL_OK) {
+        status = wal__session_create(core, &own, is_only, session, error);
+        if (status == WAL_EEXISTS && !is_only && core->env.io->forgets) {
+            status = open_session(
+                core, (struct wal__span){own.id.data, (size_t)own.id.size},
+                session, error);
+        }
+        if (!wal__core_invalidate_derived(core, status, &looked)) {
+            break;
+        }
+        status = WAL_OK;
+    }
+    return status;
+}
+
+enum wal_status wal_session_create(struct wal_store *store,
+                                   const struct wal_session_options *options,
+                                   struct wal_session **session,
+                                   struct wal_error *error)
+{
+    return create(store, options, false, session, error);
+}
+
 enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
                                  struct wal_session **session,
                                  struct wal_error *error)
@@ -96,15 +98,18 @@ enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
     if (status == WAL_OK) {
         status = wal__text_check(id, WAL__ID_MAX, "session's id", &span, error);
     }
-    if (status == WAL_OK && core->noop) {
-        return wal__noop_session_open(core, span, session, error);
-    }
     while (status == WAL_OK) {
         status = open_session(core, span, session, error);
         if (!wal__core_invalidate_derived(core, status, &looked)) {
             break;
         }
         status = WAL_OK;
+    }
+    if (status == WAL_ENOTFOUND && span.size > 0 && core->env.io->forgets) {
+        const struct wal_session_options named = {.struct_size = sizeof(named),
+                                                  .id = id};
+
+        status = create(store, &named, false, session, error);
     }
     return status;
 }
@@ -125,11 +130,6 @@ enum wal_status wal_session_get_info(struct wal_session *session,
 
     if (status == WAL_OK) {
         status = wal__struct_check_output(type, info, error);
-    }
-    if (status == WAL_OK && session->core->noop) {
-        wal__noop_session_info(session, &own);
-        wal__struct_store(type, info, &own);
-        return WAL_OK;
     }
     while (status == WAL_OK) {
         status = wal__session_get_info(session, &own, error);
@@ -162,9 +162,6 @@ enum wal_status wal_session_fork(struct wal_session *session,
         status = wal__struct_load(WAL__STRUCT(wal_session_options), &own,
                                   options, error);
     }
-    if (status == WAL_OK && session->core->noop) {
-        return wal__noop_session_fork(session, at, &own, fork, error);
-    }
     while (status == WAL_OK) {
         status = wal__session_fork(session, at, false, &own, fork, error);
         if (!wal__core_invalidate_derived(session->core, status, &looked)) {
@@ -181,7 +178,7 @@ enum wal_status wal_session_accept_damage(struct wal_session *session,
     enum wal_status status =
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
-    if (status != WAL_OK || session->core->noop) {
+    if (status != WAL_OK) {
         return status;
     }
     return wal__session_accept_damage(session->core, session->number,
@@ -207,9 +204,6 @@ enum wal_status wal_session_update(struct wal_session *session,
 {
     enum wal_status status = check_update(session, fn, error);
 
-    if (status == WAL_OK && session->core->noop) {
-        return wal__noop_session_update(session, fn, ctx, error);
-    }
     return status == WAL_OK ? wal__session_update(session, fn, ctx, error)
                             : status;
 }
@@ -230,11 +224,7 @@ enum wal_status wal_session_migrate(struct wal_session *session, uint32_t to,
     if (status != WAL_OK) {
         return status;
     }
-    if (session->core->noop) {
-        wal__noop_migrate(to, &done);
-    } else {
-        status = wal__session_migrate(session, to, fn, ctx, &done, error);
-    }
+    status = wal__session_migrate(session, to, fn, ctx, &done, error);
     if (status == WAL_OK) {
         wal__struct_store(type, result, &done);
     }
@@ -261,7 +251,7 @@ wal_session_remove(struct wal_session *session,
                                  WAL_SESSION_REMOVE_EXPECT)) != 0) {
         status = wal__invalid(error, "the flags of the removal are not valid");
     }
-    if (status != WAL_OK || session->core->noop) {
+    if (status != WAL_OK) {
         return status;
     }
     expected = (own.flags & WAL_SESSION_REMOVE_EXPECT) != 0
@@ -307,9 +297,6 @@ enum wal_status wal_session_undelete(struct wal_store *store,
 
     if (status == WAL_OK) {
         status = wal__text_check(id, WAL__ID_MAX, "session's id", &span, error);
-    }
-    if (status == WAL_OK && core->noop) {
-        return wal__noop_not_found(error);
     }
     while (status == WAL_OK) {
         status = wal__session_undelete(core, span, error);
@@ -361,9 +348,6 @@ enum wal_status wal_session_open_latest(struct wal_store *store,
 
     if (status == WAL_OK && session == NULL) {
         status = wal__invalid(error, "the place for the handle is null");
-    }
-    if (status == WAL_OK && core->noop) {
-        return wal__noop_not_found(error);
     }
     while (status == WAL_OK) {
         status = open_latest(core, cwd, session, error);
@@ -467,9 +451,6 @@ enum wal_status wal_session_cursor_next(struct wal_session_cursor *list,
 
     if (status == WAL_OK) {
         status = wal__struct_check_output(type, info, error);
-    }
-    if (status == WAL_OK && list->core->noop) {
-        return WAL_END;
     }
     if (status == WAL_OK) {
         out = wal__struct_target(type, info, &own);

@@ -23,7 +23,7 @@ enum wal_status wal_shipper_open(struct wal_store *store,
     if (status == WAL_OK && shipper == NULL) {
         status = wal__invalid(error, "the place for the shipper is null");
     }
-    if (status == WAL_OK && (core->noop || core->env.io->in_memory)) {
+    if (status == WAL_OK && core->env.io->in_memory) {
         status = wal__invalid(error, "the store has no files");
     }
     if (status != WAL_OK) {

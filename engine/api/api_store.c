@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "engine/api/api_check.h"
-#include "engine/api/api_noop.h"
 #include "engine/base/error.h"
 #include "engine/base/io_memory.h"
 #include "engine/read/lookup.h"
@@ -22,7 +21,8 @@
 #define SPILL_FALLBACK_DIR "/var/tmp"
 
 enum {
-    OPENINGS_MAX = 8 /* of a copy to which backups commit meanwhile */
+    OPENINGS_MAX = 8, /* of a copy to which backups commit meanwhile */
+    PATHLESS = WAL_OPEN_NOOP | WAL_OPEN_MEMORY
 };
 
 static enum wal_status check_open(const char *path,
@@ -34,9 +34,8 @@ static enum wal_status check_open(const char *path,
                            WAL_OPEN_READ_ONLY | WAL_OPEN_STRICT |
                            WAL_OPEN_NETWORK_FS | WAL_OPEN_PREAD |
                            WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
-    const uint32_t pathless = WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
 
-    if (store == NULL || (path == NULL && (options->flags & pathless) == 0)) {
+    if (store == NULL || (path == NULL && (options->flags & PATHLESS) == 0)) {
         return wal__invalid(error,
                             "the path or the place for the handle is null");
     }
@@ -101,9 +100,12 @@ static enum wal_status open_once(const char *path,
         return wal__no_memory(error);
     }
     opened->heap = heap;
-    if ((options->open.flags & WAL_OPEN_MEMORY) != 0) {
-        status = wal__io_memory_create(heap, &opened->memory, error);
-        options->open.flags |= WAL_OPEN_CREATE;
+    if ((options->open.flags & PATHLESS) != 0) {
+        bool forgets = (options->open.flags & WAL_OPEN_NOOP) != 0;
+
+        status = wal__io_memory_create(heap, forgets, &opened->memory, error);
+        options->open.flags =
+            WAL_OPEN_CREATE | (forgets ? 0 : options->open.flags);
         options->io = opened->memory;
         path = "memory";
     }
@@ -151,9 +153,6 @@ wal__store_open(const char *path, const struct wal_open_options *options,
     if (status != WAL_OK) {
         return status;
     }
-    if ((core_options.open.flags & WAL_OPEN_NOOP) != 0) {
-        return wal__noop_open(heap, io, &core_options.open, store, error);
-    }
     for (int attempt = 0; attempt < OPENINGS_MAX; attempt++) {
         bool overtaken;
 
@@ -187,12 +186,8 @@ enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
     if (status != WAL_OK) {
         return status; /* the parent's memory is the child's to leave alone */
     }
-    if (store->core.noop) {
-        wal__noop_close(store);
-    } else {
-        status = wal__core_shutdown(&store->core, store->memory == NULL, error);
-        close_store(store);
-    }
+    status = wal__core_shutdown(&store->core, store->memory == NULL, error);
+    close_store(store);
     live = wal__core_release_store(&store->core);
     if (status != WAL_OK || live == 0) {
         return status;
@@ -208,7 +203,7 @@ enum wal_status wal_sync(struct wal_store *store, struct wal_error *error)
     enum wal_status status =
         wal__check_writable(store == NULL ? NULL : &store->core, error);
 
-    if (status != WAL_OK || store->core.noop) {
+    if (status != WAL_OK) {
         return status;
     }
     return wal__committer_sync(&store->core.committer, error);
@@ -227,9 +222,6 @@ enum wal_status wal_store_wait(struct wal_store *store, uint64_t *sequence,
         return wal__invalid(error,
                             "the place for the sequence number is null, or the "
                             "class is not written, durable or cluster");
-    }
-    if (status == WAL_OK && core->noop) {
-        return wal__noop_wait(core, timeout_ms, error);
     }
     if (status == WAL_OK && durability == WAL_CLUSTER) {
         return wal__core_wait_shipped(core, sequence, timeout_ms, error);
@@ -381,7 +373,8 @@ enum wal_status wal_store_get_info(struct wal_store *store,
     if (status == WAL_OK) {
         status = wal__struct_check_output(type, info, error);
     }
-    if (status == WAL_OK && !core->noop) {
+    /* What has no identity is not named in files (views, a search's index). */
+    if (status == WAL_OK && !core->env.io->forgets) {
         status = fill_info(core, &own, error);
     }
     if (status == WAL_OK) {
@@ -396,7 +389,7 @@ enum wal_status wal_store_accept_damage(struct wal_store *store,
     enum wal_status status =
         wal__check_writable(store == NULL ? NULL : &store->core, error);
 
-    if (status != WAL_OK || store->core.noop) {
+    if (status != WAL_OK) {
         return status;
     }
     return wal__session_accept_damage(&store->core, WAL__STORE_NUMBER,

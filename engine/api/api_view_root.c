@@ -19,10 +19,10 @@ static struct wal__span span_of(struct wal_slice text)
                               text.data == NULL ? 0 : (size_t)text.size};
 }
 
-/* A store in memory, or with persistence off, has no list. */
+/* A store in memory has no list. */
 static bool has_list(const struct wal_store *store)
 {
-    return !store->core.noop && !store->core.env.io->in_memory;
+    return !store->core.env.io->in_memory;
 }
 
 static enum wal_status check(const struct wal_store *store,

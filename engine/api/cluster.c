@@ -9,7 +9,7 @@ enum wal_status wal__cluster_begin(struct wal__core *core,
                                    struct wal_append_options *options,
                                    bool *is_cluster, struct wal_error *error)
 {
-    *is_cluster = options->durability == WAL_CLUSTER && !core->noop;
+    *is_cluster = options->durability == WAL_CLUSTER && !core->env.io->forgets;
     if (options->durability == WAL_CLUSTER) {
         options->durability = WAL_DURABLE;
     }

@@ -186,6 +186,9 @@ struct wal__io {
      * sets no lock bytes, and writes no zeros to new segments: they would take
      * memory, and make no later write faster. */
     bool in_memory;
+    /* Whether the store keeps its sessions only: WAL_OPEN_NOOP. What a batch
+     * adds to them and content are accepted, and written nowhere. */
+    bool forgets;
     /* Users' work trees (worktree.h), with a separate ctx. NULL: none. */
     const struct wal__worktree_io *worktree;
 };

@@ -442,7 +442,7 @@ static enum wal_status path_storage(void *ctx, const char *path,
 /* ------------------------------------------------------------- table --- */
 
 enum wal_status wal__io_memory_create(const struct wal__heap *heap,
-                                      struct wal__io **io,
+                                      bool forgets, struct wal__io **io,
                                       struct wal_error *error)
 {
     struct memory *memory;
@@ -472,6 +472,7 @@ enum wal_status wal__io_memory_create(const struct wal__heap *heap,
     memory->io.sync_directory = path_sync_directory;
     memory->io.storage = path_storage;
     memory->io.in_memory = true;
+    memory->io.forgets = forgets;
     *io = &memory->io;
     return WAL_OK;
 }

@@ -21,10 +21,11 @@
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
 
-/* Creates an empty table. Names are allocated from the heap, which must outlive
- * it. WAL_ENOMEM; WAL_EIO when /proc is not mounted. */
+/* Creates an empty table; forgets: as its field. Names are allocated from
+ * the heap, which must outlive it. WAL_ENOMEM; WAL_EIO when /proc is not
+ * mounted. */
 enum wal_status wal__io_memory_create(const struct wal__heap *heap,
-                                      struct wal__io **io,
+                                      bool forgets, struct wal__io **io,
                                       struct wal_error *error) WAL_MUST_USE;
 
 /* Destroys the table and every name. Handles must be closed; a map stays valid

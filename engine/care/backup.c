@@ -973,7 +973,7 @@ check_arguments(const struct wal_store *store, const char *path,
     if (options->flags != 0) {
         return wal__invalid(error, "the options for a backup are not valid");
     }
-    if (store->core.noop || store->core.env.io->in_memory) {
+    if (store->core.env.io->in_memory) {
         return wal__invalid(error, "the store has no files");
     }
     return WAL_OK;

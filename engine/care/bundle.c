@@ -725,7 +725,7 @@ enum wal_status wal_bundle_write(struct wal_store *store, struct wal_slice path,
         return status;
     }
     status = bundle_begin(&job, path);
-    if (status == WAL_OK && !store->core.noop) {
+    if (status == WAL_OK && !store->core.env.io->forgets) {
         status = write_bundle(&job, &done);
     }
     bundle_end(&job);
@@ -1014,7 +1014,7 @@ enum wal_status wal_bundle_read(struct wal_store *store, struct wal_slice path,
         return status;
     }
     status = bundle_begin(&job, path);
-    if (status == WAL_OK && !store->core.noop) {
+    if (status == WAL_OK && !store->core.env.io->forgets) {
         status = read_bundle(&job, &done);
     }
     bundle_end(&job);

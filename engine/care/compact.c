@@ -1222,7 +1222,7 @@ enum wal_status wal_store_compact(
         status = wal__struct_check_optional(
             WAL__STRUCT(wal_store_compact_result), result, error);
     }
-    if (status != WAL_OK || store->core.noop) {
+    if (status != WAL_OK) {
         return status;
     }
     status = run_checked(&store->core, &own, &done, error);

@@ -78,8 +78,7 @@ enum wal_status wal_part_reader_open(struct wal_store *store,
     if (status == WAL_OK && reader == NULL) {
         status = wal__invalid(error, "the place for the reader is null");
     }
-    if (status == WAL_OK &&
-        (store->core.noop || store->core.env.io->in_memory)) {
+    if (status == WAL_OK && store->core.env.io->in_memory) {
         status = wal__invalid(error, "the store has no files");
     }
     if (status != WAL_OK) {

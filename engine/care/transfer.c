@@ -1093,7 +1093,8 @@ enum wal_status wal_store_merge(struct wal_store *from, struct wal_store *to,
         (from == to || is_same_place(&from->core.env, &to->core.env))) {
         status = wal__invalid(error, "a store cannot be merged with itself");
     }
-    if (status != WAL_OK || from->core.noop || to->core.noop) {
+    if (status != WAL_OK || from->core.env.io->forgets ||
+        to->core.env.io->forgets) {
         return status;
     }
     status =

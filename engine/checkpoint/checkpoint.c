@@ -442,7 +442,7 @@ enum wal_status wal__checkpoint_normalize_root(struct wal_session *session,
     uint8_t cwd[WAL__PATH_MAX];
     enum wal_status status = WAL_OK;
 
-    if (root.size == 0 && !session->core->noop) {
+    if (root.size == 0) {
         root.data = cwd;
         status = copy_cwd(session, cwd, &root.size, error);
     }

@@ -254,8 +254,9 @@ enum wal_open_flag {
                                     * that ignores syncs */
     WAL_OPEN_PREAD = 1u << 5,      /* read with pread(2) instead of maps: a bad
                                     * sector is WAL_EIO, not a signal */
-    WAL_OPEN_NOOP = 1u << 6,       /* persistence off: nothing is kept and no
-                                    * file is touched (SPEC.md 5.11) */
+    WAL_OPEN_NOOP = 1u << 6,       /* persistence off: a store in memory that
+                                    * keeps its sessions, and nothing that is
+                                    * added to them (SPEC.md 5.11) */
     WAL_OPEN_MEMORY = 1u << 7      /* an empty store of this process in memory,
                                     * without a name on disk: full behaviour,
                                     * dropped when it is closed. Uses /proc, and

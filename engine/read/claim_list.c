@@ -93,7 +93,7 @@ enum wal_status wal__claim_cursor_open(struct wal__core *core,
     }
     opened->core = core;
     wal__core_retain(core);
-    status = core->noop ? WAL_OK : fill(core, opened, error);
+    status = fill(core, opened, error);
     if (status != WAL_OK) {
         wal__claim_cursor_close(opened);
         return status;

@@ -228,10 +228,6 @@ wal__doc_cursor_open(struct wal__core *core, uint32_t number,
         return status;
     }
     opened->flags = options->flags;
-    if (core->noop) {
-        *docs = opened;
-        return WAL_OK;
-    }
     status = wal__core_write_lock(core, error);
     if (status == WAL_OK) {
         status = collect(opened, prefix, error);

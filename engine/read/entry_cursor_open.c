@@ -308,7 +308,8 @@ static enum wal_status fill_cursor(struct wal_entry_cursor *cursor,
     enum wal_status status =
         wal__session_find(cursor->core, cursor->session, &summary, error);
 
-    if (status != WAL_OK) {
+    /* A store that forgets has no entry, whatever is asked for. */
+    if (status != WAL_OK || cursor->core->env.io->forgets) {
         return status;
     }
     return is_tail(cursor, request->options)
@@ -415,10 +416,6 @@ enum wal_status wal__entry_cursor_open(
     opened = create(session, request.options);
     if (opened == NULL) {
         return wal__no_memory(error);
-    }
-    if (core->noop) {
-        *cursor = opened;
-        return WAL_OK;
     }
     status = wal__core_write_lock(core, error);
     if (status == WAL_OK) {

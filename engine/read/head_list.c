@@ -346,16 +346,11 @@ static enum wal_status collect(struct wal_head_cursor *heads,
     return status;
 }
 
-/* Without persistence there are no heads. */
 static enum wal_status fill(struct wal_head_cursor *heads,
                             struct wal_error *error)
 {
-    enum wal_status status;
+    enum wal_status status = wal__core_write_lock(heads->core, error);
 
-    if (heads->core->noop) {
-        return WAL_OK;
-    }
-    status = wal__core_write_lock(heads->core, error);
     if (status == WAL_OK) {
         status = collect(heads, error);
         wal__core_unlock(heads->core);

@@ -185,9 +185,7 @@ enum wal_status wal__record_cursor_open(
     wal__buf_init(&opened->payload, core->env.heap);
     wal__record_buf_init(&opened->scratch, core->env.heap);
     wal__core_retain(core);
-    if (options->segment != 0 && core->noop) {
-        status = fail_replaced(opened, error);
-    } else if (options->segment != 0) {
+    if (options->segment != 0) {
         do {
             status = wal__core_write_lock(core, error);
             if (status == WAL_OK) {
@@ -417,9 +415,6 @@ enum wal_status wal__record_cursor_get(struct wal_record_cursor *cursor,
     if (session == 0 || session == WAL__STORE_NUMBER) {
         return wal__invalid(error, "%" PRIu32 " is not the number of a session",
                             session);
-    }
-    if (core->noop) {
-        return fail_no_record(sequence, error);
     }
     do {
         status = wal__core_write_lock(core, error);

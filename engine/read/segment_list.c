@@ -57,7 +57,7 @@ enum wal_status wal__segment_cursor_open(struct wal__core *core,
 {
     struct wal_segment_cursor *opened =
         wal__heap_zalloc(core->env.heap, sizeof(*opened));
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
 
     if (opened == NULL) {
         return wal__no_memory(error);
@@ -65,12 +65,10 @@ enum wal_status wal__segment_cursor_open(struct wal__core *core,
     opened->core = core;
     wal__buf_init(&opened->items, core->env.heap);
     wal__core_retain(core);
-    if (!core->noop) {
-        status = wal__core_read_lock(core, error);
-        if (status == WAL_OK) {
-            status = collect(opened) == WAL_OK ? WAL_OK : wal__no_memory(error);
-            wal__core_unlock(core);
-        }
+    status = wal__core_read_lock(core, error);
+    if (status == WAL_OK) {
+        status = collect(opened) == WAL_OK ? WAL_OK : wal__no_memory(error);
+        wal__core_unlock(core);
     }
     if (status != WAL_OK) {
         wal__segment_cursor_close(opened);

@@ -42,6 +42,9 @@ static enum wal_status find_fork_point(struct wal__new_session *new_session,
     if (status != WAL_OK) {
         return status;
     }
+    if (core->env.io->forgets) {
+        return WAL_OK; /* there are no entries */
+    }
     if (new_session->fork_point.size > 0) {
         status = wal__core_find_id(core, new_session->source,
                                    new_session->fork_point, found, error);
@@ -201,7 +204,11 @@ static enum wal_status resolve_fork(void *ctx, struct wal__op *op)
                            record.depth, WAL__LINEAGE_MAX);
         goto done;
     }
-    if (new_session->first_kept.size > 0) {
+    if (new_session->first_kept.size > 0 &&
+        new_session->core->env.io->forgets) {
+        op->frames[FORK_FRAME].frame.flags |= WAL__FRAME_LAST;
+        op->frames[COMPACTION_FRAME].skipped = true;
+    } else if (new_session->first_kept.size > 0) {
         status = resolve_compaction(new_session, op, found.sequence);
         if (status != WAL_OK) {
             goto done;

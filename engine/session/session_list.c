@@ -471,7 +471,7 @@ enum wal_status wal__session_cursor_open(
     wal__buf_init(&opened->filter_texts, core->env.heap);
     wal__buf_init(&opened->texts, core->env.heap);
     status = set_options(opened, options == NULL ? &none : options, &of, error);
-    if (status == WAL_OK && !core->noop) {
+    if (status == WAL_OK) {
         status = start(opened, of, error);
     }
     if (status != WAL_OK) {

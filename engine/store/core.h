@@ -80,7 +80,6 @@ struct wal__core {
     uint32_t schema_version; /* of the caller; 0: any */
     bool strict;
     _Atomic bool ships;   /* this handle ships the log */
-    bool noop;            /* persistence off: only env is set (api_noop.h) */
     _Atomic bool closed;  /* wal_close was called (handles.c) */
     bool outdated;        /* older format version: read only until migrated */
     bool log_opened;      /* log was initialised */

@@ -31,7 +31,7 @@ static uint32_t release(struct wal__core *core)
     }
     WAL__ASSERT(core->closed && core->destroy != NULL);
     /* In a child, locks of the parent's threads may be held for ever. */
-    if (core->noop || wal__control_is_same_process(&core->control)) {
+    if (wal__control_is_same_process(&core->control)) {
         core->destroy(core);
     }
     return 0;

@@ -181,17 +181,15 @@ enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
     if (status != WAL_OK) {
         return wal__fail(error, status, "%s", wal_status_text(status));
     }
-    if (!core->noop) {
-        status = wal__content_guard_enter(&op->guard, &core->control, error);
-        if (status != WAL_OK) {
-            return status;
-        }
-        status = wal__blob_put(&core->blobs, record->payload, NULL,
-                               WAL__BLOB_OF_RECORDS, &out_of_line->digest,
-                               &result, error);
-        if (status != WAL_OK) {
-            return status;
-        }
+    status = wal__content_guard_enter(&op->guard, &core->control, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status =
+        wal__blob_put(&core->blobs, record->payload, NULL, WAL__BLOB_OF_RECORDS,
+                      &out_of_line->digest, &result, error);
+    if (status != WAL_OK) {
+        return status;
     }
     WAL__ASSERT(out_of_line->excerpt.size <= WAL__PAYLOAD_INLINE_MAX);
     record->payload_size = record->payload.size;

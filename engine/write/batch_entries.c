@@ -165,10 +165,8 @@ static enum wal_status allow_provisional(const struct wal__batch *batch,
         return wal__invalid(error, "a delta (%s) does not move the head",
                             WAL_TYPE_MESSAGE_DELTA_BATCH);
     }
-    return batch->core->noop
-               ? WAL_OK
-               : wal__core_require_feature(batch->core,
-                                           WAL__INCOMPAT_PROVISIONAL, error);
+    return wal__core_require_feature(batch->core, WAL__INCOMPAT_PROVISIONAL,
+                                     error);
 }
 
 /* Encodes the frame of a checked entry. */

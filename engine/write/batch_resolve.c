@@ -511,6 +511,18 @@ static enum wal_status resolve_batch(struct wal__resolver *resolver)
     return status == WAL_OK ? check_expected_sequence(resolver) : status;
 }
 
+/* Of a store that forgets: accepts the batch, and writes nothing of it. */
+static enum wal_status skip_batch(const struct wal__resolver *resolver)
+{
+    struct wal__op *op = resolver->op;
+
+    for (uint32_t i = 0; i < op->frame_count; i++) {
+        op->frames[i].skipped = true;
+    }
+    op->result.appended = resolver->batch->entry_count;
+    return WAL_OK;
+}
+
 enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op)
 {
     struct wal__resolver resolver;
@@ -523,6 +535,9 @@ enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op)
     wal__hashmap_init(&resolver.batch_ids, op->heap);
     op->result.appended = 0;
     op->result.duplicates = 0;
+    if (resolver.core->env.io->forgets) {
+        return skip_batch(&resolver);
+    }
     status = resolve_batch(&resolver);
     if (status == WAL_OK) {
         set_batch_flags(&resolver);

@@ -60,7 +60,7 @@ def memory(*, queue_limit: int = 0, schema_version: int = 0) -> Store:
 
 
 def noop(*, queue_limit: int = 0, schema_version: int = 0) -> Store:
-    """A store with persistence off: nothing is kept and no file is touched."""
+    """A store with persistence off: nothing is kept and no file on disk is touched."""
     flags = _wal.OPEN_NOOP | _wal.OPEN_CREATE
     return Store(_wal.open(None, _open_row(flags, queue_limit, None, 0, schema_version)), "")
 

@@ -50,7 +50,7 @@ static int enter(void **state)
 
     (void)state;
     faulty_heap_init(&heap, &wal__heap_libc);
-    if (wal__io_memory_create(&heap.heap, &io, &error) != WAL_OK) {
+    if (wal__io_memory_create(&heap.heap, false, &io, &error) != WAL_OK) {
         return -1;
     }
     io_case_set_io(io);
@@ -369,7 +369,8 @@ TEST_WITH(io_memory__tables_are_independent, enter, leave)
     struct wal__io_stat st;
     int sys_errno = 0;
 
-    assert_int_equal(wal__io_memory_create(&heap.heap, &other, NULL), WAL_OK);
+    assert_int_equal(wal__io_memory_create(&heap.heap, false, &other, NULL),
+                     WAL_OK);
     io->close(io->ctx, make_file("a"));
     assert_int_equal(other->path_stat(other->ctx, "a", &st, &sys_errno),
                      WAL_ENOTFOUND);
@@ -386,7 +387,8 @@ TEST_WITH(io_memory__destroying_closes_every_descriptor, enter, leave)
     int err = 0;
     int before = count_memfds(&any);
 
-    assert_int_equal(wal__io_memory_create(&heap.heap, &other, NULL), WAL_OK);
+    assert_int_equal(wal__io_memory_create(&heap.heap, false, &other, NULL),
+                     WAL_OK);
     assert_int_equal(other->make_directory(other->ctx, "d", &err), WAL_OK);
     for (int i = 0; i < 20; i++) {
         char path[16];
@@ -413,7 +415,7 @@ TEST_WITH(io_memory__without_memory_nothing_changes, enter, leave)
     int sys_errno = 0;
 
     faulty_heap_fail(&heap, 1, false);
-    assert_int_equal(wal__io_memory_create(&heap.heap, &other, NULL),
+    assert_int_equal(wal__io_memory_create(&heap.heap, false, &other, NULL),
                      WAL_ENOMEM);
     assert_null(other);
     faulty_heap_fail(&heap, 1, false);
@@ -469,7 +471,7 @@ TEST_WITH(io_memory__without_proc_there_is_no_table, enter, leave)
     enum wal_status status;
 
     is_without_proc = true;
-    status = wal__io_memory_create(&heap.heap, &other, &error);
+    status = wal__io_memory_create(&heap.heap, false, &other, &error);
     is_without_proc = false;
     assert_int_equal(status, WAL_EIO);
     assert_null(other);
@@ -564,7 +566,7 @@ TEST_WITH(io_memory__a_forked_child_creates_its_own_table, enter, leave)
 
             /* Ends a child that would wait for ever. */
             (void)alarm(60);
-            (void)!wal__io_memory_create(&wal__heap_libc, &own, NULL);
+            (void)!wal__io_memory_create(&wal__heap_libc, false, &own, NULL);
             (void)!own->open(own->ctx, "b", WAL__IO_WRITE | WAL__IO_CREATE,
                              &file, &err);
             _exit(file != NULL ? 0 : 1);

@@ -83,7 +83,7 @@ KIT_TEST(rewind_refused__persistence_off)
     struct wal_error error = KIT_ERROR;
     struct kit_rewind_result answer = kit_rewind(session, "c");
 
-    assert_rewind_refused(&answer, WAL_ENOTFOUND, "persistence is off");
+    assert_rewind_refused(&answer, WAL_ENOTFOUND, "no checkpoint \"c\"");
     assert_int_equal(
         wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
         WAL_EINVAL);

@@ -501,12 +501,6 @@ KIT_TEST(claims__other_kinds_of_stores)
     wal_session_close(session);
     expect_list(store, -1, "");
     kit_close(store);
-    store = kit_open("none", WAL_OPEN_NOOP);
-    session = kit_create(store, "s");
-    assert_int_equal(claim(session), WAL_OK);
-    expect_list(store, -1, "");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(claims__misuse_is_refused)

@@ -101,10 +101,6 @@ KIT_TEST(segments__new_store)
 {
     struct wal_store *store = kit_store();
     struct wal_store_info info = WAL_INIT(wal_store_info);
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
-    struct wal_record record = WAL_INIT(wal_record);
-    struct wal_record_cursor *cursor = NULL;
 
     assert_true(list(store).count <= 1);
     assert_string_equal(records(store, 0, 0), "");
@@ -114,15 +110,6 @@ KIT_TEST(segments__new_store)
     store = kit_open(NULL, WAL_OPEN_MEMORY);
     assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
     assert_int_equal(info.path.size, 0);
-    kit_close(store);
-    store = kit_open(NULL, WAL_OPEN_NOOP);
-    assert_int_equal(list(store).count, 0);
-    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_END);
-    assert_int_equal(wal_record_cursor_get(cursor, 1, 1, &record, NULL),
-                     WAL_ENOTFOUND);
-    wal_record_cursor_close(cursor);
     kit_close(store);
 }
 

@@ -1,7 +1,7 @@
 /*
  * write_map.h - a writable map of the file that is appended to, for bytes that
  * no sync follows at once: a copy into the system's cache costs a tenth of a
- * system call (docs/engine/design-notes.md).
+ * system call (docs/benchmarks.md).
  *
  * A store to a map cannot fail: where the page cannot be written, it vanishes
  * (engine/base/guarded_map.h). So pages are populated first, 64 KiB ahead.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every row of the tables of docs/moving.md names a test that exists.
+"""Each row of the last table of docs/integrating.md names a test that exists.
 
 The last column of a row names tests: functions of the C tests, or scripts of
 tests/cli, in backquotes.
@@ -37,9 +37,10 @@ def known_calls():
 
 
 def rows():
-    path = os.path.join(ROOT, "docs", "moving.md")
+    path = os.path.join(ROOT, "docs", "integrating.md")
     with open(path, encoding="utf-8") as file:
         text = file.read()
+    text = text[text.index("## From another session store"):]
     for line in text.split("\n"):
         if line.startswith("|") and not re.match(r"\|[-| ]+\|$", line):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -61,9 +62,9 @@ def main():
                    if name not in calls]
     for fault in faults:
         print(fault)
-    if count < 80:
+    if count < 50:
         print("only %d rows" % count)
-    sys.exit(bool(faults) or count < 80)
+    sys.exit(bool(faults) or count < 50)
 
 
 main()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Holds the language to docs/glossary.md.
+"""Holds the language to the terms of SPEC.md, 12.
 
-1. The words that the glossary replaced are found nowhere.
+1. The words that these replaced are found nowhere.
 2. No two types, and no two functions, of the library share a name.
 """
 import collections

@@ -45,7 +45,7 @@
 #include "engine/log/locks.h"
 #include "engine/log/replay.h"
 #include "engine/log/search_files.h"
-#include "engine/log/segment_reader.h"
+#include "engine/log/segment.h"
 #include "engine/store/shadow.h"
 #include "format/bytes/assert.h"
 

@@ -19,10 +19,10 @@
 
 #include "engine/base/error.h"
 #include "engine/care/backup.h"
+#include "engine/log/group.h"
 #include "engine/log/index_file.h"
-#include "engine/log/regroup.h"
 #include "engine/log/replay.h"
-#include "engine/log/segment_reader.h"
+#include "engine/log/segment.h"
 #include "engine/store/shadow.h"
 #include "format/bytes/assert.h"
 

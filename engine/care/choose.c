@@ -6,7 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/care/compact.h"
-#include "engine/log/segment_reader.h"
+#include "engine/log/segment.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 

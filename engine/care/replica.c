@@ -17,7 +17,7 @@
 #include "engine/base/error.h"
 #include "engine/log/control.h"
 #include "engine/log/replay.h"
-#include "engine/log/segment_reader.h"
+#include "engine/log/segment.h"
 #include "engine/store/shadow.h"
 
 /* --- files ---------------------------------------------------------------- */

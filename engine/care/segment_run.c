@@ -15,7 +15,7 @@
 
 #include "engine/base/error.h"
 #include "engine/log/index_file.h"
-#include "engine/log/segment_reader.h"
+#include "engine/log/segment.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/scan.h"

@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/log/group.h"
 #include "engine/log/locks.h"
 #include "engine/log/prealloc.h"
-#include "engine/log/regroup.h"
 #include "engine/log/replay.h"
 #include "format/bytes/assert.h"
 

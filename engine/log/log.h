@@ -24,7 +24,6 @@
 #include "engine/log/control.h"
 #include "engine/log/log_record.h"
 #include "engine/log/segment.h"
-#include "engine/log/segment_reader.h"
 #include "format/index/index_fmt.h"
 
 struct wal__group;

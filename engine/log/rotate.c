@@ -13,7 +13,7 @@
 #include "engine/base/error.h"
 #include "engine/log/group.h"
 #include "engine/log/prealloc.h"
-#include "engine/log/segment_reader.h"
+#include "engine/log/segment.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 

@@ -1,8 +1,26 @@
 /*
- * segment.c - opening, creating and mapping segment files (SPEC.md 2.2, 3.5).
+ * segment.c - segment files: their names, making, opening, mapping and reading
+ * them (SPEC.md 2.2, 3.5). docs/engine/segment-life.md draws the states of one.
  *
- * Invariant: a file gets a segment's name only after its content and size are
- * synced.
+ * A segment has its full size from the start, is written once, and is never
+ * shortened or reused. A new one is made under a temporary name: reserved,
+ * zeroed, and its header is written last; it is synced, renamed, and its
+ * directory synced. Zeros are written ahead so that an append writes into
+ * allocated blocks, and a sync has no metadata to write; they are a hint, not
+ * format. Zeroing goes in steps at the pace of a pacer, so that the disk can
+ * serve the syncs of writers meanwhile.
+ *
+ * A segment that no longer is the tail keeps its map and gives up its file: a
+ * store may have more segments than a process may open files. Compaction puts
+ * another file in its place, so whoever opens the file again compares the salt.
+ *
+ * Scans read through a reader: from the map, populated piece by piece so that a
+ * bad sector is an error and not a signal; or by pread where the system cannot
+ * populate, or env->use_pread.
+ *
+ * Invariants: a file gets a segment's name only after its content and size are
+ * synced. [offset, offset + size) of the segment is in a reader's `bytes`, and
+ * [0, populated) of the map is in memory.
  */
 #include "engine/log/segment.h"
 
@@ -18,10 +36,15 @@
 enum {
     FILL_STEP = 256 * 1024, /* of zeros, one write */
     ZEROS_SIZE = 32 * 1024,
-    HEAD_SIZE = 16384 /* header and, nearly always, all of OPEN */
+    HEAD_SIZE = 16384, /* header and, nearly always, all of OPEN */
+    READAHEAD_SIZE = 1024 * 1024,
+    WINDOW_SIZE = 64 * 1024, /* stays in the processor's caches */
+    PAGE_SIZE = 4096
 };
 
 static const uint8_t zeros[ZEROS_SIZE];
+
+/* --- opening ------------------------------------------------------------ */
 
 void wal__segment_path(const struct wal__env *env, const char *directory,
                        uint64_t id, char out[WAL__PATH_MAX])
@@ -257,6 +280,8 @@ failed:
     return status;
 }
 
+/* --- closing, and opening again ----------------------------------------- */
+
 void wal__segment_unmap(struct wal__segment *segment)
 {
     uint8_t *map = atomic_exchange(&segment->map, NULL);
@@ -394,14 +419,7 @@ const uint8_t *wal__segment_map(struct wal__segment *segment,
     return at;
 }
 
-static void pause_zeroing(const struct wal__env *env,
-                          const struct wal__pacer *pacer)
-{
-    static const uint32_t never;
-
-    env->io->futex_wait(env->io->ctx, &never, 0,
-                        (uint64_t)pacer->pause_us * 1000);
-}
+/* --- making ------------------------------------------------------------- */
 
 /* Writes zeros by one call: they become one folio of the page cache where the
  * file system can, which makes what follows cheaper. */
@@ -444,6 +462,7 @@ static enum wal_status write_all_zeros(const struct wal__env *env,
                                        struct wal__file *file, uint64_t size,
                                        const struct wal__pacer *pacer, int *err)
 {
+    static const uint32_t never;
     uint64_t offset = WAL__SEGMENT_HEADER_SIZE;
     enum wal_status status = WAL_OK;
 
@@ -465,7 +484,8 @@ static enum wal_status write_all_zeros(const struct wal__env *env,
             status = start_writeback(env, file, begin, offset, err);
         }
         if (pace == WAL__PACE_PAUSE) {
-            pause_zeroing(env, pacer);
+            env->io->futex_wait(env->io->ctx, &never, 0,
+                                (uint64_t)pacer->pause_us * 1000);
         }
     }
     return status;
@@ -633,4 +653,179 @@ enum wal_status wal__segment_install(const struct wal__env *env,
      * it. */
     return create_and_rename(env, directory, control, header, &body, &named,
                              error);
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+void wal__segment_reader_init(struct wal__segment_reader *reader,
+                              struct wal__segment *segment)
+{
+    memset(reader, 0, sizeof(*reader));
+    reader->segment = segment;
+    reader->readahead_size = READAHEAD_SIZE;
+    reader->use_pread = segment->env->use_pread;
+}
+
+void wal__segment_reader_deinit(struct wal__segment_reader *reader)
+{
+    if (reader->bytes != NULL) {
+        wal__heap_free(reader->segment->env->heap, reader->bytes);
+    }
+    reader->bytes = NULL;
+}
+
+/* Populates the map from `from` to `end`, and readahead_size bytes more. */
+static enum wal_status populate(struct wal__segment_reader *reader,
+                                uint64_t from, uint64_t end)
+{
+    const struct wal__io *io = reader->segment->env->io;
+    uint64_t capacity = reader->segment->header.capacity;
+    uint64_t ahead = end + reader->readahead_size < capacity
+                         ? end + reader->readahead_size
+                         : capacity;
+    enum wal_status status;
+
+    from = from / PAGE_SIZE * PAGE_SIZE;
+    ahead = (ahead + PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE;
+    end = (end + PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE;
+    WAL__ASSERT(from <= end && end <= ahead);
+    status = io->populate(io->ctx, reader->map + from, ahead - from,
+                          &reader->sys_errno);
+    if (status == WAL_OK) {
+        reader->populated = ahead;
+    } else if (status == WAL_EIO) {
+        /* A bad sector after `end` is not an error of this fetch. */
+        status = io->populate(io->ctx, reader->map + from, end - from,
+                              &reader->sys_errno);
+    }
+    return status;
+}
+
+static const uint8_t *fetch_mapped(struct wal__segment_reader *reader,
+                                   uint64_t offset, uint64_t size)
+{
+    uint64_t from = reader->populated > offset ? reader->populated : offset;
+
+    if (reader->map == NULL) {
+        reader->map = wal__segment_map(reader->segment, NULL);
+        if (reader->map == NULL) {
+            reader->use_pread = true;
+            return NULL;
+        }
+    }
+    if (offset + size > reader->populated) {
+        reader->status = populate(reader, from, offset + size);
+        if (reader->status == WAL_EINVAL) {
+            reader->use_pread = true;
+        }
+        if (reader->status != WAL_OK) {
+            return NULL;
+        }
+    }
+    return reader->map + offset;
+}
+
+static bool grow(struct wal__segment_reader *reader, uint64_t size)
+{
+    uint64_t capacity = WINDOW_SIZE;
+    uint8_t *bytes;
+
+    while (capacity < size) {
+        capacity *= 2;
+    }
+    if (capacity <= reader->capacity) {
+        return true;
+    }
+    bytes = wal__heap_resize(reader->segment->env->heap, reader->bytes,
+                             (size_t)capacity, 1);
+    if (bytes == NULL) {
+        reader->status = WAL_ENOMEM;
+        return false;
+    }
+    reader->bytes = bytes;
+    reader->capacity = capacity;
+    return true;
+}
+
+/* Moves the window to `offset`: keeps what it has from there on and reads the
+ * rest. */
+static const uint8_t *fetch_read(struct wal__segment_reader *reader,
+                                 uint64_t offset, uint64_t size)
+{
+    struct wal__segment *segment = reader->segment;
+    const struct wal__io *io = segment->env->io;
+    uint64_t want = segment->header.capacity - offset;
+    uint64_t kept_size = 0;
+    size_t got = 0;
+
+    reader->status = wal__segment_reopen_file(segment, NULL);
+    if (reader->status != WAL_OK || !grow(reader, size)) {
+        return NULL;
+    }
+    if (offset >= reader->offset && offset < reader->offset + reader->size) {
+        kept_size = reader->offset + reader->size - offset;
+        memmove(reader->bytes, reader->bytes + (offset - reader->offset),
+                (size_t)kept_size);
+    }
+    WAL__ASSERT(kept_size < size && size <= reader->capacity);
+    reader->offset = offset;
+    reader->size = kept_size;
+    want = (want < reader->capacity ? want : reader->capacity) - kept_size;
+    reader->status = wal__io_read_full(
+        io, segment->file, reader->bytes + kept_size, (size_t)want,
+        offset + kept_size, &got, &reader->sys_errno);
+    if (reader->status == WAL_EIO && want > size - kept_size) {
+        /* A bad sector after the fetched bytes is not an error. */
+        reader->status =
+            wal__io_read_full(io, segment->file, reader->bytes + kept_size,
+                              (size_t)(size - kept_size), offset + kept_size,
+                              &got, &reader->sys_errno);
+    }
+    if (reader->status != WAL_OK) {
+        return NULL;
+    }
+    reader->size = kept_size + got;
+    WAL__ASSERT(reader->size <= reader->capacity);
+    return reader->size >= size ? reader->bytes : NULL;
+}
+
+const uint8_t *wal__segment_reader_fetch(void *ctx, uint64_t offset,
+                                         uint64_t size)
+{
+    struct wal__segment_reader *reader = ctx;
+    const uint8_t *bytes = NULL;
+
+    if (offset + size > reader->segment->header.capacity) {
+        return NULL;
+    }
+    if (!reader->use_pread) {
+        bytes = fetch_mapped(reader, offset, size);
+    }
+    if (!reader->use_pread) {
+        return bytes;
+    }
+    if (offset >= reader->offset &&
+        offset + size <= reader->offset + reader->size) {
+        return reader->bytes + (offset - reader->offset);
+    }
+    return fetch_read(reader, offset, size);
+}
+
+bool wal__segment_has_rest(struct wal__segment *segment, uint64_t offset)
+{
+    struct wal__segment_reader reader;
+    bool found = false;
+
+    wal__segment_reader_init(&reader, segment);
+    while (offset < segment->header.capacity && !found) {
+        uint64_t left = segment->header.capacity - offset;
+        uint64_t size = left < WAL__SEGMENT_MIN ? left : WAL__SEGMENT_MIN;
+        const uint8_t *bytes = wal__segment_reader_fetch(&reader, offset, size);
+
+        found = bytes == NULL || bytes[0] != 0 ||
+                memcmp(bytes, bytes + 1, size - 1) != 0;
+        offset += size;
+    }
+    wal__segment_reader_deinit(&reader);
+    return found;
 }

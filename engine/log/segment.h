@@ -139,8 +139,40 @@ const uint8_t *wal__segment_map(struct wal__segment *segment,
                                 struct wal_error *error);
 enum wal_status wal__segment_map_status(const struct wal__segment *segment);
 
-/* Whether compaction replaced the file: it is gone, or is that of another
- * segment. Opens it to find out. Any thread. */
+/* Returns whether compaction replaced the file: it is gone, or is that of
+ * another segment. Opens it to find out. Any thread. */
 bool wal__segment_find_replaced(struct wal__segment *segment);
+
+/* --- reading ------------------------------------------------------------ */
+
+/* The bytes of a segment for scans (SPEC.md 3.4). One thread at a time. */
+struct wal__segment_reader {
+    struct wal__segment *segment;
+    /* bytes of the map to populate after those fetched */
+    uint64_t readahead_size;
+    const uint8_t *map; /* NULL until the first fetch, and with use_pread */
+    uint64_t populated;
+    /* The window that was read by pread. */
+    uint8_t *bytes;
+    uint64_t capacity;
+    uint64_t offset;
+    uint64_t size;
+    bool use_pread;
+    enum wal_status status; /* of the last failure */
+    int sys_errno;
+};
+
+void wal__segment_reader_init(struct wal__segment_reader *reader,
+                              struct wal__segment *segment);
+void wal__segment_reader_deinit(struct wal__segment_reader *reader);
+/* The function of a struct wal__scan_source; ctx is the reader. Returns `size`
+ * bytes at `offset`, valid until the next call, or NULL: reader->status says
+ * why, WAL_OK at the end of the file. */
+const uint8_t *wal__segment_reader_fetch(void *ctx, uint64_t offset,
+                                         uint64_t size);
+
+/* Returns whether anything but zeros is in the segment from the offset on. What
+ * cannot be read may be anything. */
+bool wal__segment_has_rest(struct wal__segment *segment, uint64_t offset);
 
 #endif

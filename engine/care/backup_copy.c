@@ -21,7 +21,7 @@
 #include "engine/care/backup.h"
 #include "engine/log/group.h"
 #include "engine/log/index_file.h"
-#include "engine/log/replay.h"
+#include "engine/log/log.h"
 #include "engine/log/segment.h"
 #include "engine/store/shadow.h"
 #include "format/bytes/assert.h"

@@ -20,7 +20,7 @@
 #include "engine/base/error.h"
 #include "engine/care/segment_run.h"
 #include "engine/log/locks.h"
-#include "engine/log/search_files.h"
+#include "engine/log/log.h"
 #include "engine/session/session_title.h"
 #include "engine/session/session_trash.h"
 #include "engine/store/payload.h"

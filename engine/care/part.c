@@ -14,7 +14,7 @@
 
 #include "engine/base/error.h"
 #include "engine/care/backup.h"
-#include "engine/log/replay.h"
+#include "engine/log/log.h"
 #include "engine/log/segment.h"
 #include "format/segment/frame.h"
 

@@ -16,7 +16,7 @@
 
 #include "engine/base/error.h"
 #include "engine/log/control.h"
-#include "engine/log/replay.h"
+#include "engine/log/log.h"
 #include "engine/log/segment.h"
 #include "engine/store/shadow.h"
 

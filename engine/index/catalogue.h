@@ -20,7 +20,7 @@
 #include "engine/base/buf.h"
 #include "engine/base/hashmap.h"
 #include "engine/base/heapsort.h"
-#include "engine/log/log_record.h"
+#include "engine/log/log.h"
 #include "format/index/index_fmt.h"
 
 struct wal__overlay; /* a layer in memory (catalogue_overlay.h) */

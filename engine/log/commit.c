@@ -1131,7 +1131,7 @@ enum wal_status wal__committer_sync(struct wal__committer *committer,
     return async_status == WAL_OK ? status : async_status;
 }
 
-/* Of the leader, without the mutex. */
+/* The leader calls it, without the mutex. */
 static enum wal_status write_mark(struct wal__committer *committer,
                                   bool allow_heal, struct wal_error *error)
 {

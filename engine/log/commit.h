@@ -16,7 +16,7 @@
 #include "engine/log/leader.h"
 #include "engine/log/log.h"
 #include "engine/log/op.h"
-#include "engine/log/prealloc.h"
+#include "engine/log/rotate.h"
 
 /* Makes the pack durable up to position `end`: called before the log refers to
  * it, without the append lock. ctx is that of the leader's client. */

@@ -18,8 +18,8 @@
 #include "engine/base/error.h"
 #include "engine/log/group.h"
 #include "engine/log/locks.h"
-#include "engine/log/prealloc.h"
-#include "engine/log/replay.h"
+#include "engine/log/log.h"
+#include "engine/log/rotate.h"
 #include "format/bytes/assert.h"
 
 struct healing {

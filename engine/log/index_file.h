@@ -71,15 +71,15 @@ wal__index_sync_directory(const struct wal__log *log) WAL_MUST_USE;
 enum wal_status wal__index_file_remove(const struct wal__log *log,
                                        uint64_t id) WAL_MUST_USE;
 
-/* Whether the tail segment can have an index file and has none: its end is
- * marked and durable; and writing it. */
+/* Returns whether the tail segment can have an index file and has none: its end
+ * is marked and durable; and writing it. */
 bool wal__index_file_can_write_tail(const struct wal__log *log);
 enum wal_status
 wal__index_file_write_tail(struct wal__log *log,
                            struct wal_error *error) WAL_MUST_USE;
 
-/* Whether the tail has the COMMIT that its index file names, with the same
- * chain and epoch; *pack_durable is then what the COMMIT names. */
+/* Returns whether the tail has the COMMIT that its index file names, with the
+ * same chain and epoch; *pack_durable is then what the COMMIT names. */
 bool wal__index_matches_tail(struct wal__log *log,
                              const struct wal__index_header *header,
                              uint64_t *pack_durable);

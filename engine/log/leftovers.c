@@ -1,20 +1,31 @@
 /*
- * leftovers.c - removing the segments that attempts left which failed (SPEC.md
- * 3.5, 3.9). Of the first opener, before other processes use the store; what
- * compactions left, also of a later one.
+ * leftovers.c - removing what nobody uses: segments that failed attempts left,
+ * what compactions replaced or were cut short with, temporary files of killed
+ * processes, and index files of search that belong to no segment (SPEC.md 3.5,
+ * 3.9).
  *
- * Invariant: a segment of the chain is never removed, nor one with a record
- * that the chain does not hold, nor one that anything names.
+ * The first opener does it before other processes use the store; what
+ * compactions left, a later compaction too. A segment that is not in the chain
+ * goes only if the chain has all its records: a scan compares them with those
+ * of the segment that follows the same end. What cannot be removed stays, and
+ * is looked at again.
+ *
+ * Invariants: a segment of the chain is never removed, nor one with a record
+ * that the chain does not hold, nor one that anything names. An index file of
+ * search that stays belongs to the segment that has its id in log/.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/buf.h"
 #include "engine/base/error.h"
 #include "engine/log/index_file.h"
 #include "engine/log/locks.h"
-#include "engine/log/replay.h"
+#include "engine/log/log.h"
+#include "engine/log/segment.h"
 #include "format/bytes/assert.h"
+#include "format/index/search_file.h"
 #include "format/segment/repeat.h"
 
 struct removal {
@@ -23,7 +34,7 @@ struct removal {
     bool has_removed;
     enum wal_status status; /* WAL_OK, or of the last that was not removed */
     int sys_errno;
-    /* Of temporary files. */
+    /* The temporary files that are removed. */
     const char *directory;
     bool (*is_temporary)(const struct removal *removal, const char *name);
 };
@@ -47,8 +58,8 @@ static struct wal__segment *find_successor(const struct wal__log *log,
     return NULL;
 }
 
-/* Whether something proves that the segment was in the chain: an OPEN that
- * names it, or its file in index/. */
+/* Returns whether something proves that the segment was in the chain: an OPEN
+ * that names it, or its file in index/. */
 static bool is_named(const struct wal__log *log, uint64_t id)
 {
     const struct wal__segment_table *table = atomic_load(&log->table);
@@ -77,8 +88,9 @@ static struct wal__repeat_segment scanned(struct wal__segment *segment,
     return scanned;
 }
 
-/* Whether the scan of a segment that it is found again in a rewritten one: what
- * the chain has after the same end, it has up to the last record of that. */
+/* Returns whether what the scan of a segment found is in the rewritten one that
+ * follows the same end: the chain has everything up to the last record of
+ * that. */
 static bool is_passed(const struct wal__scan_result *facts,
                       const struct wal__segment *successor)
 {
@@ -189,7 +201,7 @@ static bool is_unfinished(const struct removal *removal, const char *name)
     return wal__log_is_unfinished(name);
 }
 
-/* Of a segment that is made under another name. */
+/* Returns whether it is a segment that is made under another name. */
 static bool is_new_segment(const struct removal *removal, const char *name)
 {
     (void)removal;
@@ -205,7 +217,7 @@ static const char *index_id(const struct removal *removal, const char *name)
     return strncmp(name, "pack-", 5) == 0 ? name + 5 : NULL;
 }
 
-/* Of the index file of a segment of this log. */
+/* Returns whether it is an index file of this log that is being made. */
 static bool is_new_index(const struct removal *removal, const char *name)
 {
     name = index_id(removal, name);
@@ -213,7 +225,8 @@ static bool is_new_index(const struct removal *removal, const char *name)
            strcmp(name + 16, ".idx.new") == 0;
 }
 
-/* Of a segment that compaction has replaced: a rewritten one has its own. */
+/* Returns whether it is the index file of a segment that compaction has
+ * replaced: a rewritten one has its own. */
 static bool is_replaced_index(const struct removal *removal, const char *name)
 {
     const struct wal__log *log = removal->log;
@@ -277,11 +290,6 @@ static void remove_all(struct removal *removal, const char *directory,
     }
 }
 
-static void remove_all_unfinished(struct removal *removal)
-{
-    remove_all(removal, removal->log->directory, is_unfinished);
-}
-
 /* Removes the temporary files of segments and their indexes that killed
  * processes left: nobody holds the lock of those who write them. Where somebody
  * does, the files are used. */
@@ -340,7 +348,7 @@ enum wal_status wal__log_remove_compacted(struct wal__log *log,
     struct removal removal = {.log = log, .status = WAL_OK};
     enum wal_status status = WAL_OK;
 
-    remove_all_unfinished(&removal);
+    remove_all(&removal, log->directory, is_unfinished);
     remove_abandoned(&removal);
     remove_all(&removal, "index", is_replaced_index);
     if (removal.status != WAL_OK) {
@@ -404,7 +412,7 @@ void wal__log_remove_leftovers(struct wal__log *log)
         return;
     }
     if (log->has_unfinished) {
-        remove_all_unfinished(&removal);
+        remove_all(&removal, log->directory, is_unfinished);
     }
     log->has_unlinked = false;
     log->has_unfinished = false;
@@ -425,4 +433,161 @@ void wal__log_remove_leftovers(struct wal__log *log)
     }
     wal__heap_free(log->env->heap, removal.scratch);
     wal__buf_deinit(&ids);
+}
+
+/* --- index files of search ---------------------------------------------- */
+
+struct sweep {
+    const struct wal__env *env;
+    struct wal__buf names; /* of WAL__SEARCH_FILE_NAME bytes each */
+    bool has_removed;
+    bool was_named; /* a file that was being made, since it was listed */
+};
+
+static enum wal_status add_name(void *ctx, const char *name)
+{
+    struct sweep *sweep = ctx;
+    char copy[WAL__SEARCH_FILE_NAME] = {0};
+    enum wal__search_kind kind;
+    bool is_temporary;
+    uint64_t id;
+
+    if (!wal__search_file_is_name(name, &id, &kind, &is_temporary)) {
+        return WAL_OK;
+    }
+    WAL__ASSERT(strlen(name) < sizeof(copy));
+    memcpy(copy, name, strlen(name));
+    return wal__buf_append(&sweep->names, copy, sizeof(copy));
+}
+
+static void make_path(const struct wal__env *env, const char *directory,
+                      const char *name, char out[WAL__PATH_MAX])
+{
+    int size =
+        snprintf(out, WAL__PATH_MAX, "%s/%s/%s", env->root, directory, name);
+
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+}
+
+/* Reads the first `size` bytes of a file. */
+static enum wal_status read_start(const struct wal__env *env, const char *path,
+                                  uint8_t *bytes, size_t size)
+{
+    const struct wal__io *io = env->io;
+    struct wal__file *file;
+    size_t bytes_read = 0;
+    int err = 0;
+    enum wal_status status = io->open(io->ctx, path, 0, &file, &err);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__io_read_full(io, file, bytes, size, 0, &bytes_read, &err);
+    io->close(io->ctx, file);
+    return status == WAL_OK && bytes_read < size ? WAL_ENOTFOUND : status;
+}
+
+/* The salt of the segment that has the id; false when none is there. */
+static bool read_salt(const struct wal__env *env, uint64_t id, uint64_t *salt)
+{
+    uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
+    struct wal__segment_header header;
+    char path[WAL__PATH_MAX];
+
+    wal__segment_path(env, "log", id, path);
+    if (read_start(env, path, bytes, sizeof(bytes)) != WAL_OK ||
+        wal__segment_header_decode(bytes, &header) != WAL__FMT_OK) {
+        return false;
+    }
+    *salt = header.salt;
+    return true;
+}
+
+static bool belongs(const struct wal__env *env, const char *path, uint64_t id)
+{
+    uint8_t bytes[WAL__SEARCH_FILE_HEADER];
+    const struct wal__span span = {bytes, sizeof(bytes)};
+    struct wal__search_file file;
+    uint64_t salt;
+
+    return read_start(env, path, bytes, sizeof(bytes)) == WAL_OK &&
+           wal__search_file_decode(span, &file) == WAL__FMT_OK &&
+           file.id == id && read_salt(env, id, &salt) && salt == file.identity;
+}
+
+static enum wal_status sweep_file(struct sweep *sweep, const char *name,
+                                  struct wal_error *error)
+{
+    const struct wal__env *env = sweep->env;
+    const struct wal__io *io = env->io;
+    char path[WAL__PATH_MAX];
+    enum wal__search_kind kind;
+    bool is_temporary = false;
+    enum wal_status status;
+    uint64_t id = 0;
+    int err = 0;
+
+    if (!wal__search_file_is_name(name, &id, &kind, &is_temporary)) {
+        return WAL_OK;
+    }
+    make_path(env, "index", name, path);
+    if (!is_temporary && belongs(env, path, id)) {
+        return WAL_OK;
+    }
+    status = io->unlink(io->ctx, path, &err);
+    sweep->has_removed |= status == WAL_OK;
+    sweep->was_named |= is_temporary && status == WAL_ENOTFOUND;
+    return status == WAL_OK || status == WAL_ENOTFOUND
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0,
+                              "cannot remove an index of what was replaced");
+}
+
+/* A power cut must not bring back what was erased. */
+static enum wal_status sync_index(const struct wal__env *env,
+                                  const struct wal__control *control,
+                                  const char *path, struct wal_error *error)
+{
+    int err = 0;
+    enum wal_status status =
+        wal__control_sync_directory(control, env->io, path, &err);
+
+    return status == WAL_OK ? WAL_OK
+                            : wal__fail_at(error, status, err, path, 0,
+                                           "cannot sync the directory");
+}
+
+enum wal_status wal__search_files_sweep(const struct wal__env *env,
+                                        const struct wal__control *control,
+                                        struct wal_error *error)
+{
+    struct sweep sweep = {.env = env};
+    char path[WAL__PATH_MAX];
+    int err = 0;
+    int size = snprintf(path, sizeof(path), "%s/index", env->root);
+    enum wal_status status;
+
+    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__buf_init(&sweep.names, env->heap);
+    do {
+        sweep.was_named = false;
+        sweep.names.size = 0;
+        status = env->io->list(env->io->ctx, path, add_name, &sweep, &err);
+        if (status == WAL_ENOTFOUND) {
+            status = WAL_OK; /* the directory is derived and may be missing */
+        } else if (status != WAL_OK) {
+            status = wal__fail_at(error, status, err, path, 0,
+                                  "cannot list the indexes of search");
+        }
+        for (size_t at = 0; at < sweep.names.size && status == WAL_OK;
+             at += WAL__SEARCH_FILE_NAME) {
+            status =
+                sweep_file(&sweep, (const char *)sweep.names.data + at, error);
+        }
+    } while (status == WAL_OK && sweep.was_named);
+    if (status == WAL_OK && sweep.has_removed) {
+        status = sync_index(env, control, path, error);
+    }
+    wal__buf_deinit(&sweep.names);
+    return status;
 }

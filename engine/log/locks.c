@@ -560,7 +560,8 @@ enum wal_status wal__content_condemn(struct wal__control *control,
 {
     struct wal__control_page *page = control->page;
     uint32_t round = atomic_load(&page->content_round);
-    /* Of a round for which an earlier compaction did not wait long enough. */
+    /* The guards of a round for which an earlier compaction did not wait long
+     * enough. */
     enum wal_status status = drain_guards(control, round + 1, error);
 
     if (status != WAL_OK) {

@@ -179,7 +179,7 @@ enum wal_status wal__shipping_begin(struct wal__control *control,
                                     struct wal_error *error) WAL_MUST_USE;
 void wal__shipping_end(struct wal__control *control);
 
-/* Of the process that ships: status is WAL_OK, or why more could not be stored.
+/* The process that ships reports: status is WAL_OK, or why no more was stored.
  * Wakes those that wait. */
 void wal__shipping_report(struct wal__control *control, uint64_t sequence,
                           enum wal_status status);

@@ -4,7 +4,7 @@
  * applied to the indexes of its client, each once, in log order.
  *
  * Related: group.h writes, leader.h serialises the writers of all
- * processes, prealloc.h makes segments, index_file.h stores indexes.
+ * processes, rotate.h makes segments, index_file.h stores indexes.
  *
  * Threads: init, attach, recover and close by one thread. rebuild_index and
  * catch_up by one thread at a time, with the client's state lock for writing;
@@ -22,7 +22,6 @@
 #include "engine/base/buf.h"
 #include "engine/base/write_map.h"
 #include "engine/log/control.h"
-#include "engine/log/log_record.h"
 #include "engine/log/segment.h"
 #include "format/index/index_fmt.h"
 
@@ -42,6 +41,15 @@ enum {
  * segments meanwhile. */
 enum {
     WAL__LOADS_MAX = 64
+};
+
+/* A record of the log as the client's apply receives it. */
+struct wal__log_record {
+    const struct wal__frame *frame;
+    struct wal__span payload; /* borrowed for the call */
+    uint64_t position;
+    int64_t clock_ms; /* of its group's COMMIT */
+    uint32_t version; /* format version of its segment */
 };
 
 /* The owner of the indexes that follow a log. Called with its state lock held
@@ -104,7 +112,7 @@ struct wal__log {
     uint64_t highest_id;   /* highest segment id seen in the directory */
     uint64_t pack_durable; /* of the log of sessions: the highest durable end of
                             * the pack that a COMMIT names */
-    /* Of the pack: missing or damaged segments that the chain skips. */
+    /* Missing or damaged segments that the chain of the pack skips. */
     uint32_t lost_segment_count;
     bool newest_segment_lost; /* the newest of them came after the tail */
     bool has_unlinked; /* attach found segments that the chain does not name */
@@ -141,7 +149,7 @@ void wal__log_init(struct wal__log *log, const struct wal__env *env,
 /*
  * Finds the segments by the chain of predecessors and opens them. Cheap: reads
  * no frame except OPEN. WAL_ECORRUPT when one is missing or belongs to another
- * store; the pack skips such a segment. segment_chain.c
+ * store; the pack skips such a segment.
  */
 enum wal_status wal__log_attach(struct wal__log *log,
                                 struct wal_error *error) WAL_MUST_USE;
@@ -183,24 +191,40 @@ struct wal__segment *wal__log_segment_at(const struct wal__log *log,
                                          uint32_t rank);
 /* Returns NULL when the id is not in the chain. */
 struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id);
-/* Returns the id of the segment that is or has replaced this one; 0: none.
- * segment_chain.c */
+/* Returns the id of the segment that is or has replaced this one; 0: none. */
 uint64_t wal__log_live_id(const struct wal__log *log, uint64_t id);
 
 /* Finds the segments that compaction replaced since they were opened: the chain
  * then has those in their place. The old ones stay open for their readers.
- * With the client's state lock for writing; the indexes are loaded afterwards.
- * segment_chain.c */
+ * With the client's state lock for writing; the indexes are loaded
+ * afterwards. */
 enum wal_status wal__log_refresh_segments(struct wal__log *log,
                                           struct wal_error *error) WAL_MUST_USE;
 /* Returns the highest generation of the chain's rewritten segments; 0: none. */
 uint32_t wal__log_generation(const struct wal__log *log);
-/* Whether compaction replaced segments since they were opened. */
+/* Returns whether compaction replaced segments since they were opened. */
 bool wal__log_is_outdated(const struct wal__log *log);
-/* Whether the chain has a segment whose file is gone or is another one now.
- * Opens the files: for what could not be read, to find out whether it may be
- * read from the present files. Any thread. */
+/* Returns whether the chain has a segment whose file is gone or is another one
+ * now. Opens the files: for what could not be read, to find out whether it may
+ * be read from the present files. Any thread. */
 bool wal__log_find_replaced(struct wal__log *log);
+
+/* Replay: with the client's state lock for writing. replay.c */
+
+/* Fills the start of a scan of the whole segment, from its OPEN. */
+void wal__replay_init_start(const struct wal__segment *segment,
+                            struct wal__scan_start *start);
+
+/* Scans from `start` and applies the groups that are kept. */
+enum wal_status wal__replay_scan(struct wal__log *log,
+                                 struct wal__segment *segment,
+                                 const struct wal__scan_start *start,
+                                 struct wal__scan_result *facts,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* Makes the end that a scan of the tail segment found the end of the log. */
+void wal__replay_set_end(struct wal__log *log,
+                         const struct wal__scan_result *facts);
 
 /* Rebuilds the missing index of a segment before the tail: applies the segment
  * to the client, has it encoded, and hands it to on_segment_end. replay.c */
@@ -224,7 +248,7 @@ struct wal__tail_state {
     uint64_t last_sequence;
     uint64_t epoch;
     uint32_t chain;
-    /* Of a copy: records up to this sequence number were durable in the store
+    /* Records of a copy up to this sequence number were durable in the store
      * that they are of. 0: it is no copy. */
     uint64_t copied;
 };
@@ -246,20 +270,20 @@ enum wal_status wal__log_recover(struct wal__log *log,
  * holds no lock, so that the first opener may reset the page that it follows.
  * Until that one has recovered, this is the end that was returned last, since
  * recovery keeps every published record. Of the log, the end of the pack that
- * its records refer to is kept too. Any thread. catch_up.c
+ * its records refer to is kept too. Any thread. replay.c
  */
 uint64_t wal__log_follow(struct wal__log *log);
 
-/* Whether there is something to catch up to. Any thread. catch_up.c */
+/* Returns whether there is something to catch up to. Any thread. replay.c */
 bool wal__log_needs_catch_up(const struct wal__log *log);
 
 /* Applies what other processes published since the last call. needs_reload is
- * set where it has to be read again, and may be on failure. catch_up.c */
+ * set where it has to be read again, and may be on failure. replay.c */
 enum wal_status wal__log_catch_up(struct wal__log *log,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /* Decides by the same table about groups that a dead writer left after the
- * published end. With the append lock newly acquired. catch_up.c */
+ * published end. With the append lock newly acquired. replay.c */
 enum wal_status
 wal__log_take_over_dead_writer(struct wal__log *log,
                                struct wal_error *error) WAL_MUST_USE;
@@ -300,9 +324,9 @@ enum wal_status wal__log_rotate(struct wal__log *log,
 enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
                               struct wal_error *error) WAL_MUST_USE;
 
-/* Whether too many bytes are unsynced; and syncs them in that case, so that a
- * later sync is short. Does nothing while another thread holds sync_mutex, and
- * never waits for it. A failure poisons the log. sync.c */
+/* Returns whether too many bytes are unsynced; and syncs them in that case, so
+ * that a later sync is short. Does nothing while another thread holds
+ * sync_mutex, and never waits for it. A failure poisons the log. sync.c */
 bool wal__log_needs_background_sync(const struct wal__log *log);
 void wal__log_background_sync(struct wal__log *log);
 
@@ -312,8 +336,7 @@ void wal__log_raise_pack_durable(struct wal__log *log, uint64_t position);
  * than those before; 0 for the pack itself. */
 uint64_t wal__log_pack_durable(const struct wal__log *log);
 
-/* Appends the ids of all segment files to *ids, as uint64_t, ascending.
- * segment_chain.c */
+/* Appends the ids of all segment files to *ids, as uint64_t, ascending. */
 enum wal_status wal__log_list_ids(const struct wal__log *log,
                                   struct wal__buf *ids,
                                   struct wal_error *error) WAL_MUST_USE;
@@ -345,22 +368,23 @@ enum wal_status wal__log_remove_replaced(const struct wal__log *log,
                                          uint64_t id,
                                          struct wal_error *error) WAL_MUST_USE;
 
-/* Whether a file of this name is a rewritten segment that is not finished.
- * segment_chain.c */
+/* Returns whether a file of this name is a rewritten segment that is not
+ * finished. */
 bool wal__log_is_unfinished(const char *name);
 
 /* Raises highest_id to the highest id in the directory, including files of
  * dead processes: recovery takes the highest id that names a predecessor, so a
- * new segment must exceed all. segment_chain.c */
+ * new segment must exceed all. */
 enum wal_status wal__log_find_highest_id(struct wal__log *log,
                                          struct wal_error *error) WAL_MUST_USE;
 
 /* Makes the names of all segments durable: the process that created one may
- * have died before it synced the directory. prealloc.c */
+ * have died before it synced the directory. */
 enum wal_status wal__log_sync_directory(const struct wal__log *log,
                                         struct wal_error *error) WAL_MUST_USE;
 
-/* Whether everything before `position` is known to be durable. sync.c */
+/* Returns whether everything before `position` is known to be durable. sync.c
+ * */
 bool wal__log_is_durable(const struct wal__log *log, uint64_t position);
 
 /* Acquires the sync lock, with sync_mutex; takes it over from processes that do
@@ -456,8 +480,8 @@ enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
                               struct wal__frame *frame, struct wal__span *first,
                               struct wal_error *error) WAL_MUST_USE;
 
-/* Whether the header of the record with the sequence number is there, as an
- * index says: what cannot be read is then the record, and no index. */
+/* Returns whether the header of the record with the sequence number is there,
+ * as an index says: what cannot be read is then the record, and no index. */
 bool wal__log_has_record(struct wal__log *log, uint64_t position,
                          uint64_t sequence, struct wal__record_buf *scratch);
 
@@ -471,30 +495,20 @@ wal__log_read_commit(struct wal__log *log, uint64_t position,
                      struct wal__frame *frame,
                      struct wal__commit_record *commit) WAL_MUST_USE;
 
-/* Applies the records of a range that a scan found, those of blocks too, by
- * ascending sequence number. Internal to engine/log. block_replay.c */
-enum wal_status wal__log_apply_range(struct wal__log *log,
-                                     const struct wal__segment *segment,
-                                     const struct wal__scan_range *range,
-                                     int64_t clock_ms) WAL_MUST_USE;
-
-/* Applies one record; one that refers to what was lost is an orphan. Internal
- * to engine/log. */
-enum wal_status wal__log_apply_record(struct wal__log *log,
-                                      const struct wal__segment *segment,
-                                      const struct wal__frame *frame,
-                                      const uint8_t *payload, uint64_t offset,
-                                      int64_t clock_ms) WAL_MUST_USE;
-
-/* Returns a copy of the segment table with room for `more` segments, or NULL
- * without memory; the old one stays valid for readers. Internal to
- * engine/log. */
-struct wal__segment_table *wal__log_grow_table(const struct wal__log *log,
-                                               uint32_t more);
 /* Appends to the chain: the segment is the tail. Internal to engine/log.
  * WAL_ENOMEM. */
 enum wal_status
 wal__log_append_segment(struct wal__log *log,
                         struct wal__segment *segment) WAL_MUST_USE;
+
+/*
+ * Removes the index files of segments that log/ does not have, by their salt,
+ * and those that are being made. After the segments that replace others are
+ * published: then no file of a replaced segment gets a name any more. Stops at
+ * the first failure. control: of the store, or NULL. Any thread; no lock.
+ */
+enum wal_status wal__search_files_sweep(const struct wal__env *env,
+                                        const struct wal__control *control,
+                                        struct wal_error *error) WAL_MUST_USE;
 
 #endif

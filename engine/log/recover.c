@@ -11,15 +11,16 @@
 
 #include "engine/base/error.h"
 #include "engine/log/leader.h"
-#include "engine/log/replay.h"
+#include "engine/log/log.h"
 #include "format/bytes/assert.h"
 
 enum {
     PROBE_SIZE = 64 * 1024
 };
 
-/* Whether the bytes after the end that an index file names are zero: then no
- * group follows, since the file is removed before an append (SPEC.md 3.6). */
+/* Returns whether the bytes after the end that an index file names are zero:
+ * then no group follows, since the file is removed before an append (SPEC.md
+ * 3.6). */
 static enum wal_status probe_end(struct wal__log *log, uint64_t offset,
                                  bool *zero, struct wal_error *error)
 {
@@ -319,9 +320,9 @@ static void publish_recovered(struct wal__log *log,
     atomic_store(&log->shared->written, end);
 }
 
-/* Whether the tail, which has no valid OPEN, holds anything: OPEN is durable
- * before anything else is written, so a tail without groups is uninitialised,
- * and not damaged. */
+/* Returns whether the tail, which has no valid OPEN, holds anything: OPEN is
+ * durable before anything else is written, so a tail without groups is
+ * uninitialised, and not damaged. */
 static enum wal_status is_initialised(struct wal__log *log, bool *initialised,
                                       struct wal_error *error)
 {
@@ -401,7 +402,7 @@ static enum wal_status find_end(struct wal__log *log,
     return WAL_OK;
 }
 
-/* Whether a power cut may take back the name of a rewritten segment. */
+/* Returns whether a power cut may take back the name of a rewritten segment. */
 static bool may_lose_name(const struct wal__log *log)
 {
     uint32_t count = wal__log_segment_count(log);
@@ -433,7 +434,7 @@ static enum wal_status recover_exclusive(struct wal__log *log,
         makes_durable =
             !log->tail_segment->sealed &&
             atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id;
-        /* Of a compaction that was cut short, what is seen now stays. */
+        /* What a compaction that was cut short has renamed stays so. */
         if (makes_durable || may_lose_name(log)) {
             status = wal__log_sync_directory(log, error);
         }

@@ -1,28 +1,534 @@
 /*
- * rotate.c - rotation: sealing the tail segment and opening the next one
- * (SPEC.md 3.5). With append lock and state lock; acquires the preallocation
- * lock, and the sync lock within it.
+ * rotate.c - the next segment: making it before it is needed, sealing the tail,
+ * and beginning the one after it (SPEC.md 3.5). With append lock and state
+ * lock; acquires the preallocation lock, and the sync lock within it.
  *
- * Invariant: disk space and memory are reserved before the first byte is
+ * A group that does not fit the tail makes room by a rotation:
+ *
+ *  1. The preallocated segment is taken, under a name that is made durable
+ *     again; where there is none, one is made now, without zeroing, since a
+ *     writer waits. On a full disk a smaller one is tried, down to what is
+ *     needed.
+ *  2. The tail is synced; INDEX, SEAL and trailer are written, which promise
+ *     that everything before them is durable, and synced. A tail that recovery
+ *     found torn or damaged takes none of them; its index is a file in index/.
+ *  3. OPEN is written to the new segment as a separate group and synced, so
+ *     that one small read distinguishes a preallocated segment from a used one.
+ *     It names the end of its predecessor, and the damage before it.
+ *  4. The new segment is published.
+ *
+ * From a sixteenth of the tail on (of the first one, a quarter) the background
+ * thread makes the next segment, no faster than the tail fills. Its size
+ * doubles while segments fill fast, and halves while they fill slowly.
+ *
+ * Invariants: disk space and memory are reserved before the first byte is
  * written; a write that fails after that poisons the log. A segment is
- * published only when its OPEN is durable.
+ * published only when its OPEN is durable. A file with a segment's name has its
+ * full size and its header. A process that chooses, makes or begins a segment
+ * holds the preallocation lock.
  */
+#include "engine/log/rotate.h"
+
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/log/group.h"
-#include "engine/log/prealloc.h"
-#include "engine/log/segment.h"
+#include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
 enum {
-    RESERVE_SIZE = 16 * 1024,   /* of each segment: wal__log_reserve */
-    MARK_SIZE_MAX = 4096 + 256, /* a commit mark, aligned */
+    LEFTOVERS_MAX = 64,             /* ids that are looked for */
+    SEGMENT_SIZE_LEAST = 64 * 1024, /* on a disk that is nearly full */
+    SEGMENT_SIZE_INITIAL = 1024 * 1024,
+    SEGMENT_SIZE_REGULAR = 32 * 1024 * 1024,
+    FAST_MS = 10 * 1000, /* a segment fills in less: the next one doubles */
+    SLOW_MS = 60 * 1000, /* in more: it is half as large */
+    SHARE_LEAST = 64,    /* of the log: no segment is smaller than this part */
+    SHARE_UNUSED = 32,   /* no more than this part is left unused */
+    UNUSED_MAX = 2 * 1024 * 1024, /* or this */
+    PAGE_SIZE = 4096,             /* what holes are rounded to */
+    RESERVE_SIZE = 16 * 1024,     /* of each segment: wal__log_reserve */
+    MARK_SIZE_MAX = 4096 + 256,   /* a commit mark, aligned */
     SEAL_SIZE_MAX =
         WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE
 };
+
+/* --- the preallocation lock --------------------------------------------- */
+
+/* Acquires prealloc_mutex, then the preallocation lock byte. Any thread.
+ * WAL_ELOCKED. */
+static enum wal_status lock_prealloc(struct wal__log *log,
+                                     struct wal_error *error)
+{
+    enum wal_status status;
+
+    pthread_mutex_lock(&log->prealloc_mutex);
+    status = wal__control_lock(log->control, WAL__LOCK_PREALLOC + log->log_id,
+                               log->log_id, error);
+    if (status != WAL_OK) {
+        pthread_mutex_unlock(&log->prealloc_mutex);
+    }
+    return status;
+}
+
+enum wal_status wal__prealloc_lock_for_rotation(struct wal__log *log,
+                                                struct wal_error *error)
+{
+    enum wal_status status;
+
+    atomic_store(&log->shared->rotation_waiting, 1);
+    status = lock_prealloc(log, error);
+    atomic_store(&log->shared->rotation_waiting, 0);
+    return status;
+}
+
+void wal__prealloc_unlock(struct wal__log *log)
+{
+    wal__control_unlock(log->control, WAL__LOCK_PREALLOC + log->log_id,
+                        log->log_id);
+    pthread_mutex_unlock(&log->prealloc_mutex);
+}
+
+/* --- sizes -------------------------------------------------------------- */
+
+/* Returns whether the bytes of OPEN are zero. */
+static bool is_uninitialised(struct wal__segment *segment)
+{
+    static const uint8_t zeros[WAL__SEGMENT_HEADER_SIZE];
+    uint8_t bytes[WAL__SEGMENT_HEADER_SIZE];
+    size_t got = 0;
+    int ignored;
+
+    return wal__io_read_full(segment->env->io, segment->file, bytes,
+                             sizeof(bytes), WAL__SEGMENT_HEADER_SIZE, &got,
+                             &ignored) == WAL_OK &&
+           got == sizeof(bytes) && memcmp(bytes, zeros, sizeof(bytes)) == 0;
+}
+
+/* Returns the capacity of the segment of that id; 0 unless its file exists and
+ * can be begun. */
+static uint64_t usable_capacity(const struct wal__log *log, uint64_t id)
+{
+    struct wal__segment *segment = NULL;
+    uint64_t capacity = 0;
+
+    if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
+                          &segment, NULL) != WAL_OK) {
+        return 0;
+    }
+    if (!segment->has_open && segment->header.version == WAL__FORMAT_VERSION &&
+        segment->header.group_align == log->group_align &&
+        is_uninitialised(segment)) {
+        capacity = segment->header.capacity;
+    }
+    wal__segment_close(segment);
+    return capacity;
+}
+
+static uint64_t next_id(const struct wal__log *log)
+{
+    uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
+
+    return (log->highest_id > tail ? log->highest_id : tail) + 1;
+}
+
+static uint64_t sum_of_capacities(const struct wal__log *log)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < wal__log_segment_count(log); i++) {
+        sum += wal__log_segment_at(log, i)->header.capacity;
+    }
+    return sum;
+}
+
+/* The milliseconds in which the tail segment fills; of one that another process
+ * began, its age: it was made about when its predecessor was as full as it is
+ * now. */
+static double fill_time(const struct wal__log *log)
+{
+    const struct wal__io *io = log->env->io;
+    const struct wal__segment *tail = log->tail_segment;
+    int64_t now = io->now_ms(io->ctx);
+    uint64_t end = atomic_load(&tail->end);
+
+    if (tail->begun_ms == 0 || end == 0) {
+        return (double)(now - tail->header.created_ms);
+    }
+    return (double)(now - tail->begun_ms) * (double)tail->header.capacity /
+           (double)end;
+}
+
+/* Twice the capacity of the tail while it is written fast, half of it while it
+ * is written slowly. */
+static uint64_t capacity_by_rate(const struct wal__log *log)
+{
+    double time = fill_time(log);
+    uint64_t sum = sum_of_capacities(log);
+    uint64_t least = SEGMENT_SIZE_INITIAL;
+    uint64_t capacity = log->tail_segment->header.capacity;
+
+    while (least < SEGMENT_SIZE_REGULAR && least * 2 <= sum / SHARE_LEAST) {
+        least *= 2;
+    }
+    if (time < FAST_MS) {
+        capacity *= 2;
+    } else if (time > SLOW_MS) {
+        capacity /= 2;
+    }
+    return capacity > least ? capacity : least;
+}
+
+/* Returns the capacity of the next segment, 1 to 32 MiB: twice that of the tail
+ * when that fills within 10 s, half of it when it takes more than 60 s, at
+ * least a 64th of the log; larger only for a group that needs it. Of the pack
+ * also four times `needed`, up to 32 MiB: large groups follow each other. */
+static uint64_t next_capacity(const struct wal__log *log, uint64_t needed)
+{
+    uint64_t capacity = SEGMENT_SIZE_INITIAL;
+    uint64_t others = log->log_id == WAL__LOG_ID_PACK ? 3 * needed : 0;
+
+    if (log->tail_segment != NULL &&
+        log->tail_segment->header.capacity >= SEGMENT_SIZE_INITIAL) {
+        capacity = capacity_by_rate(log);
+    }
+    while (capacity < needed + others && capacity < SEGMENT_SIZE_REGULAR) {
+        capacity *= 2;
+    }
+    while (capacity < needed) {
+        capacity *= 2;
+    }
+    if (capacity > SEGMENT_SIZE_REGULAR && needed <= SEGMENT_SIZE_REGULAR) {
+        capacity = SEGMENT_SIZE_REGULAR;
+    }
+    capacity = capacity < WAL__SEGMENT_MAX ? capacity : WAL__SEGMENT_MAX;
+    WAL__ASSERT(capacity >= needed || needed > WAL__SEGMENT_MAX);
+    return capacity;
+}
+
+/* Returns the least capacity of a segment for `needed` bytes. */
+static uint64_t least_capacity(uint64_t needed)
+{
+    uint64_t least = needed > SEGMENT_SIZE_LEAST ? needed : SEGMENT_SIZE_LEAST;
+
+    return wal__align_up(least, WAL__SEGMENT_HEADER_SIZE);
+}
+
+/* Returns the next smaller capacity to try when the disk has no space. */
+static uint64_t smaller_capacity(uint64_t capacity, uint64_t needed)
+{
+    uint64_t least = least_capacity(needed);
+    uint64_t half = wal__align_up(capacity / 2, WAL__SEGMENT_HEADER_SIZE);
+
+    return half > least ? half : least;
+}
+
+/* Returns the capacity of a segment that healing makes: 1 MiB, or as large as
+ * it needs. It does not double: each healing would take the space again. */
+static uint64_t healing_capacity(uint64_t needed)
+{
+    uint64_t capacity = SEGMENT_SIZE_INITIAL;
+
+    while (capacity < needed) {
+        capacity *= 2;
+    }
+    return capacity < WAL__SEGMENT_MAX ? capacity : WAL__SEGMENT_MAX;
+}
+
+/* --- making one --------------------------------------------------------- */
+
+static void fill_header(const struct wal__log *log, uint64_t id,
+                        struct wal__segment_header *header)
+{
+    const struct wal__io *io = log->env->io;
+
+    memset(header, 0, sizeof(*header));
+    header->version = WAL__FORMAT_VERSION;
+    memcpy(header->uuid, log->uuid, sizeof(header->uuid));
+    header->id = id;
+    header->class = log->class;
+    header->group_align = log->group_align;
+    header->created_ms = io->now_ms(io->ctx);
+    io->random(io->ctx, &header->salt, sizeof(header->salt));
+}
+
+static enum wal_status make_segment(struct wal__log *log, uint64_t id,
+                                    uint64_t capacity, uint64_t zeroed,
+                                    const struct wal__pacer *pacer,
+                                    struct wal_error *error)
+{
+    struct wal__segment_header header;
+
+    WAL__ASSERT(zeroed <= capacity && capacity <= WAL__SEGMENT_MAX);
+    WAL__ASSERT(id > 0);
+    fill_header(log, id, &header);
+    header.capacity = capacity;
+    return wal__segment_preallocate(log->env, log->directory, log->control,
+                                    &header, zeroed, pacer, error);
+}
+
+/*
+ * Renames a preallocated segment that was found to its own name, and makes that
+ * durable. The process that named it may have died after a failed sync of the
+ * directory, and a later sync that succeeds does not cover a name that was lost
+ * then. A process that dies in between leaves a file that the next attempt
+ * makes again.
+ */
+static enum wal_status renew_name(const struct wal__log *log, uint64_t id,
+                                  struct wal_error *error)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    char temporary[WAL__PATH_MAX + 8];
+    enum wal_status status;
+    int err = 0;
+
+    wal__segment_path(log->env, log->directory, id, path);
+    (void)snprintf(temporary, sizeof(temporary), "%s.new", path);
+    status = io->rename(io->ctx, path, temporary, &err);
+    if (status == WAL_OK) {
+        status = io->rename(io->ctx, temporary, path, &err);
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot rename a preallocated segment");
+    }
+    return wal__log_sync_directory(log, error);
+}
+
+/* Makes a segment of the regular capacity, or halves that until the disk has
+ * the space, down to what is needed. */
+static enum wal_status make_as_large_as_fits(struct wal__log *log, uint64_t id,
+                                             uint64_t capacity, uint64_t needed,
+                                             struct wal_error *error)
+{
+    uint64_t least = least_capacity(needed);
+    enum wal_status status = make_segment(log, id, capacity, 0, NULL, error);
+
+    while (status == WAL_ENOSPACE && capacity > least) {
+        capacity = smaller_capacity(capacity, needed);
+        status = make_segment(log, id, capacity, 0, NULL, error);
+    }
+    return status;
+}
+
+/* Returns the id of a segment of at least `needed` bytes that can be begun: the
+ * preallocated one, or one made now without zeroing, since a writer waits.
+ * is_small: always the latter, as small as it can be; then
+ * wal__prealloc_remove_leftovers removes the preallocated one. With append and
+ * preallocation lock. */
+static enum wal_status obtain_segment(struct wal__log *log, uint64_t needed,
+                                      bool is_small, uint64_t *id,
+                                      struct wal_error *error)
+{
+    uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
+    uint64_t capacity =
+        is_small ? least_capacity(needed) : next_capacity(log, needed);
+    enum wal_status status;
+
+    WAL__ASSERT(log->append_lock_held);
+    if (!is_small && log->highest_id > tail &&
+        usable_capacity(log, log->highest_id) >= needed) {
+        *id = log->highest_id;
+        status = renew_name(log, *id, error);
+    } else {
+        *id = next_id(log);
+        status = make_as_large_as_fits(log, *id, capacity, needed, error);
+    }
+    WAL__ASSERT(*id > tail);
+    return status;
+}
+
+void wal__prealloc_next_header(const struct wal__log *log,
+                               struct wal__segment_header *header)
+{
+    uint64_t live = wal__log_newest_id(log);
+    uint64_t id = next_id(log);
+
+    fill_header(log, id > live ? id : live + 1, header);
+}
+
+/* --- ahead of its need -------------------------------------------------- */
+
+/* Returns the end of a segment from which the next one is preallocated. A store
+ * with more than one segment grows: an early start allows a slow pace. */
+static uint64_t prealloc_threshold(uint64_t capacity)
+{
+    return capacity > SEGMENT_SIZE_INITIAL ? capacity / 16 : capacity / 4;
+}
+
+bool wal__prealloc_is_needed(const struct wal__log *log,
+                             struct wal__prealloc_job *job)
+{
+    if (log->tail_segment == NULL || log->tail_segment->sealed ||
+        log->highest_id > log->tail_segment->id ||
+        atomic_load(&log->tail_segment->end) <=
+            prealloc_threshold(log->tail_segment->header.capacity)) {
+        return false;
+    }
+    job->id = next_id(log);
+    job->capacity = next_capacity(log, 0);
+    WAL__ASSERT(job->id > log->tail_segment->id);
+    return true;
+}
+
+/* A segment that is zeroed while writers fill the tail segment. */
+struct zeroing {
+    struct wal__log *log;
+    uint64_t capacity;
+    uint64_t from; /* the written end when zeroing began */
+    uint64_t room; /* bytes after it in the tail segment */
+};
+
+/* Returns whether zeroing is faster than the tail segment fills, by a quarter:
+ * the rest of the tail is then time enough for the final sync. */
+static bool is_ahead(const struct zeroing *zeroing, uint64_t zeroed)
+{
+    uint64_t written = atomic_load(&zeroing->log->shared->written);
+
+    return wal__position_segment(written) ==
+               wal__position_segment(zeroing->from) &&
+           zeroed * zeroing->room * 4 >=
+               (written - zeroing->from) * zeroing->capacity * 5;
+}
+
+static enum wal__pace next_pace(void *ctx, uint64_t zeroed)
+{
+    struct zeroing *zeroing = ctx;
+
+    if (atomic_load(&zeroing->log->shared->rotation_waiting) != 0) {
+        return WAL__PACE_STOP;
+    }
+    wal__log_background_sync(zeroing->log);
+    return is_ahead(zeroing, zeroed) ? WAL__PACE_PAUSE : WAL__PACE_CONTINUE;
+}
+
+static enum wal_status zero_segment(struct wal__log *log,
+                                    const struct wal__prealloc_job *job,
+                                    uint32_t pause_us, struct wal_error *error)
+{
+    struct zeroing zeroing = {.log = log, .capacity = job->capacity};
+    const struct wal__pacer pacer = {next_pace, &zeroing, pause_us};
+    struct wal__segment *tail;
+
+    zeroing.from = atomic_load(&log->shared->written);
+    tail = wal__log_use_segment(log, wal__position_segment(zeroing.from));
+    if (tail != NULL) {
+        zeroing.room =
+            tail->header.capacity - wal__position_offset(zeroing.from);
+        wal__log_end_use(tail);
+    }
+    return make_segment(log, job->id, job->capacity, job->capacity,
+                        pause_us == 0 ? NULL : &pacer, error);
+}
+
+enum wal_status wal__prealloc_create(struct wal__log *log,
+                                     const struct wal__prealloc_job *job,
+                                     uint32_t pause_us, struct wal_error *error)
+{
+    enum wal_status status = lock_prealloc(log, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (wal__log_newest_id(log) < job->id &&
+        usable_capacity(log, job->id) == 0) {
+        status = zero_segment(log, job, pause_us, error);
+    }
+    wal__prealloc_unlock(log);
+    return status;
+}
+
+/* --- giving space back -------------------------------------------------- */
+
+static bool is_excessive(const struct wal__log *log, uint64_t unused)
+{
+    return unused > UNUSED_MAX &&
+           unused > sum_of_capacities(log) / SHARE_UNUSED;
+}
+
+bool wal__prealloc_has_excess(const struct wal__log *log)
+{
+    const struct wal__segment *tail = log->tail_segment;
+
+    return tail != NULL &&
+           is_excessive(log, tail->header.capacity - atomic_load(&tail->end));
+}
+
+void wal__prealloc_remove_excess(struct wal__log *log)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    int ignored = 0;
+
+    if (lock_prealloc(log, NULL) != WAL_OK) {
+        return;
+    }
+    if (log->tail_segment != NULL &&
+        wal__log_find_highest_id(log, NULL) == WAL_OK &&
+        is_excessive(log, usable_capacity(log, log->highest_id))) {
+        wal__segment_path(log->env, log->directory, log->highest_id, path);
+        (void)!io->unlink(io->ctx, path, &ignored);
+    }
+    wal__prealloc_unlock(log);
+}
+
+void wal__prealloc_punch(const struct wal__log *log,
+                         struct wal__segment *segment, uint64_t from,
+                         uint64_t to)
+{
+    const struct wal__io *io = log->env->io;
+    int ignored = 0;
+
+    from = wal__align_up(from, PAGE_SIZE);
+    to = to / PAGE_SIZE * PAGE_SIZE;
+    if (from < to && segment->file != NULL) {
+        (void)!io->punch(io->ctx, segment->file, from, to - from, &ignored);
+    }
+}
+
+/* Returns whether the file of that id is a segment that was never published:
+ * one that was preallocated, or that a process began or healed to after
+ * `previous`. */
+static bool is_leftover(const struct wal__log *log, uint64_t id,
+                        uint64_t previous)
+{
+    struct wal__segment *segment = NULL;
+    bool leftover;
+
+    if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
+                          &segment, NULL) != WAL_OK) {
+        return false;
+    }
+    leftover = segment->has_open ? segment->open.previous_id <= previous
+                                 : is_uninitialised(segment);
+    wal__segment_close(segment);
+    return leftover;
+}
+
+void wal__prealloc_remove_leftovers(const struct wal__log *log,
+                                    uint64_t previous, uint64_t id)
+{
+    const struct wal__io *io = log->env->io;
+    char path[WAL__PATH_MAX];
+    int ignored = 0;
+
+    WAL__ASSERT(log->append_lock_held && previous < id);
+    if (id - previous > LEFTOVERS_MAX) {
+        previous = id - LEFTOVERS_MAX;
+    }
+    for (uint64_t old = previous + 1; old < id; old++) {
+        if (is_leftover(log, old, previous)) {
+            wal__segment_path(log->env, log->directory, old, path);
+            (void)!io->unlink(io->ctx, path, &ignored);
+        }
+    }
+}
+
+/* --- rotation ----------------------------------------------------------- */
 
 void wal__log_index_header(const struct wal__log *log,
                            const struct wal__segment *segment,
@@ -160,15 +666,6 @@ static enum wal_status finish_tail(struct wal__log *log, bool *seal,
     return status == WAL_OK ? wal__log_sync(log, UINT64_MAX, error) : status;
 }
 
-/* Gives the space between SEAL, which ends `written` bytes after the last
- * group, and the trailer back. */
-static void punch_unused(const struct wal__log *log,
-                         struct wal__segment *segment, uint64_t written)
-{
-    wal__prealloc_punch(log, segment, atomic_load(&segment->end) + written,
-                        segment->header.capacity - WAL__TRAILER_SIZE);
-}
-
 /* Removes the newest segment from the chain, and leaves it open. */
 static void unlink_newest(struct wal__log *log)
 {
@@ -287,7 +784,7 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
     seal = ended != NULL && !log->must_rotate &&
            atomic_load(&log->shared->closed_segment_id) != ended->id;
     wal__buf_init(&index, log->env->heap);
-    status = wal__prealloc_obtain(log, needed, is_small, &id, error);
+    status = obtain_segment(log, needed, is_small, &id, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -315,7 +812,10 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
         bool has_index_file = !seal && !ended->sealed;
 
         if (seal) {
-            punch_unused(log, ended, index.size);
+            /* SEAL ends index.size bytes after the last group. */
+            wal__prealloc_punch(log, ended,
+                                atomic_load(&ended->end) + index.size,
+                                ended->header.capacity - WAL__TRAILER_SIZE);
         }
         ended->sealed = ended->sealed || seal;
         status = log->client.on_segment_end(log->client.ctx, ended,
@@ -357,6 +857,8 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed,
     return status;
 }
 
+/* --- room --------------------------------------------------------------- */
+
 /* Returns the bytes for a group of `size` bytes, its COMMIT, a commit mark and
  * an index of at most index_size. */
 static uint64_t space_needed(const struct wal__log *log, uint64_t size,
@@ -366,7 +868,7 @@ static uint64_t space_needed(const struct wal__log *log, uint64_t size,
            SEAL_SIZE_MAX + wal__align_up(index_size, 8);
 }
 
-/* Whether the tail takes groups, and has room for this one, with `rest`
+/* Returns whether the tail takes groups, and has room for this one, with `rest`
  * bytes left. */
 static bool fits_tail(const struct wal__log *log, uint64_t needed,
                       uint64_t rest)
@@ -453,16 +955,15 @@ enum wal_status wal__log_install(struct wal__log *log,
                          "every process and open it again",
                          needed, (int)WAL__SEGMENT_MAX);
     }
-    header->capacity = wal__prealloc_healing_capacity(needed);
+    header->capacity = healing_capacity(needed);
     for (;;) {
         status = wal__segment_install(log->env, log->directory, log->control,
                                       header, body->data, body->size, error);
         if (status != WAL_ENOSPACE ||
-            header->capacity <= wal__prealloc_least_capacity(needed)) {
+            header->capacity <= least_capacity(needed)) {
             break;
         }
-        header->capacity =
-            wal__prealloc_smaller_capacity(header->capacity, needed);
+        header->capacity = smaller_capacity(header->capacity, needed);
     }
     log->highest_id = header->id;
     return status;

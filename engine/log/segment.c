@@ -12,7 +12,7 @@
  *
  * A segment that no longer is the tail keeps its map and gives up its file: a
  * store may have more segments than a process may open files. Compaction puts
- * another file in its place, so whoever opens the file again compares the salt.
+ * another file in its place, so opening a file again compares the salt.
  *
  * Scans read through a reader: from the map, populated piece by piece so that a
  * bad sector is an error and not a signal; or by pread where the system cannot

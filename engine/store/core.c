@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/log/prealloc.h"
+#include "engine/log/rotate.h"
 #include "engine/store/shadow.h"
 #include "format/bytes/assert.h"
 

@@ -3,7 +3,7 @@
  * by session, and applied in the order of the log (SPEC.md 2.23).
  */
 #include "agentwal/admin.h"
-#include "engine/log/replay.h"
+#include "engine/log/log.h"
 #include "engine/store/session.h"
 #include "tests/lib/kit/store_kit.h"
 

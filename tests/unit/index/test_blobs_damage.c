@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "agentwal/blob.h"
-#include "engine/log/prealloc.h"
+#include "engine/log/rotate.h"
 #include "engine/store/session.h"
 #include "tests/lib/kit/blob_kit.h"
 

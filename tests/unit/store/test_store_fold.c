@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 #include "engine/api/api_store.h"
-#include "engine/log/prealloc.h"
+#include "engine/log/rotate.h"
 #include "engine/store/session.h"
 
 enum {

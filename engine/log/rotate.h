@@ -1,13 +1,13 @@
 /*
- * prealloc.h - preallocated segments (SPEC.md 3.5): which segment comes next,
- * and making it before it is needed.
+ * rotate.h - the next segment (SPEC.md 3.5): making it before it is needed, and
+ * giving back what is not. log.h has the rotation; rotate.c explains both.
  *
  * Invariant: a process that chooses, makes or begins a segment holds the
  * preallocation lock from the choice until the segment is published, so that no
  * other process makes it again under its writer.
  */
-#ifndef AGENTWAL_ENGINE_LOG_PREALLOC_H
-#define AGENTWAL_ENGINE_LOG_PREALLOC_H
+#ifndef AGENTWAL_ENGINE_LOG_ROTATE_H
+#define AGENTWAL_ENGINE_LOG_ROTATE_H
 
 #include "engine/log/log.h"
 
@@ -17,19 +17,16 @@ struct wal__prealloc_job {
     uint64_t capacity;
 };
 
-/* Acquires prealloc_mutex, then the preallocation lock byte. Any thread.
+/* Acquires prealloc_mutex, then the preallocation lock byte, with the append
+ * lock: a segment that is being zeroed is finished without further zeros.
  * WAL_ELOCKED. */
-enum wal_status wal__prealloc_lock(struct wal__log *log,
-                                   struct wal_error *error) WAL_MUST_USE;
-/* The same with the append lock: a segment that is being zeroed is finished
- * without further zeros. */
 enum wal_status
 wal__prealloc_lock_for_rotation(struct wal__log *log,
                                 struct wal_error *error) WAL_MUST_USE;
 void wal__prealloc_unlock(struct wal__log *log);
 
-/* Whether the tail segment is full enough to preallocate the next one, and
- * none is known. Of the leader. */
+/* Returns whether the tail segment is full enough to preallocate the next one,
+ * and none is known. Of the leader. */
 bool wal__prealloc_is_needed(const struct wal__log *log,
                              struct wal__prealloc_job *job);
 /*
@@ -43,24 +40,8 @@ enum wal_status wal__prealloc_create(struct wal__log *log,
                                      uint32_t pause_us,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* Returns the capacity of the next segment, 1 to 32 MiB: twice that of the tail
- * when that fills within 10 s, half of it when it takes more than 60 s, at
- * least a 64th of the log; larger only for a group that needs it. Of the pack
- * also four times `needed`, up to 32 MiB: large groups follow each other. */
-uint64_t wal__prealloc_next_capacity(const struct wal__log *log,
-                                     uint64_t needed);
-
-/* Returns the id of a segment of at least `needed` bytes that can be begun: the
- * preallocated one, or one made now without zeroing, since a writer waits.
- * is_small: always the latter, as small as it can be; then
- * wal__prealloc_remove_leftovers removes the preallocated one. With append and
- * preallocation lock. */
-enum wal_status wal__prealloc_obtain(struct wal__log *log, uint64_t needed,
-                                     bool is_small, uint64_t *id,
-                                     struct wal_error *error) WAL_MUST_USE;
-
-/* Whether more than 2 MiB and a 32nd of the log are unused in the tail: more
- * than a process that ends should leave. */
+/* Returns whether more than 2 MiB and a 32nd of the log are unused in the tail:
+ * more than a process that ends should leave. */
 bool wal__prealloc_has_excess(const struct wal__log *log);
 
 /* Removes a preallocated segment that is larger than that. Acquires the
@@ -84,14 +65,5 @@ void wal__prealloc_next_header(const struct wal__log *log,
  * one may have it open. With append and preallocation lock. */
 void wal__prealloc_remove_leftovers(const struct wal__log *log,
                                     uint64_t previous, uint64_t id);
-
-/* Returns the capacity of a segment that healing makes: 1 MiB, or as large as
- * it needs. It does not double: each healing would take the space again. */
-uint64_t wal__prealloc_healing_capacity(uint64_t needed);
-
-/* Returns the least capacity of a segment for `needed` bytes; and the next
- * smaller one to try when the disk has no space for `capacity`. */
-uint64_t wal__prealloc_least_capacity(uint64_t needed);
-uint64_t wal__prealloc_smaller_capacity(uint64_t capacity, uint64_t needed);
 
 #endif

@@ -2,11 +2,22 @@
  * heal.c - healing: continuing after a failed write or sync, while processes
  * have the store open (SPEC.md 4.2). What was published beyond the durable end
  * may be in the page cache only, and the kernel treats it as clean there. So it
- * is copied to a new segment.
+ * is copied, never written again in place:
  *
- * Invariant: the new segment gets its name when it is complete and synced, and
- * its OPEN ends the old one at the durable end. Until then the log is poisoned
- * as before, and healing can start again. Healing omits nothing that was
+ *  1. Group by group, with their sequence numbers, to a new segment, whose OPEN
+ *     ends the old one at the durable end and lists the damage before it. A
+ *     group whose write failed was not published: it is not copied, and its
+ *     writer writes it anew.
+ *  2. The segment is synced, and named last. A rename is atomic, so no third
+ *     kind of unfinished segment is needed.
+ *  3. The space after the published end of the old segment is given back, and
+ *     segments between the two are removed.
+ *  4. The new segment is published, then the poison is cleared. Every process
+ *     rebuilds its indexes from there.
+ *
+ * Invariant: until the new segment is named the log is poisoned as before, and
+ * healing can start again; a process that is killed between two steps leaves
+ * nothing that the next one does not give back. Healing omits nothing that was
  * published: where a group is no longer readable, the log remains poisoned.
  *
  * With append lock and state lock; acquires the preallocation lock, then the
@@ -87,18 +98,6 @@ static enum wal_status read_tail(struct healing *healing, uint64_t offset,
 }
 
 /*
- * Returns the offset up to which the tail segment is durable: at least its
- * OPEN, which is synced before it is published. The process that published it
- * may have died before it raised the durable end.
- */
-static uint64_t find_cut(const struct wal__segment *tail, uint64_t durable)
-{
-    return wal__position_segment(durable) == tail->id
-               ? wal__position_offset(durable)
-               : wal__segment_open_end(tail);
-}
-
-/*
  * The tail is not published, or recovery found only an OPEN there. It holds
  * nothing else, so that the new segment takes its place, with the same record.
  */
@@ -166,7 +165,12 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
     if (facts == NULL) {
         return WAL_ENOMEM;
     }
-    healing->cut = find_cut(tail, durable);
+    /* At least OPEN is durable, which is synced before it is published. The
+     * process that published it may have died before it raised the durable
+     * end. */
+    healing->cut = wal__position_segment(durable) == tail->id
+                       ? wal__position_offset(durable)
+                       : wal__segment_open_end(tail);
     status = read_tail(healing, WAL__SEGMENT_HEADER_SIZE, healing->cut, false,
                        facts, tail->open.last_sequence, tail->open.chain);
     if (status == WAL_OK) {
@@ -180,17 +184,6 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
     }
     wal__heap_free(log->env->heap, facts);
     return status;
-}
-
-/* Whether a SEAL ends the old segment at the cut: processes that opened the
- * segment with it read by the index in its map, so that both are kept, also
- * where the sync of them failed. */
-static bool keeps_seal(struct wal__segment *old, uint64_t cut)
-{
-    if (old->sealed && old->trailer.end != cut) {
-        old->sealed = false; /* the trailer is given back */
-    }
-    return old->sealed;
 }
 
 /* Gives the space after the published end of the old segment back: nothing is
@@ -210,7 +203,13 @@ static void punch_rest(const struct wal__log *log, struct wal__segment *old,
         wal__position_offset(written) > from) {
         from = wal__position_offset(written);
     }
-    if (keeps_seal(old, cut)) {
+    if (old->sealed && old->trailer.end != cut) {
+        old->sealed = false; /* the trailer is given back */
+    }
+    if (old->sealed) {
+        /* A SEAL ends the segment at the cut. Processes that opened the segment
+         * with it read by the index in its map, so that both are kept, also
+         * where the sync of them failed. */
         from = old->trailer.seal_offset + wal__frame_total_size(WAL__SEAL_SIZE);
         to -= WAL__TRAILER_SIZE;
     }
@@ -291,7 +290,7 @@ enum wal_status wal__log_heal(struct wal__log *log, struct wal_error *error)
     pthread_mutex_lock(&log->sync_mutex);
     status = wal__log_lock_sync(log, UINT64_MAX, error);
     if (status == WAL_OK) {
-        /* Of a process that died, or that lost the lock. */
+        /* It is that of a process that died, or that lost the lock. */
         atomic_store(&log->shared->syncing_pid, 0);
         status = heal(log, error);
         wal__control_unlock(log->control, WAL__LOCK_SYNC + log->log_id,

@@ -144,72 +144,47 @@ void wal__log_check_dead_syncer(struct wal__log *log)
     pthread_mutex_unlock(&log->sync_mutex);
 }
 
-/* Publishes this process as the one that syncs. False: the log is poisoned, or
- * another process syncs, which lost the lock and continues. Poison is read
- * after that: a sync that failed before has set it. */
-static bool begin_sync(struct wal__log *log)
-{
-    struct wal__control_log *shared = log->shared;
-    uint64_t syncing = 0;
-
-    poison_if_syncer_died(log);
-    if (!atomic_compare_exchange_strong(&shared->syncing_pid, &syncing,
-                                        log->control->process_id)) {
-        wal__control_poison(shared, WAL__POISON_STOPPED, (uint32_t)syncing);
-        return false;
-    }
-    return atomic_load(&shared->poison) == 0;
-}
-
-static void end_sync(struct wal__log *log)
-{
-    uint64_t own = log->control->process_id;
-
-    (void)atomic_compare_exchange_strong(&log->shared->syncing_pid, &own, 0);
-}
-
-/* Whether this process is still the one that syncs: then no other sync of the
- * segment can have failed since begin_sync. */
-static bool still_syncs(const struct wal__log *log)
-{
-    return atomic_load(&log->shared->syncing_pid) == log->control->process_id;
-}
-
-/* Between begin_sync and end_sync: syncs up to the written end, and publishes
- * it. */
+/* With the sync lock: syncs up to the written end, and publishes it, unless the
+ * log is poisoned. */
 static enum wal_status sync_and_publish(struct wal__log *log,
                                         struct wal_error *error)
 {
     struct wal__control_log *shared = log->shared;
     const struct wal__io *io = log->env->io;
-    uint64_t begin = io->monotonic_ns(io->ctx);
-    uint64_t written = atomic_load(&shared->written);
-    uint64_t durable = atomic_load(&shared->durable);
-    enum wal_status status;
+    uint64_t own = log->control->process_id;
+    enum wal_status status = WAL_EPOISONED;
+    uint64_t syncing = 0;
     int err = 0;
 
-    status = sync_written(log, written, &err);
-    if (written - durable < SMALL_SYNC_SIZE) {
-        atomic_store(&log->last_sync_ns, io->monotonic_ns(io->ctx) - begin);
-    }
-    if (status != WAL_OK) {
-        wal__control_poison(shared, WAL__POISON_SYNC, (uint32_t)err);
-    }
-    if (status != WAL_OK || !still_syncs(log)) {
+    poison_if_syncer_died(log);
+    if (!atomic_compare_exchange_strong(&shared->syncing_pid, &syncing, own)) {
+        /* Another process syncs, which lost the lock and continues. */
+        wal__control_poison(shared, WAL__POISON_STOPPED, (uint32_t)syncing);
         return wal__log_fail_poisoned(log, error);
     }
-    wal__log_set_durable(log, written);
-    return WAL_OK;
-}
+    /* Read after that: a sync that failed before has set it. */
+    if (atomic_load(&shared->poison) == 0) {
+        uint64_t begin = io->monotonic_ns(io->ctx);
+        uint64_t written = atomic_load(&shared->written);
+        uint64_t durable = atomic_load(&shared->durable);
 
-static enum wal_status sync_if_sound(struct wal__log *log,
-                                     struct wal_error *error)
-{
-    enum wal_status status = begin_sync(log)
-                                 ? sync_and_publish(log, error)
-                                 : wal__log_fail_poisoned(log, error);
-
-    end_sync(log);
+        status = sync_written(log, written, &err);
+        if (written - durable < SMALL_SYNC_SIZE) {
+            atomic_store(&log->last_sync_ns, io->monotonic_ns(io->ctx) - begin);
+        }
+        if (status != WAL_OK) {
+            wal__control_poison(shared, WAL__POISON_SYNC, (uint32_t)err);
+        } else if (atomic_load(&shared->syncing_pid) != own) {
+            /* Another sync of the segment may have failed meanwhile. */
+            status = WAL_EPOISONED;
+        } else {
+            wal__log_set_durable(log, written);
+        }
+    }
+    if (status != WAL_OK) {
+        status = wal__log_fail_poisoned(log, error);
+    }
+    (void)atomic_compare_exchange_strong(&shared->syncing_pid, &own, 0);
     return status;
 }
 
@@ -240,7 +215,7 @@ static enum wal_status sync_to(struct wal__log *log, uint64_t position,
     status = wal__log_lock_sync(log, position, error);
     if (status == WAL_OK) {
         if (!wal__log_is_durable(log, position)) {
-            status = sync_if_sound(log, error);
+            status = sync_and_publish(log, error);
         }
         wal__control_unlock(log->control, WAL__LOCK_SYNC + log->log_id,
                             log->log_id);

@@ -149,11 +149,6 @@ foreach(part convert search remote)
 libagentwal-dev (= ${PROJECT_VERSION}), ${${part}_needed}")
   set(CPACK_DEBIAN_${upper}_PACKAGE_SHLIBDEPS OFF)
 endforeach()
-# Loaded when a remote is a pool of Ceph.
-if(agentwal_with_rados)
-  set(CPACK_DEBIAN_REMOTE_PACKAGE_SUGGESTS librados2)
-  set(suggested_by_tools ", librados2")
-endif()
 # The archive of the dev package is linked with what the library links.
 set(needed liblz4-dev zlib1g-dev libssl-dev)
 if(agentwal_with_libdeflate)
@@ -163,8 +158,7 @@ string(REPLACE ";" ", " needed "${needed}")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
   "${runtime_package} (= ${PROJECT_VERSION}), ${needed}")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
-set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS
-  "bash-completion${suggested_by_tools}")
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS bash-completion)
 
 # Each begins with a short line; see cpack_each.cmake.
 set(about "agentwal keeps the sessions of AI agents in one crash-safe log.")
@@ -196,7 +190,7 @@ ${about}
 set(CPACK_DEBIAN_REMOTE_DESCRIPTION
 "sessions of AI agents in object stores (shared library)
 ${about}
- This is the library that programs which ship stores to S3 or Ceph are linked to.")
+ This is the library that programs which ship stores to S3 are linked to.")
 set(CPACK_DEBIAN_REMOTE_DEVELOPMENT_DESCRIPTION
 "sessions of AI agents in object stores (development files)
 ${about}

@@ -86,18 +86,13 @@ static bool is_ended(const struct wal__pull *pull)
            driver->wait(driver->wait_ctx, 0, &none) != 0;
 }
 
-/* Waits for a notification of the writer, or some seconds where the remote has
- * none; a signal ends a second sooner. */
+/* A signal ends a second sooner. */
 static void pause_seconds(const struct wal__pull *pull, uint64_t seconds)
 {
     const struct timespec second = {.tv_sec = 1};
-    enum wal_status status = WAL_END;
 
-    for (; seconds > 0 && status != WAL_OK && !is_ended(pull); seconds--) {
-        status = wal__remote_watch(pull->remote, pull->uuid, SECOND_MS);
-        if (status != WAL_OK && status != WAL_END) {
-            (void)nanosleep(&second, NULL);
-        }
+    for (; seconds > 0 && !is_ended(pull); seconds--) {
+        (void)nanosleep(&second, NULL);
     }
 }
 

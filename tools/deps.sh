@@ -28,7 +28,6 @@ libdeflate-dev      deps_library libdeflate libdeflate.h
 libsqlite3-dev      deps_library sqlite3 sqlite3.h
 libcurl4-openssl-dev deps_library libcurl curl/curl.h
 libexpat1-dev       deps_library expat expat.h
-librados-dev        deps_library rados rados/librados.h
 radosgw             deps_command radosgw
 ceph-mon            deps_command ceph-mon
 ceph-osd            deps_command ceph-osd

@@ -40,7 +40,6 @@ dpkg-dev        deps_command dpkg-shlibdeps
 libsqlite3-dev  deps_library sqlite3 sqlite3.h
 libcurl4-openssl-dev deps_library libcurl curl/curl.h
 libexpat1-dev   deps_library expat expat.h
-librados-dev    deps_library rados rados/librados.h
 libmicrohttpd-dev deps_library libmicrohttpd microhttpd.h
 "
 : "${build:=$(deps_build_dir "$root" package)}"

@@ -1,18 +1,16 @@
 #!/usr/bin/env bash
-# run.sh [--quick] [--rados] [BUILD]
+# run.sh [--quick] [BUILD]
 #
-# Measures remotes against a cluster of Ceph that it starts on loopback
-# (tests/remote/ceph.sh): by its S3 gateway, or with --rados by librados. Prints
-# a line of JSON for each row, with the number of processors first.
+# Measures remotes against the S3 gateway of a cluster of Ceph that it starts on
+# loopback (tests/remote/ceph.sh). Prints a line of JSON for each row, with the
+# number of processors first.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 seconds=10
-url=AGENTWAL_TEST_S3
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) seconds=4 ;;
-    --rados) url=AGENTWAL_TEST_RADOS ;;
     -h | --help)
         sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
         exit 0
@@ -35,10 +33,10 @@ row() {
     local name=$1 command=$2
     shift 2
     printf '%s ' "$name"
-    "$program" "$command" "${!url/\?//$name\?}" "$work/$name" "$@"
+    "$program" "$command" "${AGENTWAL_TEST_S3/\?//$name\?}" "$work/$name" "$@"
 }
 
-printf 'processors %s, %s\n' "$(nproc)" "${url#AGENTWAL_TEST_}"
+printf 'processors %s\n' "$(nproc)"
 row appends appends "$seconds" 20 1024 1
 row rate200 appends "$seconds" 200 1024 1
 row tickets appends "$seconds" 20 1024 16

@@ -94,21 +94,6 @@ struct wal__driver_calls {
      * at the same time may fail with WAL_EREMOTE. Null: nothing is left. */
     enum wal_status (*sweep)(struct wal__driver *driver, const char *prefix,
                              struct wal_error *error) WAL_MUST_USE;
-    /*
-     * Waits for a notification of the name, at most timeout_ms; WAL_END: there
-     * was none. Also returns WAL_OK when one may have been missed, and at once
-     * when the driver waits for that name the first time. So a caller that
-     * looks after each WAL_OK sees everything that was done before a
-     * notification; but those get lost, and WAL_END is a time to look too. Of
-     * several threads that wait for a name one may get it. Null: there are no
-     * notifications.
-     */
-    enum wal_status (*watch)(struct wal__driver *driver, const char *name,
-                             uint32_t timeout_ms,
-                             struct wal_error *error) WAL_MUST_USE;
-    /* Notifies those that watch the name, which need not be that of an object;
-     * does not wait for them. Null where `watch` is. */
-    void (*notify)(struct wal__driver *driver, const char *name);
     void (*close)(struct wal__driver *driver);
 };
 
@@ -117,11 +102,8 @@ struct wal__driver_calls {
  *   file:///DIR            a directory that exists
  *   s3://BUCKET[/PREFIX]   options in the query: endpoint=URL, region=NAME
  *                          (default us-east-1)
- *   rados://POOL[/PREFIX]  options: conf=FILE (default: where Ceph searches for
- *                          it), id=NAME (default admin). Remotes of which one
- *                          prefix begins with the other do not see each other.
  * Nothing is asked of it yet. WAL_EINVAL: the URL, also one that has a user or
- * a password; or a driver that this build lacks. *driver is closed with
+ * a password. *driver is closed with
  * calls->close.
  */
 enum wal_status wal__driver_open(const char *url, const struct wal__heap *heap,

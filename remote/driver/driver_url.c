@@ -11,9 +11,6 @@
 
 #include "engine/base/error.h"
 #include "remote/driver/driver_file.h"
-#ifdef AGENTWAL_HAVE_RADOS
-#include "remote/driver/driver_rados.h"
-#endif
 #include "remote/driver/driver_s3.h"
 #include "remote/driver/object_name.h"
 
@@ -153,23 +150,11 @@ struct option {
     size_t capacity;
 };
 
-/* Options of a kind of URL: the scheme and two options. */
-struct options {
-    const char *scheme;
-    struct option option[2];
-};
-
 static enum wal_status check_value(const char *name, char *value,
                                    struct wal_error *error)
 {
     if (strcmp(name, "endpoint") == 0) {
         return check_endpoint(value, error);
-    }
-    if (strcmp(name, "conf") == 0) {
-        return value[0] == '/' ? WAL_OK
-                               : wal__invalid(error, "the option conf of the "
-                                                     "URL must be an absolute "
-                                                     "path");
     }
     return consists_of(value, "-_.")
                ? WAL_OK
@@ -179,7 +164,7 @@ static enum wal_status check_value(const char *name, char *value,
 
 /* One option of the query, NAME=VALUE. */
 static enum wal_status parse_option(struct range text,
-                                    const struct options *options,
+                                    const struct option options[2],
                                     struct wal_error *error)
 {
     bool found;
@@ -187,16 +172,16 @@ static enum wal_status parse_option(struct range text,
     const struct option *option = NULL;
 
     for (size_t i = 0; i < 2; i++) {
-        if (name.size == strlen(options->option[i].name) &&
-            memcmp(name.at, options->option[i].name, name.size) == 0) {
-            option = &options->option[i];
+        if (name.size == strlen(options[i].name) &&
+            memcmp(name.at, options[i].name, name.size) == 0) {
+            option = &options[i];
         }
     }
     if (option == NULL) {
         return wal__invalid(
             error,
-            "the options of a URL %s:// are %s and %s; this one has another",
-            options->scheme, options->option[0].name, options->option[1].name);
+            "the options of a URL s3:// are %s and %s; this one has another",
+            options[0].name, options[1].name);
     }
     if (option->value[0] != '\0') {
         return wal__invalid(error, "the URL has the option %s twice",
@@ -224,8 +209,8 @@ static enum wal_status parse_bucket(struct range bucket, struct range prefix,
     if (bucket.size < 3 || bucket.size >= sizeof(url->bucket) ||
         !wal__object_path_is_valid(bucket.at, bucket.size)) {
         return wal__invalid(error,
-                            "the name of a bucket or pool has 3 to 63 letters, "
-                            "digits, '-', '.' and '_'");
+                            "the name of a bucket has 3 to 63 letters, digits, "
+                            "'-', '.' and '_'");
     }
     memcpy(url->bucket, bucket.at, bucket.size);
     if (prefix.size > 0 && prefix.at[prefix.size - 1] == '/') {
@@ -237,9 +222,8 @@ static enum wal_status parse_bucket(struct range bucket, struct range prefix,
     if (prefix.size + 2 > sizeof(url->prefix) ||
         !wal__object_path_is_valid(prefix.at, prefix.size)) {
         return wal__invalid(error,
-                            "the path of a URL s3:// or rados:// has at most "
-                            "%zu letters, digits, '-', '.' and '_', with '/' "
-                            "between parts",
+                            "the path of a URL s3:// has at most %zu letters, "
+                            "digits, '-', '.' and '_', with '/' between parts",
                             sizeof(url->prefix) - 2);
     }
     memcpy(url->prefix, prefix.at, prefix.size);
@@ -249,7 +233,7 @@ static enum wal_status parse_bucket(struct range bucket, struct range prefix,
 
 /* BUCKET[/PREFIX][?OPTIONS] */
 static enum wal_status parse_place(struct range rest,
-                                   const struct options *options,
+                                   const struct option options[2],
                                    struct wal__driver_url *url,
                                    struct wal_error *error)
 {
@@ -289,11 +273,10 @@ static enum wal_status take_variable(const char *name, const char *first,
 static enum wal_status parse_s3(struct range rest, struct wal__driver_url *url,
                                 struct wal_error *error)
 {
-    const struct options options = {
-        "s3",
-        {{"endpoint", url->endpoint, sizeof(url->endpoint)},
-         {"region", url->region, sizeof(url->region)}}};
-    enum wal_status status = parse_place(rest, &options, url, error);
+    const struct option options[2] = {
+        {"endpoint", url->endpoint, sizeof(url->endpoint)},
+        {"region", url->region, sizeof(url->region)}};
+    enum wal_status status = parse_place(rest, options, url, error);
 
     if (status != WAL_OK) {
         return status;
@@ -319,21 +302,6 @@ static enum wal_status parse_s3(struct range rest, struct wal__driver_url *url,
     return WAL_OK;
 }
 
-static enum wal_status parse_rados(struct range rest,
-                                   struct wal__driver_url *url,
-                                   struct wal_error *error)
-{
-    const struct options options = {"rados",
-                                    {{"conf", url->conf, sizeof(url->conf)},
-                                     {"id", url->user, sizeof(url->user)}}};
-    enum wal_status status = parse_place(rest, &options, url, error);
-
-    if (status == WAL_OK) {
-        url->kind = WAL__DRIVER_RADOS;
-    }
-    return status;
-}
-
 enum wal_status wal__driver_url_parse(const char *text,
                                       struct wal__driver_url *url,
                                       struct wal_error *error)
@@ -345,39 +313,16 @@ enum wal_status wal__driver_url_parse(const char *text,
         status = parse_file(range_of(text + 7), &parsed, error);
     } else if (strncmp(text, "s3://", 5) == 0) {
         status = parse_s3(range_of(text + 5), &parsed, error);
-    } else if (strncmp(text, "rados://", 8) == 0) {
-        status = parse_rados(range_of(text + 8), &parsed, error);
     } else {
-        return wal__invalid(error, "the URL of a remote begins with file://, "
-                                   "s3:// or rados://");
+        return wal__invalid(error, "the URL of a remote begins with file:// or "
+                                   "s3://; a pool of Ceph is used by the S3 of "
+                                   "its radosgw");
     }
     if (status == WAL_OK) {
         *url = parsed;
     }
     return status;
 }
-
-#ifdef AGENTWAL_HAVE_RADOS
-static enum wal_status open_rados(const struct wal__driver_url *url,
-                                  const struct wal__heap *heap,
-                                  struct wal__driver **driver,
-                                  struct wal_error *error)
-{
-    return wal__driver_rados_open(url, heap, driver, error);
-}
-#else
-static enum wal_status open_rados(const struct wal__driver_url *url,
-                                  const struct wal__heap *heap,
-                                  struct wal__driver **driver,
-                                  struct wal_error *error)
-{
-    (void)url;
-    (void)heap;
-    (void)driver;
-    return wal__invalid(error, "this agentwal was built without rados:// "
-                               "(Debian: librados-dev)");
-}
-#endif
 
 enum wal_status wal__driver_open(const char *url, const struct wal__heap *heap,
                                  struct wal__driver **driver,
@@ -394,8 +339,6 @@ enum wal_status wal__driver_open(const char *url, const struct wal__heap *heap,
         return wal__driver_file_open(&parsed, heap, driver, error);
     case WAL__DRIVER_S3:
         return wal__driver_s3_open(&parsed, heap, driver, error);
-    case WAL__DRIVER_RADOS:
-        return open_rados(&parsed, heap, driver, error);
     }
     return WAL_EINVAL;
 }

@@ -8,20 +8,17 @@
 
 enum wal__driver_kind {
     WAL__DRIVER_FILE = 1,
-    WAL__DRIVER_S3 = 2,
-    WAL__DRIVER_RADOS = 3
+    WAL__DRIVER_S3 = 2
 };
 
 /* Terminated texts; what the kind of remote does not have is empty. */
 struct wal__driver_url {
     enum wal__driver_kind kind;
     char directory[4096]; /* file: absolute, without a '/' at its end */
-    char bucket[64];      /* or pool */
-    char prefix[512];     /* empty, or a path that ends in '/' */
-    char endpoint[512];   /* scheme, host and port, without a '/' at its end */
+    char bucket[64];
+    char prefix[512];   /* empty, or a path that ends in '/' */
+    char endpoint[512]; /* scheme, host and port, without a '/' at its end */
     char region[64];
-    char conf[4096]; /* rados: of the configuration; absolute, or empty */
-    char user[64];   /* rados: without its "client.", or empty */
 };
 
 /* Reads the URL. WAL_EINVAL, with a text that does not repeat the URL: it may

@@ -182,32 +182,6 @@ enum wal_status wal__remote_last(struct wal_remote *remote,
     return WAL_OK;
 }
 
-/* --- notifications ------------------------------------------------------ */
-
-void wal__remote_notify(struct wal_remote *remote, const uint8_t uuid[16])
-{
-    const struct wal__driver_calls *calls = remote->driver->calls;
-    char name[WAL__UUID_TEXT_SIZE];
-
-    if (calls->notify != NULL) {
-        wal__uuid_format(uuid, name);
-        calls->notify(remote->driver, name);
-    }
-}
-
-enum wal_status wal__remote_watch(struct wal_remote *remote,
-                                  const uint8_t uuid[16], uint32_t timeout_ms)
-{
-    const struct wal__driver_calls *calls = remote->driver->calls;
-    char name[WAL__UUID_TEXT_SIZE];
-
-    if (calls->watch == NULL) {
-        return WAL_EINVAL;
-    }
-    wal__uuid_format(uuid, name);
-    return calls->watch(remote->driver, name, timeout_ms, NULL);
-}
-
 /* --- stores ------------------------------------------------------------- */
 
 /* What a listing of all objects looks for. */

@@ -54,13 +54,6 @@ enum wal_status wal__remote_last(struct wal_remote *remote,
                                  uint64_t *number,
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* Notifies those that watch a store of a new part, and watches it, where the
- * driver can. WAL_END: the time is over; WAL_EINVAL: it cannot. */
-void wal__remote_notify(struct wal_remote *remote, const uint8_t uuid[16]);
-enum wal_status wal__remote_watch(struct wal_remote *remote,
-                                  const uint8_t uuid[16],
-                                  uint32_t timeout_ms) WAL_MUST_USE;
-
 /* Finds an object of the first store after that of *object, or when its kind is
  * 0 of the first one; object->kind is 0 then when there is none. */
 enum wal_status wal__remote_next_store(struct wal_remote *remote,

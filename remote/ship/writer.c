@@ -231,7 +231,6 @@ enum wal_status wal__writer_acknowledge(struct wal_remote_writer *writer,
                                         struct wal_error *error)
 {
     struct wal__send *send = wal__window_wait(&writer->window, timeout_ms);
-    const uint64_t before = result->parts;
     enum wal_status status = WAL_OK;
 
     if (writer->is_fenced) {
@@ -246,9 +245,6 @@ enum wal_status wal__writer_acknowledge(struct wal_remote_writer *writer,
             result->parts++;
             result->bytes += size;
         }
-    }
-    if (result->parts != before) {
-        wal__remote_notify(writer->remote, writer->uuid);
     }
     result->epoch = writer->last.epoch;
     result->part = writer->last.part;

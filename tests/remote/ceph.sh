@@ -2,7 +2,7 @@
 # ceph.sh [--long] start DIR | stop DIR | crash DIR DAEMON
 #
 # start  starts Ceph with an S3 gateway on loopback, with its data in the empty
-#        or missing directory DIR, and makes a bucket and a pool. Prints lines
+#        or missing directory DIR, and makes a bucket. Prints lines
 #        NAME=VALUE for the environment of tests, when the gateway answers.
 # crash  kills a daemon by SIGKILL, and starts it again: rgw, osd.N or mon.mN
 # stop   stops it, by process id: gateway, OSDs, monitors. DIR remains.
@@ -27,8 +27,6 @@ crashed=${3-}
 
 access_key=TESTACCESSKEY
 bucket=agentwal-test
-pool=agentwal-test
-client=agentwal
 rgw=client.rgw.a
 
 # Prints COUNT ports that are free.
@@ -73,9 +71,6 @@ mon allow pool size one = true
 mon data avail crit = 1
 rgw data = $dir/rgw
 rgw frontends = beast endpoint=127.0.0.1:$port
-
-[client.$client]
-keyring = $dir/$client.keyring
 EOF
 }
 
@@ -165,13 +160,6 @@ start_gateway() {
     retry 60 signed -X PUT "http://127.0.0.1:${ports[count]}/$bucket"
 }
 
-# A pool, and a user who can use that pool alone.
-make_pool() {
-    ceph_call osd pool create "$pool" 8 >/dev/null
-    ceph_call auth get-or-create "client.$client" mon 'allow r' \
-        osd "allow rw pool=$pool" -o "$dir/$client.keyring"
-}
-
 start() {
     umask 077
     mkdir -p "$dir/run" "$dir/log"
@@ -191,14 +179,12 @@ start() {
     start_monitors
     ceph_call auth import -i "$dir/keyring" >/dev/null
     start_osds
-    make_pool
     start_gateway
     trap - EXIT
     cat <<EOF
 AGENTWAL_TEST_S3=s3://$bucket?endpoint=http://127.0.0.1:${ports[count]}
 AGENTWAL_TEST_S3_ENDPOINT=http://127.0.0.1:${ports[count]}
 AGENTWAL_TEST_S3_BUCKET=$bucket
-AGENTWAL_TEST_RADOS=rados://$pool?conf=$dir/ceph.conf&id=$client
 AWS_ACCESS_KEY_ID=$access_key
 AWS_SECRET_ACCESS_KEY=$secret_key
 EOF

@@ -13,9 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef AGENTWAL_HAVE_RADOS
-#include "remote/driver/driver_rados.h"
-#endif
 #include "remote/driver/driver_s3.h"
 
 static struct wal_error failure = {.struct_size = sizeof(failure)};
@@ -111,11 +108,6 @@ static void set_deadline(struct wal__driver *driver, const char *url,
     if (strncmp(url, "s3:", 3) == 0) {
         wal__driver_s3_set_deadline(driver, deadline_ms);
     }
-#ifdef AGENTWAL_HAVE_RADOS
-    if (strncmp(url, "rados:", 6) == 0) {
-        wal__driver_rados_set_deadline(driver, deadline_ms);
-    }
-#endif
 }
 
 int main(int argc, char **argv)

@@ -20,7 +20,7 @@ const struct verb_help help_remote = {
     .summary = "Keep the store in a bucket too, and bring it to other machines",
     .text =
         "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where "
-        "they are\nneeded, rados://POOL[/PREFIX] or file:///DIR. It has no "
+        "they are\nneeded, or file:///DIR. It has no "
         "credentials: they come\nfrom the environment, from "
         "~/.aws/credentials, or from the command in\n"
         "AGENTWAL_REMOTE_CREDENTIALS_COMMAND. add checks that the remote "

@@ -33,10 +33,8 @@ enum {
 };
 
 /*
- * Opens a remote by its URL: file:///DIR, a directory that exists;
- * s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME]; or
- * rados://POOL[/PREFIX][?conf=FILE&id=NAME], a pool of Ceph, for which
- * librados.so.2 is loaded: WAL_EINVAL without it. Asks nothing of it yet.
+ * Opens a remote by its URL: file:///DIR, a directory that exists; or
+ * s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME]. Asks nothing of it yet.
  *
  * Close *remote with wal_remote_close, after its writers. Threads: any; a
  * remote may be used by several threads at the same time.

@@ -15,7 +15,6 @@
  *   agentwal/admin.h       migration, damage, claims
  *   agentwal/record.h      segments of the log and their records
  *   agentwal/transfer.h    merging stores, and bundles of sessions
- *   agentwal/removed.h     names of interface 0.1: what to use instead
  *
  * Other libraries, by the calls of this one:
  *   agentwal/convert.h     libagentwal-convert: views, which are sessions as
@@ -1240,8 +1239,5 @@ WAL_API void wal_entry_cursor_close(struct wal_entry_cursor *cursor);
 #ifdef __cplusplus
 }
 #endif
-
-/* Interface 0.1. */
-#include "agentwal/removed.h"
 
 #endif

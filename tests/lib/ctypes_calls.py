@@ -32,8 +32,6 @@ def read_headers(source):
     for path in [os.path.join(include, "agentwal.h"),
                  *sorted(glob.glob(os.path.join(include, "agentwal", "*.h"))),
                  *sorted(glob.glob(os.path.join(convert, "agentwal", "*.h")))]:
-        if path.endswith("removed.h"):
-            continue
         with open(path, encoding="utf-8") as file:
             texts.append(file.read())
     return re.sub(r"/\*.*?\*/", "", "".join(texts), flags=re.S)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # The shared library exports the functions of the public headers, and nothing
-# else; those of removed.h are not available.
+# else.
 set -euo pipefail
 
 include=$AGENTWAL_SOURCE/engine/include
 for header in "$include"/agentwal.h "$include"/agentwal/*.h; do
     gcc -E -P -I"$include" "$header"
-done | grep -v -e typedef -e unavailable |
+done | grep -v typedef |
     grep -oE '\bwal_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u >declared
 nm -D --defined-only "$AGENTWAL_BUILD/lib/libagentwal.so" |
     awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >exported
@@ -25,7 +25,7 @@ for part in convert search remote; do
     [ $part != convert ] || names='(import|view)'
     for header in "$AGENTWAL_SOURCE/$part"/include/agentwal/*.h; do
         gcc -E -P -I"$include" "$header"
-    done | grep -v -e typedef -e unavailable |
+    done | grep -v typedef |
         grep -oE "\\bwal_${names}_[a-z0-9_]+ ?\\(" | tr -d ' (' | sort -u >declared
     nm -D --defined-only "$library" |
         awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >exported

@@ -7,7 +7,7 @@
 //   const sessionStore = new AgentwalSessionStore('sessions');
 //   for await (const message of query({ prompt, options: { sessionStore } })) { ... }
 //
-// docs/claude-session-store.md says what becomes of keys and entries.
+// docs/adapters.md says what becomes of keys and entries.
 
 import type { OpenOptions, Session, Store } from './index.js';
 

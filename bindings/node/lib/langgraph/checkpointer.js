@@ -1,6 +1,6 @@
 'use strict';
 
-// A checkpointer of LangGraph on a store: docs/langgraph.md. This file has what
+// A checkpointer of LangGraph on a store: docs/adapters.md. This file has what
 // depends on LangGraph, its serialiser and configurations; thread.js
 // has the mapping to a session.
 

@@ -1,4 +1,4 @@
-// The interface of "agentwal/langgraph": docs/langgraph.md.
+// The interface of "agentwal/langgraph": docs/adapters.md.
 
 import type { RunnableConfig } from '@langchain/core/runnables';
 import { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint';

@@ -1,4 +1,4 @@
-// The interface of "agentwal/openai-agents": docs/openai-agents.md. The package
+// The interface of "agentwal/openai-agents": docs/adapters.md. The package
 // of the SDK is needed for types only.
 
 import type {

@@ -1,6 +1,6 @@
 'use strict';
 
-// A Session of the OpenAI Agents SDK on a store: docs/openai-agents.md. Needs
+// A Session of the OpenAI Agents SDK on a store: docs/adapters.md. Needs
 // no package of the SDK.
 //
 // A history is the branch of the head `main`; its items are entries of stream 0.

@@ -5,7 +5,7 @@
 # from a checkout. pack.sh makes a package of it.
 #
 # Needs CMake, a C compiler and, on Debian: liblz4-dev zlib1g-dev libssl-dev
-# libdeflate-dev libsqlite3-dev, and libnode-dev or `npm ci` for the headers of
+# libdeflate-dev libsqlite3-dev python3, and libnode-dev or `npm ci` for headers of
 # Node-API. Without libsqlite3-dev there is no full-text search.
 set -euo pipefail
 

@@ -99,18 +99,9 @@ static void on_environment_end(napi_env env, void *data, void *hint)
     free(environment);
 }
 
-static const struct call_method *const modules[] = {
-    backup_methods,          blob_methods,           blob_writer_methods,
-    checkpoint_list_methods, checkpoint_methods,     compact_methods,
-    cursor_methods,          document_methods,       export_methods,
-    file_change_methods,     head_methods,           import_follow_methods,
-    import_methods,          job_thread_methods,     repair_methods,
-    rewind_methods,          salvage_methods,        search_methods,
-    session_append_methods,  session_change_methods, session_fork_methods,
-    session_job_methods,     session_list_methods,   session_methods,
-    store_call_methods,      store_methods,          transfer_methods,
-    view_list_methods,       view_methods,           watcher_methods,
-};
+#define MODULES_LIST(name) name,
+static const struct call_method *const modules[] = {MODULES(MODULES_LIST)};
+#undef MODULES_LIST
 
 static size_t count_methods(void)
 {

@@ -150,8 +150,8 @@ class Blobs {
 
   async create(options) {
     const isNamed = toOptions(options).named === true;
-    const core = this.#core;
-    return new BlobWriter(core, await native.createBlob(core.handle, isNamed), isNamed);
+    const create = isNamed ? native.createNamedBlob : native.createBlob;
+    return new BlobWriter(this.#core, await create(this.#core.handle), isNamed);
   }
 }
 

@@ -29,8 +29,8 @@ function positive(options, name) {
   return value;
 }
 
-// text, [project, cwd, session, tool], [flags, roles, since, until, limit, hits,
-// snippet]
+// text, project, cwd, session, tool, flags, roles, since, until, limit, hits,
+// snippet
 function findArguments(text, given) {
   const options = toOptions(given);
   if (typeof text !== 'string') {
@@ -38,9 +38,9 @@ function findArguments(text, given) {
   }
   const flags = (options.deep ? SEARCH.deep : 0) | (options.substring ? SEARCH.substring : 0) |
     (options.update === false ? SEARCH.noUpdate : 0);
-  return [text, [options.project, options.cwd, options.session, options.tool],
-    [flags, rolesOf(options.roles), toTime(options.since, 'since'), toTime(options.until, 'until'),
-      positive(options, 'limit'), positive(options, 'hits'), positive(options, 'snippet')]];
+  return [text, options.project, options.cwd, options.session, options.tool, flags,
+    rolesOf(options.roles), toTime(options.since, 'since'), toTime(options.until, 'until'),
+    positive(options, 'limit'), positive(options, 'hits'), positive(options, 'snippet')];
 }
 
 class Search {

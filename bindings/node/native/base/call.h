@@ -31,7 +31,7 @@
 #include "bindings/node/native/base/addon.h"
 
 enum {
-    CALL_ARGS = 12
+    CALL_ARGS = 16
 };
 
 struct call {

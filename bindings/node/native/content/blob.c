@@ -1,82 +1,12 @@
 /*
- * blob.c - putting and reading blobs; blob_writer.c writes them in pieces.
+ * blob.c - reading blobs; interface.txt has the other calls on them.
  */
 #include <agentwal/blob.h>
 
 #include "bindings/node/native/base/value.h"
-#include "bindings/node/native/content/digest.h"
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/modules.h"
 #include "bindings/node/native/store/job.h"
-#include "bindings/node/native/store/store.h"
-
-static void close_blob(void *object)
-{
-    wal_blob_close(object);
-}
-
-static const struct handle_type blob_type = {"blob", close_blob, false};
-
-/* --- putting ------------------------------------------------------------ */
-
-struct put_job {
-    struct job job;
-    struct wal_slice content;
-    uint8_t digest[WAL_DIGEST_SIZE];
-};
-
-static enum wal_status put_run(struct job *job, struct wal_error *error)
-{
-    struct put_job *self = (struct put_job *)job;
-
-    return wal_blob_put(job->store->wal, self->content, self->digest, error);
-}
-
-static napi_value put_finish(struct call *call, struct job *job)
-{
-    return make_digest(call, ((struct put_job *)job)->digest);
-}
-
-static const struct job_kind put_kind = {"putBlob", sizeof(struct put_job),
-                                         put_run, put_finish, NULL};
-
-/* putBlob(store, content): its digest */
-static napi_value put_blob(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    struct put_job *self = job_create(call, &put_kind, store, NULL);
-
-    if (self == NULL) {
-        return NULL;
-    }
-    self->content = value_bytes(call, call_arg(call, 1));
-    return job_start(call, &self->job);
-}
-
-/* --- reading ------------------------------------------------------------ */
-
-/* openBlob(store, digest): a blob */
-static napi_value open_blob(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    uint8_t digest[WAL_DIGEST_SIZE];
-    struct wal_blob *blob = NULL;
-
-    digest_read(call, call_arg(call, 1), digest);
-    if (call->failed ||
-        !call_check(
-            call, wal_blob_open(store->wal, digest, &blob, call_error(call)))) {
-        return NULL;
-    }
-    return handle_make(call, &blob_type, store, blob);
-}
-
-/* blobSize(blob) */
-static napi_value blob_size(struct call *call)
-{
-    struct handle *blob = handle_get(call, 0, &blob_type);
-
-    return blob == NULL ? NULL : make_number(call, wal_blob_size(blob->object));
-}
 
 struct read_job {
     struct job job;
@@ -137,19 +67,7 @@ static napi_value read_blob(struct call *call)
     return job_start(call, &self->job);
 }
 
-/* closeBlob(blob) */
-static napi_value close_handle(struct call *call)
-{
-    struct handle *handle = handle_find(call, 0, &blob_type);
-
-    if (handle != NULL) {
-        handle_close(handle);
-    }
-    return make_undefined(call);
-}
-
 const struct call_method blob_methods[] = {
-    {"putBlob", put_blob},       {"openBlob", open_blob},
-    {"blobSize", blob_size},     {"readBlob", read_blob},
-    {"closeBlob", close_handle}, {NULL, NULL},
+    {"readBlob", read_blob},
+    {NULL, NULL},
 };

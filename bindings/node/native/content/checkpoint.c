@@ -1,18 +1,18 @@
 /*
- * checkpoint.c - making and deleting checkpoints; checkpoint_list.c reads them.
+ * checkpoint.c - making checkpoints, and the state of one; interface.txt has
+ * the other calls on them.
  */
-#include "bindings/node/native/base/list.h"
+#include <agentwal/checkpoint.h>
+
 #include "bindings/node/native/base/value.h"
-#include "bindings/node/native/content/checkpoint_info.h"
-#include "bindings/node/native/content/digest.h"
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/modules.h"
 #include "bindings/node/native/session/session.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
 
 enum {
-    FILE_ITEMS = 5, /* of a file in an array: path, kind, mode, mtime, digest */
-    OPTIONS = 2     /* the first argument of the options */
+    OPTIONS = 2 /* the first argument of the options */
 };
 
 struct checkpoint_job {
@@ -20,6 +20,7 @@ struct checkpoint_job {
     struct wal_checkpoint_options options;
     struct wal_slice *paths; /* to be read; or */
     struct wal_file *files;  /* as described */
+    bool is_import;
     uint32_t count;
     struct list copies; /* whether what is below could be copied */
     struct wal_checkpoint_info info;
@@ -31,15 +32,13 @@ static enum wal_status take_info(struct checkpoint_job *self,
                                  struct wal_error *error)
 {
     struct wal_checkpoint_info *info = &self->info;
-    struct arena *arena = &self->job.arena;
     enum wal_status status;
 
     info->struct_size = sizeof(*info);
     status = wal_checkpoint_get_info(cursor, info, error);
     if (status == WAL_OK) {
-        info->id = list_copy_text(&self->copies, arena, info->id);
-        info->root = list_copy_text(&self->copies, arena, info->root);
-        info->entry_id = list_copy_text(&self->copies, arena, info->entry_id);
+        list_copy_struct(&self->copies, &self->job.arena,
+                         &wal_checkpoint_info_out, info);
     }
     wal_file_cursor_close(cursor);
     return list_check(&self->copies, status, error);
@@ -65,7 +64,7 @@ static enum wal_status create_run(struct job *job, struct wal_error *error)
     enum wal_status status = wait_for_head(self, error);
 
     if (status == WAL_OK) {
-        status = self->files != NULL
+        status = self->is_import
                      ? wal_checkpoint_import(session, self->files, self->count,
                                              &self->options, &cursor, error)
                      : wal_checkpoint_create(session, self->paths, self->count,
@@ -74,29 +73,23 @@ static enum wal_status create_run(struct job *job, struct wal_error *error)
     return status == WAL_OK ? take_info(self, cursor, error) : status;
 }
 
+/* null where checkpoints are switched off. */
+static napi_value make_info(struct call *call,
+                            const struct wal_checkpoint_info *info)
+{
+    return (info->flags & WAL_CHECKPOINT_OFF) != 0
+               ? make_null(call)
+               : make_struct(call, &wal_checkpoint_info_out, info);
+}
+
 static napi_value create_finish(struct call *call, struct job *job)
 {
-    return checkpoint_make_info(call, &((struct checkpoint_job *)job)->info);
+    return make_info(call, &((struct checkpoint_job *)job)->info);
 }
 
 static const struct job_kind create_kind = {"checkpoint",
                                             sizeof(struct checkpoint_job),
                                             create_run, create_finish, NULL};
-
-/* id, root, created, entryId, flags, threads */
-static void read_options(struct call *call,
-                         struct wal_checkpoint_options *options)
-{
-    *options = (struct wal_checkpoint_options){
-        .struct_size = sizeof(*options),
-        .id = value_text(call, call_arg(call, OPTIONS)),
-        .root = value_path_slice(call, call_arg(call, OPTIONS + 1)),
-        .created_ms = value_i64(call, call_arg(call, OPTIONS + 2)),
-        .entry_id = value_text(call, call_arg(call, OPTIONS + 3)),
-        .flags = value_u32(call, call_arg(call, OPTIONS + 4)),
-        .threads = value_u32(call, call_arg(call, OPTIONS + 5)),
-    };
-}
 
 /* createCheckpoint(session, paths, OPTIONS): its state, or null */
 static napi_value create_checkpoint(struct call *call)
@@ -108,66 +101,8 @@ static napi_value create_checkpoint(struct call *call)
         return NULL;
     }
     self->paths = value_texts(call, call_arg(call, 1), true, &self->count);
-    read_options(call, &self->options);
+    read_struct(call, OPTIONS, &wal_checkpoint_options_in, &self->options);
     return job_start(call, &self->job);
-}
-
-/* Milliseconds with a fraction as nanoseconds. */
-static int64_t read_time(struct call *call, napi_value value)
-{
-    /* Above, a conversion to nanoseconds is not defined. */
-    const double limit = 9e12;
-    napi_valuetype type = napi_undefined;
-    double time = 0;
-
-    if (call->failed || !call_ok(call, napi_typeof(call->env, value, &type)) ||
-        type == napi_undefined) {
-        return 0;
-    }
-    if (type == napi_number) {
-        call_ok(call, napi_get_value_double(call->env, value, &time));
-    }
-    if (type != napi_number || !(time >= -limit && time <= limit)) {
-        call_fail(call, WAL_EINVAL,
-                  "a time in milliseconds since 1970 is expected");
-        return 0;
-    }
-    return (int64_t)(time * 1e6);
-}
-
-static void read_file(struct call *call, napi_value array, uint32_t first,
-                      struct wal_file *file)
-{
-    napi_value digest = value_item(call, array, first + 4);
-
-    *file = (struct wal_file){
-        .struct_size = sizeof(*file),
-        .path = value_path_slice(call, value_item(call, array, first)),
-        .kind = value_u32(call, value_item(call, array, first + 1)),
-        .mode = value_u32(call, value_item(call, array, first + 2)),
-        .mtime_ns = read_time(call, value_item(call, array, first + 3)),
-    };
-    if (!value_is_absent(call, digest)) {
-        digest_read(call, digest, file->digest);
-    }
-}
-
-static struct wal_file *read_files(struct call *call, napi_value array,
-                                   uint32_t *count)
-{
-    uint32_t length = value_length(call, array) / FILE_ITEMS;
-    struct wal_file *files =
-        arena_calloc(call->arena, length + (size_t)1, sizeof(files[0]));
-
-    if (files == NULL) {
-        call_fail(call, WAL_ENOMEM, "no memory for %u files", length);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < length; i++) {
-        read_file(call, array, i * FILE_ITEMS, &files[i]);
-    }
-    *count = length;
-    return files;
 }
 
 /* importCheckpoint(session, files, OPTIONS): its state, or null */
@@ -179,66 +114,36 @@ static napi_value import_checkpoint(struct call *call)
     if (self == NULL) {
         return NULL;
     }
-    self->files = read_files(call, call_arg(call, 1), &self->count);
-    read_options(call, &self->options);
+    self->is_import = true;
+    self->files =
+        read_structs(call, call_arg(call, 1), &wal_file_in, &self->count);
+    read_struct(call, OPTIONS, &wal_checkpoint_options_in, &self->options);
     return job_start(call, &self->job);
 }
 
-/* --- deleting, and switching off ---------------------------------------- */
-
-struct change_job {
-    struct job job;
-    struct wal_slice id;
-    bool is_on;
-};
-
-static enum wal_status delete_run(struct job *job, struct wal_error *error)
+/* checkpoint(session, id): its state, or null */
+static napi_value get_checkpoint(struct call *call)
 {
-    return wal_checkpoint_delete(job->handle->object,
-                                 ((struct change_job *)job)->id, error);
-}
-
-static enum wal_status enable_run(struct job *job, struct wal_error *error)
-{
-    return wal_session_set_checkpointing(
-        job->handle->object, ((struct change_job *)job)->is_on, error);
-}
-
-static const struct job_kind delete_kind = {
-    "deleteCheckpoint", sizeof(struct change_job), delete_run, NULL, NULL};
-static const struct job_kind enable_kind = {
-    "enableCheckpoints", sizeof(struct change_job), enable_run, NULL, NULL};
-
-/* deleteCheckpoint(session, id) */
-static napi_value delete_checkpoint(struct call *call)
-{
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct handle *session = handle_get(call, 0, &session_type);
-    struct change_job *self = job_create(call, &delete_kind, NULL, session);
+    struct wal_slice id = value_text(call, call_arg(call, 1));
+    struct wal_file_cursor *cursor = NULL;
+    napi_value object = NULL;
 
-    if (self == NULL) {
-        return NULL;
+    if (!call->failed &&
+        call_check(call, wal_file_cursor_open(session->object, id, &cursor,
+                                              call_error(call))) &&
+        call_check(call,
+                   wal_checkpoint_get_info(cursor, &info, call_error(call)))) {
+        object = make_info(call, &info);
     }
-    self->id = value_text(call, call_arg(call, 1));
-    return job_start(call, &self->job);
-}
-
-/* enableCheckpoints(session, on) */
-static napi_value enable_checkpoints(struct call *call)
-{
-    struct handle *session = handle_get(call, 0, &session_type);
-    struct change_job *self = job_create(call, &enable_kind, NULL, session);
-
-    if (self == NULL) {
-        return NULL;
-    }
-    self->is_on = value_bool(call, call_arg(call, 1));
-    return job_start(call, &self->job);
+    wal_file_cursor_close(cursor);
+    return object;
 }
 
 const struct call_method checkpoint_methods[] = {
     {"createCheckpoint", create_checkpoint},
     {"importCheckpoint", import_checkpoint},
-    {"deleteCheckpoint", delete_checkpoint},
-    {"enableCheckpoints", enable_checkpoints},
+    {"checkpoint", get_checkpoint},
     {NULL, NULL},
 };

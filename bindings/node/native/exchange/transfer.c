@@ -3,16 +3,11 @@
  */
 #include <agentwal/transfer.h>
 
-#include "bindings/node/native/base/list.h"
 #include "bindings/node/native/base/value.h"
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/modules.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
-
-struct report_item {
-    struct list_item item;
-    struct wal_transfer_report is;
-};
 
 struct transfer_job {
     struct job job;
@@ -22,23 +17,13 @@ struct transfer_job {
     struct list reports;
 };
 
-/* --- in the thread ------------------------------------------------------ */
-
 /* A wal_transfer_report_fn. */
 static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
 {
     struct transfer_job *self = ctx;
-    struct list *list = &self->reports;
-    struct arena *arena = &self->job.arena;
-    struct report_item *item = list_add(list, arena, sizeof(*item));
 
-    if (item != NULL) {
-        item->is = *report;
-        item->is.session_id = list_copy_text(list, arena, report->session_id);
-        item->is.key = list_copy_text(list, arena, report->key);
-        item->is.branch_id = list_copy_text(list, arena, report->branch_id);
-        item->is.error = list_copy_error(list, arena, report->error);
-    }
+    list_add_struct(&self->reports, &self->job.arena, &wal_transfer_report_out,
+                    report);
     return 0;
 }
 
@@ -69,53 +54,16 @@ static enum wal_status read_run(struct job *job, struct wal_error *error)
     return list_check(&self->reports, status, error);
 }
 
-/* --- values ------------------------------------------------------------- */
-
-static napi_value make_report(struct call *call, const struct list_item *item)
-{
-    static const char *const kinds[] = {"created", "continued", "unchanged",
-                                        "refused", "document",  "branched"};
-    const struct wal_transfer_report *report =
-        &((const struct report_item *)item)->is;
-    napi_value object = make_object(call);
-
-    object_set(call, object, "kind",
-               make_string(call, kinds[report->kind <= WAL_TRANSFER_BRANCHED
-                                           ? report->kind
-                                           : WAL_TRANSFER_REFUSED]));
-    object_text(call, object, "sessionId", report->session_id);
-    object_text(call, object, "key", report->key);
-    object_number(call, object, "entries", report->entries);
-    object_number(call, object, "documents", report->documents);
-    object_text(call, object, "branchId", report->branch_id);
-    object_set(call, object, "error",
-               report->error == NULL ? make_null(call)
-                                     : call_make_error(call, report->error));
-    return object;
-}
-
 static napi_value transfer_finish(struct call *call, struct job *job)
 {
     const struct transfer_job *self = (struct transfer_job *)job;
-    const struct wal_transfer_result *result = &self->result;
-    napi_value object = make_object(call);
+    napi_value object =
+        make_struct(call, &wal_transfer_result_out, &self->result);
 
-    object_number(call, object, "created", result->created);
-    object_number(call, object, "continued", result->continued);
-    object_number(call, object, "unchanged", result->unchanged);
-    object_number(call, object, "refused", result->refused);
-    object_number(call, object, "entries", result->entries);
-    object_number(call, object, "documents", result->documents);
-    object_number(call, object, "differingDocuments",
-                  result->differing_documents);
-    object_number(call, object, "bytes", result->bytes);
-    object_number(call, object, "branched", result->branched);
     object_set(call, object, "reports",
-               list_make(call, &self->reports, make_report));
+               list_structs(call, &self->reports, &wal_transfer_report_out));
     return object;
 }
-
-/* --- functions of JavaScript -------------------------------------------- */
 
 static const struct job_kind merge_kind = {"merge", sizeof(struct transfer_job),
                                            merge_run, transfer_finish, NULL};
@@ -191,18 +139,9 @@ static napi_value read_bundle(struct call *call)
     return start(call, self, 2);
 }
 
-/* isBundle(path) */
-static napi_value is_bundle(struct call *call)
-{
-    struct wal_slice path = value_path_slice(call, call_arg(call, 0));
-
-    return make_bool(call, !call->failed && wal_bundle_detect(path) != 0);
-}
-
 const struct call_method transfer_methods[] = {
     {"merge", merge_stores},
     {"writeBundle", write_bundle},
     {"readBundle", read_bundle},
-    {"isBundle", is_bundle},
     {NULL, NULL},
 };

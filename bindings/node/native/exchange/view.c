@@ -1,140 +1,15 @@
 /*
- * view.c - views of sessions (view.h).
+ * view.c - what views could not do, and updates of views that are known;
+ * interface.txt has the other calls on them.
  */
-#include "bindings/node/native/exchange/view.h"
+#include <agentwal/convert.h>
+#include <string.h>
 
 #include "bindings/node/native/base/value.h"
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session/session.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
-
-static void close_view(void *object)
-{
-    wal_view_close(object);
-}
-
-static const struct handle_type view_type = {"view", close_view, false};
-
-/* openView(session, dialect, root): a view */
-static napi_value open_view(struct call *call)
-{
-    struct handle *session = handle_get(call, 0, &session_type);
-    const struct wal_view_options options = {
-        .struct_size = sizeof(options),
-        .dialect = value_text(call, call_arg(call, 1)),
-        .root = value_path_slice(call, call_arg(call, 2)),
-    };
-    struct wal_view *view = NULL;
-
-    if (call->failed ||
-        !call_check(call, wal_view_open(session->store->wal, session->object,
-                                        &options, &view, call_error(call)))) {
-        return NULL;
-    }
-    return handle_make(call, &view_type, session->store, view);
-}
-
-/* viewPath(view, stream) */
-static napi_value view_path(struct call *call)
-{
-    struct handle *view = handle_get(call, 0, &view_type);
-    uint32_t stream = value_u32(call, call_arg(call, 1));
-    const char *path = NULL;
-
-    if (call->failed ||
-        !call_check(call, wal_view_path(view->object, stream, &path,
-                                        call_error(call)))) {
-        return NULL;
-    }
-    return make_string(call, path);
-}
-
-/* --- flush and import --------------------------------------------------- */
-
-struct flush_job {
-    struct job job;
-    struct wal_view_flush_result result;
-};
-
-static enum wal_status flush_run(struct job *job, struct wal_error *error)
-{
-    struct flush_job *self = (struct flush_job *)job;
-
-    self->result.struct_size = sizeof(self->result);
-    return wal_view_flush(job->handle->object, &self->result, error);
-}
-
-napi_value view_make_flush_result(struct call *call,
-                                  const struct wal_view_flush_result *result)
-{
-    napi_value object = make_object(call);
-
-    object_bool(call, object, "replaced",
-                (result->flags & WAL_VIEW_REPLACED) != 0);
-    object_number(call, object, "lines", result->lines);
-    object_number(call, object, "bytes", result->bytes);
-    object_number(call, object, "entries", result->entries);
-    object_number(call, object, "sequence", result->sequence);
-    object_number(call, object, "unreadable", result->unreadable);
-    return object;
-}
-
-static napi_value flush_finish(struct call *call, struct job *job)
-{
-    return view_make_flush_result(call, &((struct flush_job *)job)->result);
-}
-
-static const struct job_kind flush_kind = {
-    "flushView", sizeof(struct flush_job), flush_run, flush_finish, NULL};
-
-/* flushView(view) */
-static napi_value flush_view(struct call *call)
-{
-    struct handle *view = handle_get(call, 0, &view_type);
-
-    return job_start(call, job_create(call, &flush_kind, NULL, view));
-}
-
-struct import_job {
-    struct job job;
-    struct wal_view_import_result result;
-};
-
-static enum wal_status import_run(struct job *job, struct wal_error *error)
-{
-    struct import_job *self = (struct import_job *)job;
-
-    self->result.struct_size = sizeof(self->result);
-    return wal_view_import(job->handle->object, &self->result, error);
-}
-
-static napi_value import_finish(struct call *call, struct job *job)
-{
-    const struct wal_view_import_result *result =
-        &((struct import_job *)job)->result;
-    napi_value object = make_object(call);
-
-    object_number(call, object, "lines", result->lines);
-    object_number(call, object, "appended", result->appended);
-    object_number(call, object, "duplicates", result->duplicates);
-    object_number(call, object, "damaged", result->damaged);
-    object_number(call, object, "unknown", result->unknown);
-    return object;
-}
-
-static const struct job_kind import_kind = {
-    "importView", sizeof(struct import_job), import_run, import_finish, NULL};
-
-/* importView(view) */
-static napi_value import_view(struct call *call)
-{
-    struct handle *view = handle_get(call, 0, &view_type);
-
-    return job_start(call, job_create(call, &import_kind, NULL, view));
-}
-
-/* --- what they could not do --------------------------------------------- */
 
 /* viewLosses(view): counts by name */
 static napi_value view_losses(struct call *call)
@@ -180,20 +55,77 @@ static napi_value view_issues(struct call *call)
     return array;
 }
 
-/* closeView(view) */
-static napi_value close_handle(struct call *call)
-{
-    struct handle *handle = handle_find(call, 0, &view_type);
+/* --- updates ------------------------------------------------------------ */
 
-    if (handle != NULL) {
-        handle_close(handle);
+struct update_job {
+    struct job job;
+    struct wal_view_info info;
+    struct wal_view_flush_result result;
+};
+
+static enum wal_status update_run(struct job *job, struct wal_error *error)
+{
+    struct update_job *self = (struct update_job *)job;
+
+    self->result.struct_size = sizeof(self->result);
+    return wal_view_update(job->store->wal, &self->info, &self->result, error);
+}
+
+static napi_value update_finish(struct call *call, struct job *job)
+{
+    return make_struct(call, &wal_view_flush_result_out,
+                       &((struct update_job *)job)->result);
+}
+
+static const struct job_kind update_kind = {
+    "updateView", sizeof(struct update_job), update_run, update_finish, NULL};
+
+/* Copies a text with its NUL. */
+static void copy_text(struct call *call, napi_value value, const char *what,
+                      char *place, size_t room)
+{
+    struct wal_slice text = value_text(call, value);
+
+    if (call->failed) {
+        return;
     }
-    return make_undefined(call);
+    if (text.size >= room ||
+        (text.size > 0 && memchr(text.data, 0, text.size) != NULL)) {
+        call_fail(call, WAL_EINVAL, "the %s of the view is not valid", what);
+        return;
+    }
+    if (text.size > 0) {
+        memcpy(place, text.data, text.size);
+    }
+    place[text.size] = '\0';
+}
+
+/* updateView(store, session, dialect, root, unreadable) */
+static napi_value update_view(struct call *call)
+{
+    struct store *store = store_get(call, 0);
+    struct update_job *self = job_create(call, &update_kind, store, NULL);
+    struct wal_view_info *info;
+
+    if (self == NULL) {
+        return NULL;
+    }
+    info = &self->info;
+    info->struct_size = sizeof(*info);
+    copy_text(call, call_arg(call, 1), "session", info->session,
+              sizeof(info->session));
+    copy_text(call, call_arg(call, 2), "dialect", info->dialect,
+              sizeof(info->dialect));
+    copy_text(call, call_arg(call, 3), "root", info->root, sizeof(info->root));
+    if (value_bool(call, call_arg(call, 4))) {
+        info->flags = WAL_VIEW_INFO_UNREADABLE;
+    }
+    return job_start(call, &self->job);
 }
 
 const struct call_method view_methods[] = {
-    {"openView", open_view},     {"viewPath", view_path},
-    {"flushView", flush_view},   {"importView", import_view},
-    {"viewLosses", view_losses}, {"viewIssues", view_issues},
-    {"closeView", close_handle}, {NULL, NULL},
+    {"viewLosses", view_losses},
+    {"viewIssues", view_issues},
+    {"updateView", update_view},
+    {NULL, NULL},
 };

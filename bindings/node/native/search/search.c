@@ -4,6 +4,7 @@
 #include <agentwal/search.h>
 
 #include "bindings/node/native/base/value.h"
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/modules.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
@@ -99,17 +100,10 @@ static napi_value make_matches(struct call *call,
 
 static napi_value make_hit(struct call *call, const struct wal_search_hit *hit)
 {
-    napi_value object = make_object(call);
+    napi_value object = make_struct(call, &search_hit_out, hit);
 
-    object_set(call, object, "entryId", make_optional(call, hit->entry_id));
     object_set(call, object, "role", make_string(call, role_name(hit->role)));
-    object_set(call, object, "time", make_signed(call, hit->time_ms));
-    object_text(call, object, "timestamp", hit->timestamp);
-    object_number(call, object, "sequence", hit->sequence);
-    object_set(call, object, "tool", make_optional(call, hit->tool));
-    object_text(call, object, "snippet", hit->snippet);
     object_set(call, object, "matches", make_matches(call, hit));
-    object_set(call, object, "score", make_double(call, hit->score));
     return object;
 }
 
@@ -118,15 +112,8 @@ static napi_value make_session(struct call *call,
                                const struct wal_search_hit *hit,
                                napi_value hits)
 {
-    napi_value object = make_object(call);
+    napi_value object = make_struct(call, &search_session_out, hit);
 
-    object_text(call, object, "sessionId", hit->session_id);
-    object_text(call, object, "title", hit->title);
-    object_text(call, object, "cwd", hit->cwd);
-    object_text(call, object, "projectId", hit->project);
-    object_set(call, object, "updated",
-               make_signed(call, hit->session_updated_ms));
-    object_number(call, object, "matches", hit->session_hits);
     object_set(call, object, "hits", hits);
     return object;
 }
@@ -165,35 +152,15 @@ static napi_value make_sessions(struct call *call,
 
 /* --- find --------------------------------------------------------------- */
 
+enum {
+    QUERY_ARGS = 12
+};
+
 struct find_job {
     struct job job;
     struct wal_search_query query;
     struct wal_search_cursor *cursor;
 };
-
-/* Reads a query: text, [project, cwd, session, tool], [flags, roles, since,
- * until, limit, hits, snippet]. */
-static void read_query(struct call *call, struct wal_search_query *query)
-{
-    napi_value texts = call_arg(call, 2);
-    napi_value numbers = call_arg(call, 3);
-
-    *query = (struct wal_search_query){
-        .struct_size = sizeof(*query),
-        .text = value_text(call, call_arg(call, 1)),
-        .project = value_text(call, value_item(call, texts, 0)),
-        .cwd = value_text(call, value_item(call, texts, 1)),
-        .session = value_text(call, value_item(call, texts, 2)),
-        .tool = value_text(call, value_item(call, texts, 3)),
-        .flags = value_u32(call, value_item(call, numbers, 0)),
-        .roles = value_u32(call, value_item(call, numbers, 1)),
-        .since_ms = value_i64(call, value_item(call, numbers, 2)),
-        .until_ms = value_i64(call, value_item(call, numbers, 3)),
-        .session_limit = value_u32(call, value_item(call, numbers, 4)),
-        .hits_limit = value_u32(call, value_item(call, numbers, 5)),
-        .snippet_characters = value_u32(call, value_item(call, numbers, 6)),
-    };
-}
 
 static enum wal_status find_run(struct job *job, struct wal_error *error)
 {
@@ -216,7 +183,7 @@ static void find_discard(struct job *job)
 static const struct job_kind find_kind = {"searchFind", sizeof(struct find_job),
                                           find_run, find_finish, find_discard};
 
-/* searchFind(search, text, texts, numbers, watch): read_query */
+/* searchFind(search, QUERY, watch): the fields of wal_search_query_in */
 static napi_value search_find(struct call *call)
 {
     struct handle *search = handle_get(call, 0, &search_type);
@@ -225,14 +192,14 @@ static napi_value search_find(struct call *call)
     if (self == NULL) {
         return NULL;
     }
-    read_query(call, &self->query);
+    read_struct(call, 1, &wal_search_query_in, &self->query);
     self->query.progress = job_progress;
     self->query.ctx = &self->job;
-    job_watch_arg(call, &self->job, call_arg(call, 4));
+    job_watch_arg(call, &self->job, call_arg(call, QUERY_ARGS + 1));
     return job_start(call, &self->job);
 }
 
-/* searchFindSync(search, text, texts, numbers) */
+/* searchFindSync(search, QUERY) */
 static napi_value search_find_sync(struct call *call)
 {
     struct handle *search = handle_get(call, 0, &search_type);
@@ -240,7 +207,7 @@ static napi_value search_find_sync(struct call *call)
     struct wal_search_query query;
     napi_value sessions;
 
-    read_query(call, &query);
+    read_struct(call, 1, &wal_search_query_in, &query);
     if (call->failed ||
         !call_check(call, wal_search_find(search->object, &query, &cursor, NULL,
                                           call_error(call)))) {
@@ -269,18 +236,8 @@ static enum wal_status update_run(struct job *job, struct wal_error *error)
 
 static napi_value update_finish(struct call *call, struct job *job)
 {
-    const struct wal_search_update_result *result =
-        &((const struct update_job *)job)->result;
-    napi_value object = make_object(call);
-
-    object_number(call, object, "segments", result->segments);
-    object_number(call, object, "built", result->built);
-    object_number(call, object, "readBytes", result->read_bytes);
-    object_number(call, object, "textBytes", result->text_bytes);
-    object_number(call, object, "indexBytes", result->index_bytes);
-    object_number(call, object, "damaged", result->damaged);
-    object_number(call, object, "unwritten", result->unwritten);
-    return object;
+    return make_struct(call, &wal_search_update_result_out,
+                       &((const struct update_job *)job)->result);
 }
 
 static const struct job_kind update_kind = {
@@ -296,12 +253,9 @@ static napi_value search_update(struct call *call)
         return NULL;
     }
     self->result.struct_size = sizeof(self->result);
-    self->options = (struct wal_search_update_options){
-        .struct_size = sizeof(self->options),
-        .flags = value_u32(call, call_arg(call, 1)),
-        .progress = job_progress,
-        .ctx = &self->job,
-    };
+    read_struct(call, 1, &wal_search_update_options_in, &self->options);
+    self->options.progress = job_progress;
+    self->options.ctx = &self->job;
     job_watch_arg(call, &self->job, call_arg(call, 2));
     return job_start(call, &self->job);
 }

@@ -1,17 +1,24 @@
 /*
- * cursor.c - cursors of entries (cursor.h).
+ * cursor.c - cursors of entries, many at a time.
  *
  * A batch ends after CURSOR_ENTRIES entries or CURSOR_BYTES of payloads. What
  * damage makes unreadable ends it too, and is thrown by the next call.
  */
-#include "bindings/node/native/session/cursor.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "bindings/node/native/base/value.h"
 #include "bindings/node/native/modules.h"
 #include "bindings/node/native/session/session.h"
+
+enum {
+    /* Of one entry in addon->numbers and in the array of values. */
+    CURSOR_NUMBERS = 5, /* flags, stream, sequence, depth, payloadSize */
+    CURSOR_VALUES = 7,  /* id, parentId, type, timestamp, runId, payload,
+                         * meta */
+    CURSOR_ENTRIES = 256,
+    CURSOR_BYTES = 1024 * 1024
+};
 
 struct cursor {
     struct wal_entry_cursor *entries;
@@ -35,19 +42,11 @@ static const struct handle_type cursor_type = {"cursor", close_cursor, false};
 static napi_value open_cursor(struct call *call)
 {
     struct handle *session = handle_get(call, 0, &session_type);
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .mode = value_u32(call, call_arg(call, 1)),
-        .flags = value_u32(call, call_arg(call, 2)),
-        .stream = value_u32(call, call_arg(call, 3)),
-        .up_to = value_text(call, call_arg(call, 4)),
-        .head = value_text(call, call_arg(call, 5)),
-        .skip = value_u64(call, call_arg(call, 6)),
-        .last = value_u64(call, call_arg(call, 7)),
-    };
+    struct wal_entry_cursor_options options;
     uint64_t after = value_u64(call, call_arg(call, 8));
     struct cursor *cursor;
 
+    read_struct(call, 1, &wal_entry_cursor_options_in, &options);
     if (call->failed) {
         return NULL;
     }

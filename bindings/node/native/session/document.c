@@ -38,20 +38,6 @@ static struct wal_session *owner_session(const struct owner *owner)
 
 /* --- reading ------------------------------------------------------------ */
 
-static napi_value make_document(struct call *call, const struct wal_doc *doc)
-{
-    napi_value object = make_object(call);
-
-    object_text(call, object, "key", doc->key);
-    object_set(call, object, "value",
-               doc->value.size == 0 ? make_undefined(call)
-                                    : make_text(call, doc->value));
-    object_number(call, object, "version", doc->version);
-    object_set(call, object, "modified", make_signed(call, doc->modified_ms));
-    object_bool(call, object, "deleted", (doc->flags & WAL_DOC_DELETE) != 0);
-    return object;
-}
-
 /* document(session, store, key, version): the document with its value as text,
  * or null */
 static napi_value get_document(struct call *call)
@@ -70,37 +56,33 @@ static napi_value get_document(struct call *call)
     if (status == WAL_ENOTFOUND) {
         return make_null(call);
     }
-    return call_check(call, status) ? make_document(call, &doc) : NULL;
+    return call_check(call, status) ? make_struct(call, &wal_doc_out, &doc)
+                                    : NULL;
+}
+
+static enum wal_status next_document(void *cursor, void *doc,
+                                     struct wal_error *error)
+{
+    return wal_doc_cursor_next(cursor, doc, error);
 }
 
 /* documents(session, store, prefix, flags): an array */
 static napi_value list_documents(struct call *call)
 {
-    struct wal_doc doc = WAL_INIT(wal_doc);
     struct owner owner = read_owner(call);
-    const struct wal_doc_cursor_options options = {
-        .struct_size = sizeof(options),
-        .prefix = value_text(call, call_arg(call, 2)),
-        .flags = value_u32(call, call_arg(call, 3)),
-    };
+    struct wal_doc_cursor_options options;
     struct wal_doc_cursor *cursor = NULL;
-    napi_value documents = make_array(call);
+    napi_value documents;
 
+    read_struct(call, 2, &wal_doc_cursor_options_in, &options);
     if (call->failed ||
         !call_check(call, wal_doc_cursor_open(owner_store(&owner),
                                               owner_session(&owner), &options,
                                               &cursor, call_error(call)))) {
         return NULL;
     }
-    for (uint32_t i = 0; !call->failed; i++) {
-        enum wal_status status =
-            wal_doc_cursor_next(cursor, &doc, call_error(call));
-
-        if (!call_check(call, status) || status == WAL_END) {
-            break;
-        }
-        array_push(call, documents, i, make_document(call, &doc));
-    }
+    documents =
+        make_rows(call, &wal_doc_out, next_document, cursor, UINT32_MAX);
     wal_doc_cursor_close(cursor);
     return documents;
 }
@@ -146,13 +128,7 @@ static napi_value put_document(struct call *call)
         return NULL;
     }
     self->is_deletion = value_is_absent(call, call_arg(call, 3));
-    self->doc = (struct wal_doc){
-        .struct_size = sizeof(self->doc),
-        .key = value_text(call, call_arg(call, 2)),
-        .value = value_text(call, call_arg(call, 3)),
-        .flags = value_u32(call, call_arg(call, 4)),
-        .version = value_u64(call, call_arg(call, 5)),
-    };
+    read_struct(call, 2, &wal_doc_in, &self->doc);
     return job_start(call, &self->job);
 }
 

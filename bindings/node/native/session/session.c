@@ -1,5 +1,6 @@
 /*
- * session.c - sessions: opening, creating, their state (session.h).
+ * session.c - creating and opening sessions (session.h); interface.txt has most
+ * other calls on them.
  */
 #include "bindings/node/native/session/session.h"
 
@@ -9,30 +10,6 @@
 #include "bindings/node/native/modules.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
-
-static void close_session(void *object)
-{
-    wal_session_close(object);
-}
-
-const struct handle_type session_type = {"session", close_session, true};
-
-void session_read_options(struct call *call, size_t first,
-                          struct wal_session_options *options)
-{
-    *options = (struct wal_session_options){
-        .struct_size = sizeof(*options),
-        .id = value_text(call, call_arg(call, first)),
-        .cwd = value_text(call, call_arg(call, first + 1)),
-        .project = value_text(call, call_arg(call, first + 2)),
-        .title = value_text(call, call_arg(call, first + 3)),
-        .parent_id = value_text(call, call_arg(call, first + 4)),
-        .source = value_text(call, call_arg(call, first + 5)),
-        .metadata = value_text(call, call_arg(call, first + 6)),
-        .schema_version = value_u32(call, call_arg(call, first + 7)),
-        .created_ms = value_i64(call, call_arg(call, first + 8)),
-    };
-}
 
 enum wal_status session_identify(struct opened_session *opened,
                                  enum wal_status status,
@@ -114,7 +91,7 @@ static napi_value create_session(struct call *call)
     if (job == NULL) {
         return NULL;
     }
-    session_read_options(call, 1, &job->options);
+    read_struct(call, 1, &wal_session_options_in, &job->options);
     return job_start(call, &job->job);
 }
 
@@ -144,7 +121,7 @@ static napi_value create_now(struct call *call)
     /* It may run JavaScript, which may close the store. */
     submissions_flush_backlog(store);
     store = store_get(call, 0);
-    session_read_options(call, 1, &options);
+    read_struct(call, 1, &wal_session_options_in, &options);
     if (call->failed) {
         return NULL;
     }
@@ -193,75 +170,109 @@ static napi_value open_latest(struct call *call)
                : return_session(call, store, &opened, status);
 }
 
-/* closeSession(session) */
-static napi_value close_handle(struct call *call)
-{
-    struct handle *handle = handle_find(call, 0, &session_type);
+/* --- openOrCreate ------------------------------------------------------ */
 
-    if (handle != NULL) {
-        handle_close(handle);
-    }
-    return make_undefined(call);
+struct named_job {
+    struct job job;
+    struct wal_session_options options;
+    struct opened_session opened;
+    int32_t created;
+};
+
+static void named_discard(struct job *job)
+{
+    session_discard(&((struct named_job *)job)->opened);
 }
 
-/* --- state -------------------------------------------------------------- */
-
-napi_value session_make_info(struct call *call,
-                             const struct wal_session_info *info)
+static enum wal_status open_or_create_run(struct job *job,
+                                          struct wal_error *error)
 {
-    napi_value object = make_object(call);
+    struct named_job *self = (struct named_job *)job;
+    enum wal_status status = wal_session_open_or_create(
+        job->store->wal, &self->options, &self->opened.session, &self->created,
+        error);
 
-    object_text(call, object, "id", info->id);
-    object_number(call, object, "number", info->number);
-    object_text(call, object, "cwd", info->cwd);
-    object_text(call, object, "project", info->project);
-    object_text(call, object, "title", info->title);
-    object_text(call, object, "parentId", info->parent_id);
-    object_text(call, object, "source", info->source);
-    object_set(call, object, "metadata", make_optional(call, info->metadata));
-    object_set(call, object, "head", make_optional(call, info->head));
-    object_text(call, object, "firstText", info->first_text);
-    object_set(call, object, "created", make_signed(call, info->created_ms));
-    object_set(call, object, "updated", make_signed(call, info->updated_ms));
-    object_number(call, object, "entries", info->entries);
-    object_number(call, object, "inherited", info->inherited);
-    object_number(call, object, "bytes", info->bytes);
-    object_number(call, object, "documents", info->documents);
-    object_number(call, object, "lastSequence", info->last_sequence);
-    object_number(call, object, "metadataVersion", info->metadata_version);
-    object_number(call, object, "schemaVersion", info->schema_version);
-    object_bool(call, object, "isFork", (info->flags & WAL_SESSION_FORK) != 0);
-    object_bool(call, object, "isDamaged",
-                (info->flags & WAL_SESSION_DAMAGED) != 0);
-    object_bool(call, object, "isDeleted",
-                (info->flags & WAL_SESSION_DELETED) != 0);
-    object_bool(call, object, "isTrashed",
-                (info->flags & WAL_SESSION_TRASHED) != 0);
-    object_bool(call, object, "isMoved",
-                (info->flags & WAL_SESSION_MOVED) != 0);
-    return object;
+    return session_identify(&self->opened, status, error);
 }
 
-/* sessionInfo(session) */
-static napi_value session_info(struct call *call)
+/* [[session, id], created] */
+static napi_value open_or_create_finish(struct call *call, struct job *job)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct handle *session = handle_get(call, 0, &session_type);
+    struct named_job *self = (struct named_job *)job;
+    napi_value pair = make_array(call);
 
-    if (session == NULL ||
-        !call_check(call, wal_session_get_info(session->object, &info,
-                                               call_error(call)))) {
+    array_push(call, pair, 0, session_make(call, job->store, &self->opened));
+    array_push(call, pair, 1, make_bool(call, self->created != 0));
+    return pair;
+}
+
+static const struct job_kind open_or_create_kind = {
+    "openOrCreate", sizeof(struct named_job), open_or_create_run,
+    open_or_create_finish, named_discard};
+
+/* openOrCreate(store, OPTIONS) */
+static napi_value open_or_create(struct call *call)
+{
+    struct store *store = store_get(call, 0);
+    struct named_job *self =
+        job_create(call, &open_or_create_kind, store, NULL);
+
+    if (self == NULL) {
         return NULL;
     }
-    return session_make_info(call, &info);
+    read_struct(call, 1, &wal_session_options_in, &self->options);
+    return job_start(call, &self->job);
+}
+
+/* --- heads, and lists of sessions -------------------------------------- */
+
+/* head(session, stream, name): the id of its entry, or null */
+static napi_value get_head(struct call *call)
+{
+    char id[WAL_ID_SIZE] = {0};
+    size_t size = sizeof(id);
+    struct handle *session = handle_get(call, 0, &session_type);
+    uint32_t stream = value_u32(call, call_arg(call, 1));
+    struct wal_slice name = value_text(call, call_arg(call, 2));
+    enum wal_status status;
+
+    if (call->failed) {
+        return NULL;
+    }
+    status = wal_head_get(session->object, stream, name, id, call_error(call));
+    if (status == WAL_ENOTFOUND) {
+        return make_null(call);
+    }
+    if (!call_check(call, status)) {
+        return NULL;
+    }
+    /* An id may have NUL; at its end it is not seen. */
+    while (size > 0 && id[size - 1] == '\0') {
+        size--;
+    }
+    return make_text(call, (struct wal_slice){id, size});
+}
+
+static enum wal_status next_session(void *cursor, void *info,
+                                    struct wal_error *error)
+{
+    return wal_session_cursor_next(cursor, info, error);
+}
+
+/* listNext(list, max): an array of states, shorter at the end */
+static napi_value list_next(struct call *call)
+{
+    struct handle *list = handle_get(call, 0, &list_type);
+    uint32_t max = value_u32(call, call_arg(call, 1));
+
+    return call->failed ? NULL
+                        : make_rows(call, &wal_session_info_out, next_session,
+                                    list->object, max);
 }
 
 const struct call_method session_methods[] = {
-    {"create", create_session},
-    {"createSync", create_now},
-    {"session", open_session},
-    {"latest", open_latest},
-    {"closeSession", close_handle},
-    {"sessionInfo", session_info},
-    {NULL, NULL},
+    {"create", create_session},       {"createSync", create_now},
+    {"session", open_session},        {"latest", open_latest},
+    {"openOrCreate", open_or_create}, {"head", get_head},
+    {"listNext", list_next},          {NULL, NULL},
 };

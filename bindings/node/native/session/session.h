@@ -4,10 +4,8 @@
 #ifndef AGENTWAL_NODE_SESSION_H
 #define AGENTWAL_NODE_SESSION_H
 
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/store/handle.h"
-
-/* handle->object is a struct wal_session. */
-extern const struct handle_type session_type;
 
 /* A session that was opened, until JavaScript has it. */
 struct opened_session {
@@ -29,14 +27,5 @@ napi_value session_make(struct call *call, struct store *store,
 
 /* Closes a session that JavaScript did not get. */
 void session_discard(struct opened_session *opened);
-
-/* The arguments of a session to be created, from `first` on: id, cwd, project,
- * title, parentId, source, metadata, schemaVersion, created. */
-void session_read_options(struct call *call, size_t first,
-                          struct wal_session_options *options);
-
-/* The object of a session's state, with metadata as text. */
-napi_value session_make_info(struct call *call,
-                             const struct wal_session_info *info);
 
 #endif

@@ -75,16 +75,7 @@ static napi_value change_session(struct call *call)
     self->schema = value_u32(call, call_arg(call, 1));
     self->version = value_u64(call, call_arg(call, 2));
     self->has_change = !value_is_absent(call, call_arg(call, 3));
-    self->change = (struct wal_session_change){
-        .struct_size = sizeof(self->change),
-        .fields = value_u32(call, call_arg(call, 3)),
-        .metadata = value_text(call, call_arg(call, 4)),
-        .title = value_text(call, call_arg(call, 5)),
-        .cwd = value_text(call, call_arg(call, 6)),
-        .project = value_text(call, call_arg(call, 7)),
-        .schema_version = value_u32(call, call_arg(call, 8)),
-        .expected_sequence = value_u64(call, call_arg(call, 9)),
-    };
+    read_struct(call, 3, &wal_session_change_in, &self->change);
     return job_start(call, &self->job);
 }
 

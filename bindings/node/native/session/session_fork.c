@@ -51,7 +51,7 @@ static napi_value fork_session(struct call *call)
         return NULL;
     }
     self->at = value_text(call, call_arg(call, 1));
-    session_read_options(call, 2, &self->options);
+    read_struct(call, 2, &wal_session_options_in, &self->options);
     return job_start(call, &self->job);
 }
 
@@ -88,14 +88,10 @@ static napi_value result_finish(struct call *call, struct job *job)
 {
     struct fork_job *self = (struct fork_job *)job;
     napi_value pair = make_array(call);
-    napi_value result = make_object(call);
 
-    object_number(call, result, "appended", self->result.appended);
-    object_number(call, result, "duplicates", self->result.duplicates);
-    object_number(call, result, "sequence", self->result.sequence);
-    object_set(call, result, "lastId", make_string(call, self->result.last_id));
     array_push(call, pair, 0, session_make(call, job->store, &self->fork));
-    array_push(call, pair, 1, result);
+    array_push(call, pair, 1,
+               make_struct(call, &wal_append_result_out, &self->result));
     return pair;
 }
 
@@ -118,7 +114,7 @@ static napi_value compact_session(struct call *call)
     self->at = value_text(call, call_arg(call, 1));
     self->text = value_text(call, call_arg(call, 2));
     self->is_fork = call->count > 3;
-    session_read_options(call, 3, &self->options);
+    read_struct(call, 3, &wal_session_options_in, &self->options);
     return job_start(call, &self->job);
 }
 

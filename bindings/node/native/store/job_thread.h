@@ -20,8 +20,6 @@ struct job_thread {
     struct job *next;              /* in the list of the addon */
 };
 
-extern const struct call_method job_thread_methods[];
-
 /* Prepares a job to be started. False: the call has failed. */
 bool job_thread_prepare(struct call *call, struct job *job);
 

@@ -1,11 +1,12 @@
 /*
- * store.c - the life of a store (store.h); store_calls.c has its other calls.
+ * store.c - the life of a store (store.h); interface.txt has its other calls.
  */
 #include "bindings/node/native/store/store.h"
 
 #include <stdlib.h>
 
 #include "bindings/node/native/base/value.h"
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/modules.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/waiter.h"
@@ -347,8 +348,72 @@ struct store *store_get(struct call *call, size_t index)
     return store;
 }
 
+struct open_job {
+    struct job job;
+    const char *path;
+    struct wal_open_options options;
+    struct wal_store *wal;
+};
+
+void store_read_open(struct call *call, const char **path,
+                     struct wal_open_options *options)
+{
+    read_struct(call, 1, &wal_open_options_in, options);
+    *path = (options->flags & WAL_OPEN_MEMORY) != 0
+                ? NULL
+                : value_path(call, call_arg(call, 0));
+}
+
+static enum wal_status open_run(struct job *job, struct wal_error *error)
+{
+    struct open_job *self = (struct open_job *)job;
+
+    return wal_open(self->path, &self->options, &self->wal, error);
+}
+
+static napi_value open_finish(struct call *call, struct job *job)
+{
+    struct open_job *self = (struct open_job *)job;
+    struct wal_store *wal = self->wal;
+
+    self->wal = NULL;
+    return store_make(call, wal);
+}
+
+static void open_discard(struct job *job)
+{
+    (void)wal_close(((struct open_job *)job)->wal, NULL);
+}
+
+static const struct job_kind open_kind = {"open", sizeof(struct open_job),
+                                          open_run, open_finish, open_discard};
+
+static napi_value open_store(struct call *call)
+{
+    struct open_job *job = job_create(call, &open_kind, NULL, NULL);
+
+    if (job == NULL) {
+        return NULL;
+    }
+    store_read_open(call, &job->path, &job->options);
+    return job_start(call, &job->job);
+}
+
+static napi_value open_now(struct call *call)
+{
+    struct wal_store *wal = NULL;
+    struct wal_open_options options;
+    const char *path;
+
+    store_read_open(call, &path, &options);
+    if (call->failed ||
+        !call_check(call, wal_open(path, &options, &wal, call_error(call)))) {
+        return NULL;
+    }
+    return store_make(call, wal);
+}
+
 const struct call_method store_methods[] = {
-    {"close", close_store},
-    {"closeSync", close_now},
-    {NULL, NULL},
+    {"open", open_store},     {"openSync", open_now}, {"close", close_store},
+    {"closeSync", close_now}, {NULL, NULL},
 };

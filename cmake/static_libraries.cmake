@@ -1,4 +1,5 @@
-# What a binding's module links statically, so that it needs the C library alone.
+# What a binding's module links statically, so that it needs the C library alone, and
+# the part of its source that is made.
 
 # agentwal_find_static_libraries(VARIABLE): sets VARIABLE to the archives of what
 # the library links, and VARIABLE_missing to a text for each that is not found.
@@ -59,4 +60,21 @@ function(agentwal_add_static_search target what file missing)
   endif()
   target_include_directories(${target} PRIVATE
     ${PROJECT_SOURCE_DIR}/search/include)
+endfunction()
+
+# agentwal_generate_binding(BINDING SPEC SOURCE): what bindings/generate.py makes
+# of the public headers and SPEC; SOURCE is set to the name of the file.
+function(agentwal_generate_binding binding spec source)
+  set(made ${CMAKE_CURRENT_BINARY_DIR}/interface.c)
+  set(script ${PROJECT_SOURCE_DIR}/bindings/generate.py)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/engine/include/*.h
+    ${PROJECT_SOURCE_DIR}/convert/include/*.h
+    ${PROJECT_SOURCE_DIR}/search/include/*.h)
+  add_custom_command(OUTPUT ${made}
+    COMMAND ${AGENTWAL_PYTHON3} ${script} ${binding}
+      ${CMAKE_CURRENT_SOURCE_DIR}/${spec} ${made}
+    DEPENDS ${script} ${CMAKE_CURRENT_SOURCE_DIR}/${spec} ${headers}
+    VERBATIM)
+  set(${source} ${made} PARENT_SCOPE)
 endfunction()

@@ -1,54 +1,21 @@
 /*
- * import.c - imports of the session files of other programs (import.h).
+ * import.c - imports of the session files of other programs, at once and going
+ * on.
  */
-#include "bindings/python/src/convert/import.h"
+#include "agentwal/import.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "bindings/python/src/core/callback.h"
+#include "bindings/python/src/core/interface.h"
 #include "bindings/python/src/core/raise.h"
 
-static const struct value_field option_fields[] = {
-    VALUE_FIELD(wal_import_options, flags, VALUE_U32),
-    VALUE_FIELD(wal_import_options, dialect, VALUE_TEXT),
-    VALUE_FIELD(wal_import_options, exclude, VALUE_PATH),
+/* The functions of an import; the context of the library's. */
+struct import_ctx {
+    struct callback callback;
+    PyObject *project; /* or null */
 };
-VALUE_TABLE(option_table, wal_import_options, option_fields);
-
-static const struct value_field report_fields[] = {
-    VALUE_FIELD(wal_import_report, kind, VALUE_U32),
-    VALUE_FIELD(wal_import_report, flags, VALUE_U32),
-    VALUE_FIELD(wal_import_report, status, VALUE_I32),
-    VALUE_FIELD(wal_import_report, path, VALUE_PATH),
-    VALUE_FIELD(wal_import_report, dialect, VALUE_TEXT),
-    VALUE_FIELD(wal_import_report, session_id, VALUE_TEXT),
-    VALUE_FIELD(wal_import_report, view_session, VALUE_TEXT),
-    VALUE_FIELD(wal_import_report, lines, VALUE_U64),
-    VALUE_FIELD(wal_import_report, appended, VALUE_U64),
-    VALUE_FIELD(wal_import_report, shared, VALUE_U64),
-    VALUE_FIELD(wal_import_report, duplicates, VALUE_U64),
-    VALUE_FIELD(wal_import_report, checkpoints, VALUE_U64),
-    VALUE_FIELD(wal_import_report, bytes, VALUE_U64),
-};
-VALUE_TABLE(report_table, wal_import_report, report_fields);
-
-static const struct value_field issue_fields[] = {
-    VALUE_FIELD(wal_import_issue, path, VALUE_PATH),
-    VALUE_FIELD(wal_import_issue, reason, VALUE_TEXT),
-    VALUE_FIELD(wal_import_issue, line, VALUE_U64),
-    VALUE_FIELD(wal_import_issue, offset, VALUE_U64),
-};
-VALUE_TABLE(issue_table, wal_import_issue, issue_fields);
-
-static const struct value_field result_fields[] = {
-    VALUE_FIELD(wal_import_result, sources, VALUE_U64),
-    VALUE_FIELD(wal_import_result, sessions, VALUE_U64),
-    VALUE_FIELD(wal_import_result, appended, VALUE_U64),
-    VALUE_FIELD(wal_import_result, duplicates, VALUE_U64),
-    VALUE_FIELD(wal_import_result, failed, VALUE_U64),
-    VALUE_FIELD(wal_import_result, bytes, VALUE_U64),
-};
-VALUE_TABLE(result_table, wal_import_result, result_fields);
 
 /* Functions that the library calls ---------------------------------------- */
 
@@ -67,7 +34,7 @@ static PyObject *issue_list(const struct wal_import_report *report)
     PyObject *list = PyList_New(0);
 
     for (uint64_t i = 0; list != NULL && i < report->issue_count; i++) {
-        if (!callback_add(list, value_dict(&issue_table, item))) {
+        if (!callback_add(list, value_dict(&wal_import_issue_out, item))) {
             value_clear(&list);
         }
         item += report->issues->struct_size;
@@ -87,7 +54,7 @@ static PyObject *error_or_none(struct module_state *state,
 static PyObject *report_dict(struct module_state *state,
                              const struct wal_import_report *report)
 {
-    PyObject *dict = value_dict(&report_table, report);
+    PyObject *dict = value_dict(&wal_import_report_out, report);
     PyObject *issues = dict == NULL ? NULL : issue_list(report);
     PyObject *error =
         issues == NULL ? NULL : error_or_none(state, report->error);
@@ -161,18 +128,21 @@ static int32_t on_project(void *context, struct wal_slice directory,
 
 /* The context ------------------------------------------------------------- */
 
-bool import_options(struct module_state *state, PyObject *row,
-                    struct wal_import_options *options, struct import_ctx *ctx)
+/* Sets options from a row, with the functions of a context. */
+static bool import_options(struct module_state *state, PyObject *row,
+                           struct wal_import_options *options,
+                           struct import_ctx *ctx)
 {
     options->progress = on_progress;
     options->report = on_report;
     options->project = on_project;
     options->ctx = ctx;
-    return value_row(state, row, "options", &option_table, options);
+    return value_row(state, row, "options", &wal_import_options_in, options);
 }
 
-bool import_begin(struct import_ctx *ctx, struct call *call, PyObject *progress,
-                  PyObject *project)
+/* Prepares for a call; progress and project may be None. */
+static bool import_begin(struct import_ctx *ctx, struct call *call,
+                         PyObject *progress, PyObject *project)
 {
     ctx->project = project == Py_None ? NULL : project;
     if (ctx->project != NULL && !PyCallable_Check(project)) {
@@ -199,15 +169,17 @@ static PyObject *left_out_dict(const struct wal_import_result *result)
     return dict;
 }
 
-PyObject *import_end(struct import_ctx *ctx, struct call *call,
-                     const struct wal_import_result *result)
+/* Ends a call: the result with its reports. */
+static PyObject *import_end(struct import_ctx *ctx, struct call *call,
+                            const struct wal_import_result *result)
 {
     PyObject *dict = NULL;
 
     if (!call_failed(call)) {
         PyObject *left_out = left_out_dict(result);
 
-        dict = left_out == NULL ? NULL : value_dict(&result_table, result);
+        dict = left_out == NULL ? NULL
+                                : value_dict(&wal_import_result_out, result);
         if (dict != NULL &&
             (PyDict_SetItemString(dict, "left_out", left_out) != 0 ||
              PyDict_SetItemString(dict, "reports", ctx->callback.reports) !=
@@ -286,17 +258,6 @@ static PyObject *import_scan(PyObject *module, PyObject *const *args,
     return made;
 }
 
-/* import_dialects() */
-static PyObject *import_dialects(PyObject *module, PyObject *const *args,
-                                 Py_ssize_t count)
-{
-    (void)args;
-    if (!value_count(module, "import_dialects", count, 0)) {
-        return NULL;
-    }
-    return value_names(wal_import_dialect);
-}
-
 /* import_clients(): (name, dialect, folder or None) each. */
 static PyObject *import_clients(PyObject *module, PyObject *const *args,
                                 Py_ssize_t count)
@@ -330,10 +291,87 @@ static PyObject *import_clients(PyObject *module, PyObject *const *args,
     return list;
 }
 
+/* Going on ---------------------------------------------------------------- */
+
+/* import_follow_open(store, paths, options, project): the handle keeps the
+ * context, and the function. */
+static PyObject *import_follow_open(PyObject *module, PyObject *const *args,
+                                    Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_import_options options = WAL_INIT(wal_import_options);
+    struct import_ctx *ctx = calloc(1, sizeof(*ctx));
+    struct wal_import_follow *follow = NULL;
+    struct wal_slice *paths = NULL;
+    struct wal_store *store;
+    PyObject *made = NULL;
+    uint32_t path_count;
+    struct call call;
+
+    if (ctx == NULL) {
+        return PyErr_NoMemory();
+    }
+    if (!value_count(module, "import_follow_open", count, 4) ||
+        !import_options(state, args[2], &options, ctx) ||
+        !value_slices(state, args[1], "paths", true, &paths, &path_count)) {
+        free(ctx);
+        return NULL;
+    }
+    store = call_begin(&call, module, args[0], HANDLE_STORE);
+    if (store != NULL) {
+        call_unlock(&call);
+        call.status = wal_import_follow_open(store, paths, path_count, &options,
+                                             &follow, &call.error);
+        call_lock(&call);
+        made = call_handle(&call, HANDLE_FOLLOW, follow);
+    }
+    free(paths);
+    if (made == NULL) {
+        free(ctx);
+        return NULL;
+    }
+    ((struct handle *)made)->memory = ctx;
+    Py_INCREF(args[3]);
+    ((struct handle *)made)->extra = args[3];
+    return made;
+}
+
+/* import_follow_next(follow, timeout_ms) */
+static PyObject *import_follow_next(PyObject *module, PyObject *const *args,
+                                    Py_ssize_t count)
+{
+    struct wal_import_result result = WAL_INIT(wal_import_result);
+    struct wal_import_follow *follow;
+    struct import_ctx *ctx;
+    PyObject *project;
+    uint32_t timeout;
+    struct call call;
+
+    if (!value_count(module, "import_follow_next", count, 2) ||
+        !value_u32(module_state(module), args[1], "timeout_ms", &timeout)) {
+        return NULL;
+    }
+    follow = call_begin(&call, module, args[0], HANDLE_FOLLOW);
+    if (follow == NULL) {
+        return NULL;
+    }
+    ctx = call.handle->memory;
+    project = call.handle->extra == NULL ? Py_None : call.handle->extra;
+    if (!import_begin(ctx, &call, Py_None, project)) {
+        call_end(&call);
+        return NULL;
+    }
+    call_unlock(&call);
+    call.status = wal_import_follow_next(follow, timeout, &result, &call.error);
+    call_lock(&call);
+    return import_end(ctx, &call, &result);
+}
+
 PyMethodDef import_methods[] = {
     MODULE_FUNCTION("import_tree", import_tree),
     MODULE_FUNCTION("import_scan", import_scan),
-    MODULE_FUNCTION("import_dialects", import_dialects),
     MODULE_FUNCTION("import_clients", import_clients),
+    MODULE_FUNCTION("import_follow_open", import_follow_open),
+    MODULE_FUNCTION("import_follow_next", import_follow_next),
     {0},
 };

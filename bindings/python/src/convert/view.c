@@ -6,30 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bindings/python/src/convert/view.h"
 #include "bindings/python/src/core/callback.h"
+#include "bindings/python/src/core/interface.h"
 #include "bindings/python/src/core/raise.h"
-
-static const struct value_field flush_fields[] = {
-    VALUE_FIELD(wal_view_flush_result, flags, VALUE_U32),
-    VALUE_FIELD(wal_view_flush_result, lines, VALUE_U64),
-    VALUE_FIELD(wal_view_flush_result, bytes, VALUE_U64),
-    VALUE_FIELD(wal_view_flush_result, entries, VALUE_U64),
-    VALUE_FIELD(wal_view_flush_result, sequence, VALUE_U64),
-    VALUE_FIELD(wal_view_flush_result, unreadable, VALUE_U64),
-};
-const struct value_table view_flush_table = {
-    flush_fields, sizeof(flush_fields) / sizeof(*flush_fields),
-    sizeof(struct wal_view_flush_result)};
-
-static const struct value_field import_fields[] = {
-    VALUE_FIELD(wal_view_import_result, lines, VALUE_U64),
-    VALUE_FIELD(wal_view_import_result, appended, VALUE_U64),
-    VALUE_FIELD(wal_view_import_result, duplicates, VALUE_U64),
-    VALUE_FIELD(wal_view_import_result, damaged, VALUE_U64),
-    VALUE_FIELD(wal_view_import_result, unknown, VALUE_U64),
-};
-VALUE_TABLE(import_table, wal_view_import_result, import_fields);
 
 /* view_open(store, session, dialect, root) */
 static PyObject *view_open(PyObject *module, PyObject *const *args,
@@ -68,86 +47,6 @@ static PyObject *view_open(PyObject *module, PyObject *const *args,
     call_lock(&call);
     made = call_handle(&call, HANDLE_VIEW, view);
     call_end(&other);
-    return made;
-}
-
-/* view_path(view, stream) */
-static PyObject *view_path(PyObject *module, PyObject *const *args,
-                           Py_ssize_t count)
-{
-    const char *path = NULL;
-    struct wal_view *view;
-    PyObject *made = NULL;
-    uint32_t stream;
-    struct call call;
-
-    if (!value_count(module, "view_path", count, 2) ||
-        !value_u32(module_state(module), args[1], "stream", &stream)) {
-        return NULL;
-    }
-    view = call_begin(&call, module, args[0], HANDLE_VIEW);
-    if (view == NULL) {
-        return NULL;
-    }
-    call_unlock(&call);
-    call.status = wal_view_path(view, stream, &path, &call.error);
-    call_lock(&call);
-    if (!call_failed(&call)) {
-        made = value_str((struct wal_slice){path, strlen(path)});
-    }
-    call_end(&call);
-    return made;
-}
-
-/* view_flush(view) */
-static PyObject *view_flush(PyObject *module, PyObject *const *args,
-                            Py_ssize_t count)
-{
-    struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
-    struct wal_view *view;
-    PyObject *made = NULL;
-    struct call call;
-
-    if (!value_count(module, "view_flush", count, 1)) {
-        return NULL;
-    }
-    view = call_begin(&call, module, args[0], HANDLE_VIEW);
-    if (view == NULL) {
-        return NULL;
-    }
-    call_unlock(&call);
-    call.status = wal_view_flush(view, &result, &call.error);
-    call_lock(&call);
-    if (!call_failed(&call)) {
-        made = value_dict(&view_flush_table, &result);
-    }
-    call_end(&call);
-    return made;
-}
-
-/* view_import(view) */
-static PyObject *view_import(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
-{
-    struct wal_view_import_result result = WAL_INIT(wal_view_import_result);
-    struct wal_view *view;
-    PyObject *made = NULL;
-    struct call call;
-
-    if (!value_count(module, "view_import", count, 1)) {
-        return NULL;
-    }
-    view = call_begin(&call, module, args[0], HANDLE_VIEW);
-    if (view == NULL) {
-        return NULL;
-    }
-    call_unlock(&call);
-    call.status = wal_view_import(view, &result, &call.error);
-    call_lock(&call);
-    if (!call_failed(&call)) {
-        made = value_dict(&import_table, &result);
-    }
-    call_end(&call);
     return made;
 }
 
@@ -320,9 +219,6 @@ static PyObject *session_export(PyObject *module, PyObject *const *args,
 
 PyMethodDef view_methods[] = {
     MODULE_FUNCTION("view_open", view_open),
-    MODULE_FUNCTION("view_path", view_path),
-    MODULE_FUNCTION("view_flush", view_flush),
-    MODULE_FUNCTION("view_import", view_import),
     MODULE_FUNCTION("view_losses", view_losses),
     MODULE_FUNCTION("view_issues", view_issues),
     MODULE_FUNCTION("session_export", session_export),

@@ -65,9 +65,9 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-int32_t callback_progress(struct callback *callback, uint64_t done,
-                          uint64_t total)
+int32_t callback_progress(void *ctx, uint64_t done, uint64_t total)
 {
+    struct callback *callback = ctx;
     uint64_t now = now_ms();
     bool ok;
 

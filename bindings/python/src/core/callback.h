@@ -31,9 +31,9 @@ bool callback_enter(struct callback *callback);
  * exception is set. */
 int32_t callback_leave(struct callback *callback, bool ok);
 
-/* Reports progress, at most some times a second; is 1 to stop the call. */
-int32_t callback_progress(struct callback *callback, uint64_t done,
-                          uint64_t total);
+/* A progress function of the library, whose ctx is a struct callback: reports
+ * progress, at most some times a second; is 1 to stop the call. */
+int32_t callback_progress(void *ctx, uint64_t done, uint64_t total);
 
 /* Adds to a list, and lets go of, an object; false: an exception is set. With
  * the interpreter's lock. */

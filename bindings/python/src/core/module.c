@@ -3,6 +3,8 @@
  */
 #include "bindings/python/src/core/module.h"
 
+#include "agentwal/import.h"
+#include "bindings/python/src/core/interface.h"
 #include "bindings/python/src/core/process.h"
 
 struct module_state *module_state(PyObject *module)
@@ -42,6 +44,20 @@ static bool add_type(PyObject *module, const PyType_Spec *spec,
     return *type != NULL && PyModule_AddType(module, *type) == 0;
 }
 
+static bool add_constants(PyObject *module)
+{
+    PyObject *no_offset = PyLong_FromUnsignedLongLong(WAL_IMPORT_NO_OFFSET);
+    bool ok = no_offset != NULL &&
+              PyModule_AddObjectRef(module, "IMPORT_NO_OFFSET", no_offset) == 0;
+
+    Py_XDECREF(no_offset);
+    for (size_t i = 0; ok && constants[i].name != NULL; i++) {
+        ok = PyModule_AddIntConstant(module, constants[i].name,
+                                     constants[i].value) == 0;
+    }
+    return ok;
+}
+
 static bool watch_process(void)
 {
     if (!process_watch()) {
@@ -58,7 +74,7 @@ static int execute(PyObject *module)
               add_type(module, &handle_spec, &state->handle_type) &&
               add_type(module, &entry_spec, &state->entry_type) &&
               add_type(module, &iterator_spec, &state->iterator_type) &&
-              module_add_constants(module);
+              add_constants(module);
 
 #define MODULE_ADD(name) ok = ok && PyModule_AddFunctions(module, name) == 0;
     MODULE_METHODS(MODULE_ADD)

@@ -46,30 +46,22 @@ struct module_state *module_state(PyObject *module);
 extern const PyType_Spec handle_spec;
 extern const PyType_Spec entry_spec;
 extern const PyType_Spec iterator_spec;
-bool module_add_constants(PyObject *module);
 
+/* That of interface.txt is the first. */
 #define MODULE_METHODS(X) \
+    X(interface_methods)  \
     X(handle_methods)     \
     X(store_methods)      \
-    X(compact_methods)    \
-    X(salvage_methods)    \
+    X(admin_methods)      \
     X(transfer_methods)   \
     X(session_methods)    \
-    X(list_methods)       \
-    X(change_methods)     \
-    X(fork_methods)       \
-    X(head_methods)       \
     X(document_methods)   \
-    X(ticket_methods)     \
     X(batch_methods)      \
     X(iterator_methods)   \
     X(blob_methods)       \
     X(checkpoint_methods) \
-    X(rewind_methods)     \
     X(view_methods)       \
-    X(view_list_methods)  \
     X(import_methods)     \
-    X(follow_methods)     \
     X(search_methods)
 
 #define MODULE_DECLARE(name) extern PyMethodDef name[];

@@ -19,6 +19,7 @@ enum value_kind {
     VALUE_U64,
     VALUE_I32,
     VALUE_I64,
+    VALUE_DOUBLE, /* out only */
     VALUE_DIGEST, /* uint8_t[WAL_DIGEST_SIZE]; hexadecimal, or None: zeros */
     VALUE_UUID    /* uint8_t[16]; out only */
 };
@@ -30,22 +31,11 @@ struct value_field {
     uint32_t size;
 };
 
-#define VALUE_FIELD(type, member, kind)                         \
-    {                                                           \
-#member, kind, (uint32_t)offsetof(struct type, member), \
-            (uint32_t)sizeof(((struct type *)NULL)->member)     \
-    }
-
 struct value_table {
     const struct value_field *fields;
     uint32_t count;
     uint32_t stride; /* bytes of the struct */
 };
-
-#define VALUE_TABLE(name, type, fields)                         \
-    static const struct value_table name = {                    \
-        fields, (uint32_t)(sizeof(fields) / sizeof(*(fields))), \
-        (uint32_t)sizeof(struct type)}
 
 /* Raises InvalidType unless there are as many arguments. */
 bool value_count(PyObject *module, const char *function, Py_ssize_t count,
@@ -68,6 +58,9 @@ bool value_i64(struct module_state *state, PyObject *value, const char *name,
                int64_t *number);
 bool value_digest(struct module_state *state, PyObject *value, const char *name,
                   uint8_t digest[WAL_DIGEST_SIZE]);
+/* Likewise, and not None. */
+bool value_some_digest(struct module_state *state, PyObject *value,
+                       const char *name, uint8_t digest[WAL_DIGEST_SIZE]);
 
 /* Sets the fields of a zeroed struct from a row. */
 bool value_row(struct module_state *state, PyObject *row, const char *name,

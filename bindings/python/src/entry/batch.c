@@ -1,89 +1,49 @@
 /*
- * batch.c - appends and batches (batch.h).
+ * batch.c - appends and batches of rows, and waiting for those that were
+ * submitted.
  */
 #include "bindings/python/src/entry/batch.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "bindings/python/src/core/call.h"
+#include "bindings/python/src/core/interface.h"
+#include "bindings/python/src/core/process.h"
+#include "bindings/python/src/core/raise.h"
 
-static const struct value_field entry_fields[] = {
-    VALUE_FIELD(wal_entry, flags, VALUE_U32),
-    VALUE_FIELD(wal_entry, stream, VALUE_U32),
-    VALUE_FIELD(wal_entry, id, VALUE_TEXT),
-    VALUE_FIELD(wal_entry, parent_id, VALUE_TEXT),
-    VALUE_FIELD(wal_entry, type, VALUE_TEXT),
-    VALUE_FIELD(wal_entry, timestamp, VALUE_TEXT),
-    VALUE_FIELD(wal_entry, run_id, VALUE_TEXT),
-    VALUE_FIELD(wal_entry, payload, VALUE_CONTENT),
-    VALUE_FIELD(wal_entry, meta, VALUE_CONTENT),
+/* A batch whose texts are borrowed from the rows. */
+struct batch_rows {
+    struct wal_batch batch;
+    struct wal_session_change change;
+    void *entries;
+    void *documents;
+    void *heads;
 };
-VALUE_TABLE(entry_table, wal_entry, entry_fields);
 
-static const struct value_field document_fields[] = {
-    VALUE_FIELD(wal_doc, flags, VALUE_U32),
-    VALUE_FIELD(wal_doc, key, VALUE_TEXT),
-    VALUE_FIELD(wal_doc, value, VALUE_CONTENT),
-    VALUE_FIELD(wal_doc, version, VALUE_U64),
-};
-const struct value_table batch_document_table = {
-    document_fields, sizeof(document_fields) / sizeof(*document_fields),
-    sizeof(struct wal_doc)};
-
-static const struct value_field head_fields[] = {
-    VALUE_FIELD(wal_head, flags, VALUE_U32),
-    VALUE_FIELD(wal_head, stream, VALUE_U32),
-    VALUE_FIELD(wal_head, name, VALUE_TEXT),
-    VALUE_FIELD(wal_head, entry_id, VALUE_TEXT),
-    VALUE_FIELD(wal_head, note, VALUE_TEXT),
-    VALUE_FIELD(wal_head, expected, VALUE_TEXT),
-};
-const struct value_table batch_head_table = {
-    head_fields, sizeof(head_fields) / sizeof(*head_fields),
-    sizeof(struct wal_head)};
-
-static const struct value_field change_fields[] = {
-    VALUE_FIELD(wal_session_change, fields, VALUE_U32),
-    VALUE_FIELD(wal_session_change, schema_version, VALUE_U32),
-    VALUE_FIELD(wal_session_change, metadata, VALUE_CONTENT),
-    VALUE_FIELD(wal_session_change, title, VALUE_TEXT),
-    VALUE_FIELD(wal_session_change, cwd, VALUE_TEXT),
-    VALUE_FIELD(wal_session_change, project, VALUE_TEXT),
-    VALUE_FIELD(wal_session_change, expected_version, VALUE_U64),
-    VALUE_FIELD(wal_session_change, expected_sequence, VALUE_U64),
-};
-const struct value_table batch_change_table = {
-    change_fields, sizeof(change_fields) / sizeof(*change_fields),
-    sizeof(struct wal_session_change)};
-
-static const struct value_field option_fields[] = {
-    VALUE_FIELD(wal_append_options, durability, VALUE_U32),
-    VALUE_FIELD(wal_append_options, flags, VALUE_U32),
-    VALUE_FIELD(wal_append_options, expected_tail, VALUE_TEXT),
-};
-VALUE_TABLE(option_table, wal_append_options, option_fields);
-
-bool batch_set(struct module_state *state, struct batch_rows *rows,
-               PyObject *entries, PyObject *documents, PyObject *heads,
-               PyObject *change)
+/* Sets a zeroed struct; false: an exception is set. Free it in either case.
+ * documents and heads may be null, change may be None. */
+static bool batch_set(struct module_state *state, struct batch_rows *rows,
+                      PyObject *entries, PyObject *documents, PyObject *heads,
+                      PyObject *change)
 {
     struct wal_batch *batch = &rows->batch;
 
     batch->struct_size = (uint32_t)sizeof(*batch);
-    if (!value_rows(state, entries, "entries", &entry_table, &rows->entries,
+    if (!value_rows(state, entries, "entries", &wal_entry_in, &rows->entries,
                     &batch->entry_count)) {
         return false;
     }
     batch->entries = rows->entries;
     if (documents != NULL) {
-        if (!value_rows(state, documents, "documents", &batch_document_table,
+        if (!value_rows(state, documents, "documents", &wal_doc_in,
                         &rows->documents, &batch->document_count)) {
             return false;
         }
         batch->documents = rows->documents;
     }
     if (heads != NULL) {
-        if (!value_rows(state, heads, "heads", &batch_head_table, &rows->heads,
+        if (!value_rows(state, heads, "heads", &wal_head_in, &rows->heads,
                         &batch->head_count)) {
             return false;
         }
@@ -91,7 +51,7 @@ bool batch_set(struct module_state *state, struct batch_rows *rows,
     }
     if (change != Py_None) {
         rows->change.struct_size = (uint32_t)sizeof(rows->change);
-        if (!value_row(state, change, "change", &batch_change_table,
+        if (!value_row(state, change, "change", &wal_session_change_in,
                        &rows->change)) {
             return false;
         }
@@ -100,17 +60,17 @@ bool batch_set(struct module_state *state, struct batch_rows *rows,
     return true;
 }
 
-void batch_free(struct batch_rows *rows)
+static void batch_free(struct batch_rows *rows)
 {
     free(rows->entries);
     free(rows->documents);
     free(rows->heads);
 }
 
-bool batch_options(struct module_state *state, PyObject *row,
-                   struct wal_append_options *options)
+static bool batch_options(struct module_state *state, PyObject *row,
+                          struct wal_append_options *options)
 {
-    return value_row(state, row, "options", &option_table, options);
+    return value_row(state, row, "options", &wal_append_options_in, options);
 }
 
 PyObject *batch_result(const struct wal_append_result *result)
@@ -247,10 +207,82 @@ static PyObject *py_submit_commit(PyObject *module, PyObject *const *args,
     return write_batch(module, args, count, true);
 }
 
+/* Tickets ----------------------------------------------------------------- */
+
+enum {
+    CLOSING_MS = 5 /* until the store that is being closed is looked at again */
+};
+
+/* Whether the store is being closed: the outcome is there when it is. */
+static bool is_closing(const struct handle *handle)
+{
+    const struct gate *gate = handle->gate;
+
+    return gate->is_closing && !gate->is_closed &&
+           gate->generation == process_generation();
+}
+
+static void sleep_unlocked(void)
+{
+    struct timespec time = {.tv_nsec = CLOSING_MS * 1000000L};
+    PyThreadState *thread = PyEval_SaveThread();
+
+    (void)nanosleep(&time, NULL);
+    PyEval_RestoreThread(thread);
+}
+
+/* ticket_wait(ticket, timeout_ms): None while it is pending. */
+static PyObject *ticket_wait(PyObject *module, PyObject *const *args,
+                             Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct handle *handle;
+    struct wal_ticket *ticket;
+    PyObject *made = NULL;
+    int64_t timeout;
+    struct call call;
+
+    if (!value_count(module, "ticket_wait", count, 2) ||
+        !value_i64(state, args[1], "timeout_ms", &timeout)) {
+        return NULL;
+    }
+    handle = handle_of(state, args[0], HANDLE_TICKET);
+    if (handle == NULL) {
+        return NULL;
+    }
+    if (is_closing(handle)) {
+        if (timeout != 0) {
+            sleep_unlocked();
+        }
+        Py_RETURN_NONE;
+    }
+    ticket = call_begin(&call, module, args[0], HANDLE_TICKET);
+    if (ticket == NULL) {
+        return NULL;
+    }
+    if (timeout == 0) {
+        call.status = wal_ticket_wait(ticket, 0, &result, &call.error);
+    } else {
+        call_unlock(&call);
+        call.status = wal_ticket_wait(ticket, timeout, &result, &call.error);
+        call_lock(&call);
+    }
+    if (call.status == WAL_EBUSY) {
+        Py_INCREF(Py_None);
+        made = Py_None;
+    } else if (!call_failed(&call)) {
+        made = batch_result(&result);
+    }
+    call_end(&call);
+    return made;
+}
+
 PyMethodDef batch_methods[] = {
     MODULE_FUNCTION("append", py_append),
     MODULE_FUNCTION("submit", py_submit),
     MODULE_FUNCTION("commit", py_commit),
     MODULE_FUNCTION("submit_commit", py_submit_commit),
+    MODULE_FUNCTION("ticket_wait", ticket_wait),
     {0},
 };

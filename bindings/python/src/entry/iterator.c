@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "bindings/python/src/core/call.h"
+#include "bindings/python/src/core/interface.h"
 #include "bindings/python/src/core/raise.h"
-#include "bindings/python/src/core/value.h"
 #include "bindings/python/src/entry/entry.h"
 
 enum {
@@ -227,17 +227,6 @@ const PyType_Spec iterator_spec = {
 
 /* Opening ---------------------------------------------------------------- */
 
-static const struct value_field cursor_fields[] = {
-    VALUE_FIELD(wal_entry_cursor_options, mode, VALUE_U32),
-    VALUE_FIELD(wal_entry_cursor_options, flags, VALUE_U32),
-    VALUE_FIELD(wal_entry_cursor_options, stream, VALUE_U32),
-    VALUE_FIELD(wal_entry_cursor_options, up_to, VALUE_TEXT),
-    VALUE_FIELD(wal_entry_cursor_options, skip, VALUE_U64),
-    VALUE_FIELD(wal_entry_cursor_options, head, VALUE_TEXT),
-    VALUE_FIELD(wal_entry_cursor_options, last, VALUE_U64),
-};
-VALUE_TABLE(cursor_table, wal_entry_cursor_options, cursor_fields);
-
 static PyObject *iterator_new(struct module_state *state, PyObject *cursor,
                               uint64_t after, PyObject *owner)
 {
@@ -280,7 +269,8 @@ static PyObject *entries(PyObject *module, PyObject *const *args,
     struct call call;
 
     if (!value_count(module, "entries", count, 4) ||
-        !value_row(state, args[1], "options", &cursor_table, &options) ||
+        !value_row(state, args[1], "options", &wal_entry_cursor_options_in,
+                   &options) ||
         !value_u64(state, args[2], "after", &after)) {
         return NULL;
     }

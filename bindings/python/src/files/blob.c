@@ -116,84 +116,6 @@ static PyObject *blob_write(PyObject *module, PyObject *const *args,
     return made;
 }
 
-/* blob_finish(writer): the digest and the size. */
-static PyObject *blob_finish(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
-{
-    uint8_t digest[WAL_DIGEST_SIZE];
-    struct wal_blob_writer *writer;
-    PyObject *made = NULL;
-    uint64_t size = 0;
-    struct call call;
-
-    if (!value_count(module, "blob_finish", count, 1)) {
-        return NULL;
-    }
-    writer = call_begin(&call, module, args[0], HANDLE_WRITER);
-    if (writer == NULL) {
-        return NULL;
-    }
-    call_unlock(&call);
-    call.status = wal_blob_finish(writer, digest, &size, &call.error);
-    call_lock(&call);
-    if (!call_failed(&call)) {
-        made = Py_BuildValue("NK", value_hex(digest, WAL_DIGEST_SIZE),
-                             (unsigned long long)size);
-    }
-    call_end(&call);
-    return made;
-}
-
-/* blob_open(store, digest) */
-static PyObject *blob_open(PyObject *module, PyObject *const *args,
-                           Py_ssize_t count)
-{
-    struct module_state *state = module_state(module);
-    uint8_t digest[WAL_DIGEST_SIZE];
-    struct wal_blob *blob = NULL;
-    struct wal_store *store;
-    struct call call;
-
-    if (!value_count(module, "blob_open", count, 2)) {
-        return NULL;
-    }
-    if (args[1] == Py_None) {
-        raise_type(state, "digest", "a str", args[1]);
-        return NULL;
-    }
-    if (!value_digest(state, args[1], "digest", digest)) {
-        return NULL;
-    }
-    store = call_begin(&call, module, args[0], HANDLE_STORE);
-    if (store == NULL) {
-        return NULL;
-    }
-    call_unlock(&call);
-    call.status = wal_blob_open(store, digest, &blob, &call.error);
-    call_lock(&call);
-    return call_handle(&call, HANDLE_BLOB, blob);
-}
-
-/* blob_size(blob) */
-static PyObject *blob_size(PyObject *module, PyObject *const *args,
-                           Py_ssize_t count)
-{
-    struct wal_blob *blob;
-    uint64_t size;
-    struct call call;
-
-    if (!value_count(module, "blob_size", count, 1)) {
-        return NULL;
-    }
-    blob = call_begin(&call, module, args[0], HANDLE_BLOB);
-    if (blob == NULL) {
-        return NULL;
-    }
-    size = wal_blob_size(blob);
-    call_end(&call);
-    return PyLong_FromUnsignedLongLong(size);
-}
-
 /* Reads into new bytes, of which no other thread knows. */
 static PyObject *read_bytes(struct call *call, struct wal_blob *blob,
                             uint64_t offset, uint64_t size)
@@ -252,9 +174,6 @@ PyMethodDef blob_methods[] = {
     MODULE_FUNCTION("blob_put", blob_put),
     MODULE_FUNCTION("blob_create", blob_create),
     MODULE_FUNCTION("blob_write", blob_write),
-    MODULE_FUNCTION("blob_finish", blob_finish),
-    MODULE_FUNCTION("blob_open", blob_open),
-    MODULE_FUNCTION("blob_size", blob_size),
     MODULE_FUNCTION("blob_read", blob_read),
     {0},
 };

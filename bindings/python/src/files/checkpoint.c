@@ -1,56 +1,13 @@
 /*
- * checkpoint.c - checkpoints of files.
+ * checkpoint.c - checkpoints of files, their differences, and rewinds.
  */
 #include "agentwal/checkpoint.h"
 
 #include <stdlib.h>
 
 #include "bindings/python/src/core/call.h"
+#include "bindings/python/src/core/interface.h"
 #include "bindings/python/src/core/rows.h"
-
-static const struct value_field option_fields[] = {
-    VALUE_FIELD(wal_checkpoint_options, flags, VALUE_U32),
-    VALUE_FIELD(wal_checkpoint_options, threads, VALUE_U32),
-    VALUE_FIELD(wal_checkpoint_options, id, VALUE_TEXT),
-    VALUE_FIELD(wal_checkpoint_options, root, VALUE_PATH),
-    VALUE_FIELD(wal_checkpoint_options, created_ms, VALUE_I64),
-    VALUE_FIELD(wal_checkpoint_options, entry_id, VALUE_TEXT),
-};
-VALUE_TABLE(option_table, wal_checkpoint_options, option_fields);
-
-static const struct value_field info_fields[] = {
-    VALUE_FIELD(wal_checkpoint_info, flags, VALUE_U32),
-    VALUE_FIELD(wal_checkpoint_info, id, VALUE_TEXT),
-    VALUE_FIELD(wal_checkpoint_info, root, VALUE_TEXT),
-    VALUE_FIELD(wal_checkpoint_info, created_ms, VALUE_I64),
-    VALUE_FIELD(wal_checkpoint_info, files, VALUE_U64),
-    VALUE_FIELD(wal_checkpoint_info, bytes, VALUE_U64),
-    VALUE_FIELD(wal_checkpoint_info, new_blobs, VALUE_U64),
-    VALUE_FIELD(wal_checkpoint_info, new_bytes, VALUE_U64),
-    VALUE_FIELD(wal_checkpoint_info, version, VALUE_U64),
-    VALUE_FIELD(wal_checkpoint_info, entry_id, VALUE_TEXT),
-};
-VALUE_TABLE(info_table, wal_checkpoint_info, info_fields);
-
-/* A file that a caller describes. */
-static const struct value_field given_fields[] = {
-    VALUE_FIELD(wal_file, kind, VALUE_U32),
-    VALUE_FIELD(wal_file, mode, VALUE_U32),
-    VALUE_FIELD(wal_file, path, VALUE_PATH),
-    VALUE_FIELD(wal_file, mtime_ns, VALUE_I64),
-    VALUE_FIELD(wal_file, digest, VALUE_DIGEST),
-};
-VALUE_TABLE(given_table, wal_file, given_fields);
-
-static const struct value_field file_fields[] = {
-    VALUE_FIELD(wal_file, kind, VALUE_U32),
-    VALUE_FIELD(wal_file, mode, VALUE_U32),
-    VALUE_FIELD(wal_file, path, VALUE_PATH),
-    VALUE_FIELD(wal_file, size, VALUE_U64),
-    VALUE_FIELD(wal_file, mtime_ns, VALUE_I64),
-    VALUE_FIELD(wal_file, digest, VALUE_DIGEST),
-};
-VALUE_TABLE(file_table, wal_file, file_fields);
 
 /* The checkpoint of a cursor, as a row; closes the cursor. Without the
  * interpreter's lock. */
@@ -83,7 +40,7 @@ static PyObject *checkpoint_create(PyObject *module, PyObject *const *args,
 {
     struct module_state *state = module_state(module);
     struct wal_checkpoint_options options = WAL_INIT(wal_checkpoint_options);
-    struct rows rows = {.table = &info_table};
+    struct rows rows = {.table = &wal_checkpoint_info_out};
     struct wal_file_cursor *cursor = NULL;
     struct wal_slice *paths = NULL;
     struct wal_session *session;
@@ -92,7 +49,8 @@ static PyObject *checkpoint_create(PyObject *module, PyObject *const *args,
     struct call call;
 
     if (!value_count(module, "checkpoint_create", count, 3) ||
-        !value_row(state, args[2], "options", &option_table, &options) ||
+        !value_row(state, args[2], "options", &wal_checkpoint_options_in,
+                   &options) ||
         !value_slices(state, args[1], "paths", true, &paths, &path_count)) {
         return NULL;
     }
@@ -117,7 +75,7 @@ static PyObject *checkpoint_import(PyObject *module, PyObject *const *args,
 {
     struct module_state *state = module_state(module);
     struct wal_checkpoint_options options = WAL_INIT(wal_checkpoint_options);
-    struct rows rows = {.table = &info_table};
+    struct rows rows = {.table = &wal_checkpoint_info_out};
     struct wal_file_cursor *cursor = NULL;
     struct wal_session *session;
     PyObject *made = NULL;
@@ -126,8 +84,9 @@ static PyObject *checkpoint_import(PyObject *module, PyObject *const *args,
     struct call call;
 
     if (!value_count(module, "checkpoint_import", count, 3) ||
-        !value_row(state, args[2], "options", &option_table, &options) ||
-        !value_rows(state, args[1], "files", &given_table, &files,
+        !value_row(state, args[2], "options", &wal_checkpoint_options_in,
+                   &options) ||
+        !value_rows(state, args[1], "files", &wal_file_in, &files,
                     &file_count)) {
         return NULL;
     }
@@ -162,7 +121,7 @@ static struct wal_session *begin_by_id(struct call *call, PyObject *module,
 static PyObject *checkpoint_get(PyObject *module, PyObject *const *args,
                                 Py_ssize_t count)
 {
-    struct rows rows = {.table = &info_table};
+    struct rows rows = {.table = &wal_checkpoint_info_out};
     struct wal_file_cursor *cursor = NULL;
     struct wal_session *session;
     struct wal_slice id;
@@ -185,63 +144,58 @@ static PyObject *checkpoint_get(PyObject *module, PyObject *const *args,
     return finish_info(&call, &rows);
 }
 
-static enum wal_status next_file(void *cursor, void *item,
-                                 struct wal_error *error)
+/* Differences and rewinds ------------------------------------------------- */
+
+static enum wal_status next_change(void *cursor, void *item,
+                                   struct wal_error *error)
 {
-    return wal_file_cursor_next(cursor, item, error);
+    return wal_file_change_cursor_next(cursor, item, error);
 }
 
-static enum wal_status next_checkpoint(void *cursor, void *item,
-                                       struct wal_error *error)
+/* Reads the totals and the changes of a cursor, and closes it. Without the
+ * interpreter's lock. */
+static enum wal_status read_changes(struct wal_file_change_cursor *cursor,
+                                    struct wal_file_changes_info *totals,
+                                    struct rows *rows, struct wal_error *error)
 {
-    return wal_checkpoint_cursor_next(cursor, item, error);
+    enum wal_status status = wal_file_changes_get_info(cursor, totals, error);
+
+    if (status == WAL_OK) {
+        status = rows_fill(rows, next_change, cursor, SIZE_MAX, error);
+    }
+    wal_file_change_cursor_close(cursor);
+    return status;
 }
 
-/* Ends a call that made rows. */
-static PyObject *finish_list(struct call *call, struct rows *rows)
+/* Ends a call: a struct as a dict, and the changes. */
+static PyObject *finish(struct call *call, const struct value_table *table,
+                        const void *filled, struct rows *rows)
 {
-    PyObject *made = call_failed(call) ? NULL : rows_list(rows);
+    PyObject *made = NULL;
 
+    if (!call_failed(call)) {
+        made = Py_BuildValue("NN", value_dict(table, filled), rows_list(rows));
+    }
     rows_free(rows);
     call_end(call);
     return made;
 }
 
-/* checkpoint_files(session, id) */
-static PyObject *checkpoint_files(PyObject *module, PyObject *const *args,
-                                  Py_ssize_t count)
-{
-    struct rows rows = {.table = &file_table};
-    struct wal_file_cursor *cursor = NULL;
-    struct wal_session *session;
-    struct wal_slice id;
-    struct call call;
-
-    session = begin_by_id(&call, module, args, count, "checkpoint_files", &id);
-    if (session == NULL) {
-        return NULL;
-    }
-    call_unlock(&call);
-    call.status = wal_file_cursor_open(session, id, &cursor, &call.error);
-    if (call.status == WAL_OK) {
-        call.status =
-            rows_fill(&rows, next_file, cursor, SIZE_MAX, &call.error);
-    }
-    wal_file_cursor_close(cursor);
-    call_lock(&call);
-    return finish_list(&call, &rows);
-}
-
-/* checkpoint_list(session) */
-static PyObject *checkpoint_list(PyObject *module, PyObject *const *args,
+/* checkpoint_diff(session, before, after) */
+static PyObject *checkpoint_diff(PyObject *module, PyObject *const *args,
                                  Py_ssize_t count)
 {
-    struct rows rows = {.table = &info_table};
-    struct wal_checkpoint_cursor *cursor = NULL;
+    struct module_state *state = module_state(module);
+    struct wal_file_changes_info totals = WAL_INIT(wal_file_changes_info);
+    struct wal_file_change_cursor *cursor = NULL;
+    struct rows rows = {.table = &wal_file_change_out};
+    struct wal_slice before, after;
     struct wal_session *session;
     struct call call;
 
-    if (!value_count(module, "checkpoint_list", count, 1)) {
+    if (!value_count(module, "checkpoint_diff", count, 3) ||
+        !value_text(state, args[1], "before", &before) ||
+        !value_text(state, args[2], "after", &after)) {
         return NULL;
     }
     session = call_begin(&call, module, args[0], HANDLE_SESSION);
@@ -249,40 +203,81 @@ static PyObject *checkpoint_list(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(&call);
-    call.status = wal_checkpoint_cursor_open(session, &cursor, &call.error);
+    call.status =
+        wal_checkpoint_diff(session, before, after, &cursor, &call.error);
     if (call.status == WAL_OK) {
-        call.status =
-            rows_fill(&rows, next_checkpoint, cursor, SIZE_MAX, &call.error);
+        call.status = read_changes(cursor, &totals, &rows, &call.error);
     }
-    wal_checkpoint_cursor_close(cursor);
     call_lock(&call);
-    return finish_list(&call, &rows);
+    return finish(&call, &wal_file_changes_info_out, &totals, &rows);
 }
 
-/* checkpoint_delete(session, id) */
-static PyObject *checkpoint_delete(PyObject *module, PyObject *const *args,
-                                   Py_ssize_t count)
+/* session_diff(session) */
+static PyObject *session_diff(PyObject *module, PyObject *const *args,
+                              Py_ssize_t count)
 {
+    struct wal_file_changes_info totals = WAL_INIT(wal_file_changes_info);
+    struct wal_file_change_cursor *cursor = NULL;
+    struct rows rows = {.table = &wal_file_change_out};
     struct wal_session *session;
-    struct wal_slice id;
     struct call call;
 
-    session = begin_by_id(&call, module, args, count, "checkpoint_delete", &id);
+    if (!value_count(module, "session_diff", count, 1)) {
+        return NULL;
+    }
+    session = call_begin(&call, module, args[0], HANDLE_SESSION);
     if (session == NULL) {
         return NULL;
     }
     call_unlock(&call);
-    call.status = wal_checkpoint_delete(session, id, &call.error);
+    call.status = wal_session_diff(session, &cursor, &call.error);
+    if (call.status == WAL_OK) {
+        call.status = read_changes(cursor, &totals, &rows, &call.error);
+    }
     call_lock(&call);
-    return call_none(&call);
+    return finish(&call, &wal_file_changes_info_out, &totals, &rows);
+}
+
+/* rewind(session, checkpoint, options) */
+static PyObject *rewind_files(PyObject *module, PyObject *const *args,
+                              Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_file_changes_info totals = WAL_INIT(wal_file_changes_info);
+    struct wal_rewind_options options = WAL_INIT(wal_rewind_options);
+    struct wal_rewind_result result = WAL_INIT(wal_rewind_result);
+    struct wal_file_change_cursor *cursor = NULL;
+    struct rows rows = {.table = &wal_file_change_out};
+    struct wal_session *session;
+    struct wal_slice checkpoint;
+    struct call call;
+
+    if (!value_count(module, "rewind", count, 3) ||
+        !value_text(state, args[1], "checkpoint", &checkpoint) ||
+        !value_row(state, args[2], "options", &wal_rewind_options_in,
+                   &options)) {
+        return NULL;
+    }
+    session = call_begin(&call, module, args[0], HANDLE_SESSION);
+    if (session == NULL) {
+        return NULL;
+    }
+    call_unlock(&call);
+    call.status = wal_rewind(session, checkpoint, &options, &result, &cursor,
+                             &call.error);
+    if (call.status == WAL_OK && cursor != NULL) {
+        call.status = read_changes(cursor, &totals, &rows, &call.error);
+    }
+    call_lock(&call);
+    return finish(&call, &wal_rewind_result_out, &result, &rows);
 }
 
 PyMethodDef checkpoint_methods[] = {
     MODULE_FUNCTION("checkpoint_create", checkpoint_create),
     MODULE_FUNCTION("checkpoint_import", checkpoint_import),
     MODULE_FUNCTION("checkpoint_get", checkpoint_get),
-    MODULE_FUNCTION("checkpoint_files", checkpoint_files),
-    MODULE_FUNCTION("checkpoint_list", checkpoint_list),
-    MODULE_FUNCTION("checkpoint_delete", checkpoint_delete),
+    MODULE_FUNCTION("checkpoint_diff", checkpoint_diff),
+    MODULE_FUNCTION("session_diff", session_diff),
+    MODULE_FUNCTION("rewind", rewind_files),
     {0},
 };

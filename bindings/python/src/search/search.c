@@ -5,52 +5,7 @@
 
 #include "agentwal/search.h"
 #include "bindings/python/src/core/callback.h"
-#include "bindings/python/src/core/value.h"
-
-static const struct value_field query_fields[] = {
-    VALUE_FIELD(wal_search_query, flags, VALUE_U32),
-    VALUE_FIELD(wal_search_query, text, VALUE_TEXT),
-    VALUE_FIELD(wal_search_query, project, VALUE_TEXT),
-    VALUE_FIELD(wal_search_query, cwd, VALUE_TEXT),
-    VALUE_FIELD(wal_search_query, session, VALUE_TEXT),
-    VALUE_FIELD(wal_search_query, tool, VALUE_TEXT),
-    VALUE_FIELD(wal_search_query, since_ms, VALUE_I64),
-    VALUE_FIELD(wal_search_query, until_ms, VALUE_I64),
-    VALUE_FIELD(wal_search_query, roles, VALUE_U32),
-    VALUE_FIELD(wal_search_query, session_limit, VALUE_U32),
-    VALUE_FIELD(wal_search_query, hits_limit, VALUE_U32),
-    VALUE_FIELD(wal_search_query, snippet_characters, VALUE_U32),
-};
-VALUE_TABLE(query_table, wal_search_query, query_fields);
-
-static const struct value_field hit_fields[] = {
-    VALUE_FIELD(wal_search_hit, role, VALUE_U32),
-    VALUE_FIELD(wal_search_hit, session_id, VALUE_TEXT),
-    VALUE_FIELD(wal_search_hit, title, VALUE_TEXT),
-    VALUE_FIELD(wal_search_hit, cwd, VALUE_TEXT),
-    VALUE_FIELD(wal_search_hit, project, VALUE_TEXT),
-    VALUE_FIELD(wal_search_hit, session_updated_ms, VALUE_I64),
-    VALUE_FIELD(wal_search_hit, entry_id, VALUE_TEXT),
-    VALUE_FIELD(wal_search_hit, timestamp, VALUE_TEXT),
-    VALUE_FIELD(wal_search_hit, time_ms, VALUE_I64),
-    VALUE_FIELD(wal_search_hit, sequence, VALUE_U64),
-    VALUE_FIELD(wal_search_hit, tool, VALUE_TEXT),
-    VALUE_FIELD(wal_search_hit, snippet, VALUE_TEXT),
-    VALUE_FIELD(wal_search_hit, rank, VALUE_U32),
-    VALUE_FIELD(wal_search_hit, session_hits, VALUE_U64),
-};
-VALUE_TABLE(hit_table, wal_search_hit, hit_fields);
-
-static const struct value_field updated_fields[] = {
-    VALUE_FIELD(wal_search_update_result, segments, VALUE_U64),
-    VALUE_FIELD(wal_search_update_result, built, VALUE_U64),
-    VALUE_FIELD(wal_search_update_result, read_bytes, VALUE_U64),
-    VALUE_FIELD(wal_search_update_result, text_bytes, VALUE_U64),
-    VALUE_FIELD(wal_search_update_result, index_bytes, VALUE_U64),
-    VALUE_FIELD(wal_search_update_result, damaged, VALUE_U64),
-    VALUE_FIELD(wal_search_update_result, unwritten, VALUE_U32),
-};
-VALUE_TABLE(updated_table, wal_search_update_result, updated_fields);
+#include "bindings/python/src/core/interface.h"
 
 void search_close(void *search)
 {
@@ -106,24 +61,17 @@ static PyObject *make_matches(const struct wal_search_hit *hit)
     return matches;
 }
 
-/* Sets and lets go of an item. */
-static bool set_item(PyObject *dict, const char *name, PyObject *item)
-{
-    bool ok = item != NULL && PyDict_SetItemString(dict, name, item) == 0;
-
-    Py_XDECREF(item);
-    return ok;
-}
-
 static PyObject *make_hit(const struct wal_search_hit *hit)
 {
-    PyObject *dict = value_dict(&hit_table, hit);
+    PyObject *dict = value_dict(&wal_search_hit_out, hit);
 
-    if (dict != NULL &&
-        (!set_item(dict, "matches", make_matches(hit)) ||
-         !set_item(dict, "score", PyFloat_FromDouble(hit->score)))) {
+    PyObject *matches = make_matches(hit);
+
+    if (dict != NULL && (matches == NULL ||
+                         PyDict_SetItemString(dict, "matches", matches) != 0)) {
         value_clear(&dict);
     }
+    Py_XDECREF(matches);
     return dict;
 }
 
@@ -142,11 +90,6 @@ static PyObject *make_hits(struct call *call, struct wal_search_cursor *cursor)
         }
     }
     return hits;
-}
-
-static int32_t on_progress(void *context, uint64_t done, uint64_t total)
-{
-    return callback_progress(context, done, total);
 }
 
 /* Begins a call of args (search, _, progress). NULL: an exception is set. */
@@ -175,7 +118,7 @@ static PyObject *search_find(PyObject *module, PyObject *const *args,
     struct call call;
 
     if (!value_count(module, "search_find", count, 3) ||
-        !value_row(module_state(module), args[1], "query", &query_table,
+        !value_row(module_state(module), args[1], "query", &wal_search_query_in,
                    &query)) {
         return NULL;
     }
@@ -183,7 +126,7 @@ static PyObject *search_find(PyObject *module, PyObject *const *args,
     if (search == NULL) {
         return NULL;
     }
-    query.progress = on_progress;
+    query.progress = callback_progress;
     query.ctx = &callback;
     call_unlock(&call);
     call.status = wal_search_find(search, &query, &cursor, NULL, &call.error);
@@ -217,13 +160,13 @@ static PyObject *search_update(PyObject *module, PyObject *const *args,
     if (search == NULL) {
         return NULL;
     }
-    options.progress = on_progress;
+    options.progress = callback_progress;
     options.ctx = &callback;
     call_unlock(&call);
     call.status = wal_search_update(search, &options, &result, &call.error);
     call_lock(&call);
     if (!call_failed(&call)) {
-        made = value_dict(&updated_table, &result);
+        made = value_dict(&wal_search_update_result_out, &result);
     }
     callback_end(&callback);
     call_end(&call);

@@ -1,18 +1,9 @@
 /*
  * document.c - documents of a session or of the store.
  */
+#include "bindings/python/src/core/call.h"
+#include "bindings/python/src/core/interface.h"
 #include "bindings/python/src/core/rows.h"
-#include "bindings/python/src/entry/batch.h"
-#include "bindings/python/src/session/session.h"
-
-static const struct value_field document_fields[] = {
-    VALUE_FIELD(wal_doc, key, VALUE_TEXT),
-    VALUE_FIELD(wal_doc, value, VALUE_CONTENT),
-    VALUE_FIELD(wal_doc, version, VALUE_U64),
-    VALUE_FIELD(wal_doc, modified_ms, VALUE_I64),
-    VALUE_FIELD(wal_doc, flags, VALUE_U32),
-};
-VALUE_TABLE(document_table, wal_doc, document_fields);
 
 /* A call on documents of a handle. */
 struct target {
@@ -45,7 +36,7 @@ static PyObject *doc_get(PyObject *module, PyObject *const *args,
 {
     struct module_state *state = module_state(module);
     struct wal_doc document = WAL_INIT(wal_doc);
-    struct rows rows = {.table = &document_table};
+    struct rows rows = {.table = &wal_doc_out};
     struct wal_slice key;
     PyObject *made = NULL;
     struct target target;
@@ -96,8 +87,8 @@ static PyObject *change(PyObject *module, PyObject *const *args,
     uint64_t version = 0;
 
     if (!value_count(module, name, count, 2) ||
-        !value_row(module_state(module), args[1], "document",
-                   &batch_document_table, &document) ||
+        !value_row(module_state(module), args[1], "document", &wal_doc_in,
+                   &document) ||
         !target_begin(&target, module, args[0])) {
         return NULL;
     }
@@ -137,7 +128,7 @@ static PyObject *doc_list(PyObject *module, PyObject *const *args,
 {
     struct module_state *state = module_state(module);
     struct wal_doc_cursor_options options = WAL_INIT(wal_doc_cursor_options);
-    struct rows rows = {.table = &document_table};
+    struct rows rows = {.table = &wal_doc_out};
     struct wal_doc_cursor *cursor = NULL;
     PyObject *made = NULL;
     struct target target;

@@ -1,51 +1,13 @@
 /*
- * session.c - creating and opening sessions, and their state.
+ * session.c - opening, listing, forking and changing sessions; interface.txt
+ * has most other calls on them.
  */
-#include "bindings/python/src/session/session.h"
-
+#include "agentwal/admin.h"
+#include "bindings/python/src/core/callback.h"
+#include "bindings/python/src/core/interface.h"
 #include "bindings/python/src/core/raise.h"
 #include "bindings/python/src/core/rows.h"
-
-static const struct value_field option_fields[] = {
-    VALUE_FIELD(wal_session_options, id, VALUE_TEXT),
-    VALUE_FIELD(wal_session_options, cwd, VALUE_TEXT),
-    VALUE_FIELD(wal_session_options, project, VALUE_TEXT),
-    VALUE_FIELD(wal_session_options, title, VALUE_TEXT),
-    VALUE_FIELD(wal_session_options, parent_id, VALUE_TEXT),
-    VALUE_FIELD(wal_session_options, source, VALUE_TEXT),
-    VALUE_FIELD(wal_session_options, metadata, VALUE_CONTENT),
-    VALUE_FIELD(wal_session_options, schema_version, VALUE_U32),
-    VALUE_FIELD(wal_session_options, created_ms, VALUE_I64),
-};
-const struct value_table session_option_table = {
-    option_fields, sizeof(option_fields) / sizeof(*option_fields),
-    sizeof(struct wal_session_options)};
-
-static const struct value_field info_fields[] = {
-    VALUE_FIELD(wal_session_info, id, VALUE_TEXT),
-    VALUE_FIELD(wal_session_info, number, VALUE_U32),
-    VALUE_FIELD(wal_session_info, flags, VALUE_U32),
-    VALUE_FIELD(wal_session_info, schema_version, VALUE_U32),
-    VALUE_FIELD(wal_session_info, cwd, VALUE_TEXT),
-    VALUE_FIELD(wal_session_info, project, VALUE_TEXT),
-    VALUE_FIELD(wal_session_info, title, VALUE_TEXT),
-    VALUE_FIELD(wal_session_info, parent_id, VALUE_TEXT),
-    VALUE_FIELD(wal_session_info, head, VALUE_TEXT),
-    VALUE_FIELD(wal_session_info, source, VALUE_TEXT),
-    VALUE_FIELD(wal_session_info, metadata, VALUE_CONTENT),
-    VALUE_FIELD(wal_session_info, first_text, VALUE_TEXT),
-    VALUE_FIELD(wal_session_info, created_ms, VALUE_I64),
-    VALUE_FIELD(wal_session_info, updated_ms, VALUE_I64),
-    VALUE_FIELD(wal_session_info, entries, VALUE_U64),
-    VALUE_FIELD(wal_session_info, inherited, VALUE_U64),
-    VALUE_FIELD(wal_session_info, bytes, VALUE_U64),
-    VALUE_FIELD(wal_session_info, last_sequence, VALUE_U64),
-    VALUE_FIELD(wal_session_info, metadata_version, VALUE_U64),
-    VALUE_FIELD(wal_session_info, documents, VALUE_U64),
-};
-const struct value_table session_info_table = {
-    info_fields, sizeof(info_fields) / sizeof(*info_fields),
-    sizeof(struct wal_session_info)};
+#include "bindings/python/src/entry/batch.h"
 
 /* (store, options) */
 static struct wal_store *begin_create(struct call *call, PyObject *module,
@@ -55,29 +17,10 @@ static struct wal_store *begin_create(struct call *call, PyObject *module,
 {
     if (!value_count(module, name, count, 2) ||
         !value_row(module_state(module), args[1], "options",
-                   &session_option_table, options)) {
+                   &wal_session_options_in, options)) {
         return NULL;
     }
     return call_begin(call, module, args[0], HANDLE_STORE);
-}
-
-static PyObject *session_create(PyObject *module, PyObject *const *args,
-                                Py_ssize_t count)
-{
-    struct wal_session_options options = WAL_INIT(wal_session_options);
-    struct wal_session *session = NULL;
-    struct wal_store *store;
-    struct call call;
-
-    store =
-        begin_create(&call, module, args, count, "session_create", &options);
-    if (store == NULL) {
-        return NULL;
-    }
-    call_unlock(&call);
-    call.status = wal_session_create(store, &options, &session, &call.error);
-    call_lock(&call);
-    return call_handle(&call, HANDLE_SESSION, session);
 }
 
 static PyObject *session_open_or_create(PyObject *module, PyObject *const *args,
@@ -106,84 +49,112 @@ static PyObject *session_open_or_create(PyObject *module, PyObject *const *args,
     return Py_BuildValue("NN", handle, PyBool_FromLong(created));
 }
 
-typedef enum wal_status open_action(struct wal_store *store,
-                                    struct wal_slice text,
-                                    struct wal_session **session,
-                                    struct wal_error *error);
+/* Lists ------------------------------------------------------------------- */
 
-/* (store, text); missing: None in place of NotFound. */
-static PyObject *open_by(PyObject *module, PyObject *const *args,
-                         Py_ssize_t count, const char *name,
-                         open_action *action, bool missing)
+static enum wal_status next_session(void *cursor, void *item,
+                                    struct wal_error *error)
 {
-    struct wal_session *session = NULL;
-    struct wal_store *store;
-    struct wal_slice text;
-    struct call call;
-
-    if (!value_count(module, name, count, 2) ||
-        !value_text(module_state(module), args[1], "id", &text)) {
-        return NULL;
-    }
-    store = call_begin(&call, module, args[0], HANDLE_STORE);
-    if (store == NULL) {
-        return NULL;
-    }
-    call_unlock(&call);
-    call.status = action(store, text, &session, &call.error);
-    call_lock(&call);
-    if (missing && call.status == WAL_ENOTFOUND) {
-        call_end(&call);
-        Py_RETURN_NONE;
-    }
-    return call_handle(&call, HANDLE_SESSION, session);
+    return wal_session_cursor_next(cursor, item, error);
 }
 
-static PyObject *session_open(PyObject *module, PyObject *const *args,
-                              Py_ssize_t count)
-{
-    return open_by(module, args, count, "session_open", wal_session_open,
-                   false);
-}
-
-static PyObject *session_open_latest(PyObject *module, PyObject *const *args,
-                                     Py_ssize_t count)
-{
-    return open_by(module, args, count, "session_open_latest",
-                   wal_session_open_latest, true);
-}
-
-static PyObject *session_undelete(PyObject *module, PyObject *const *args,
-                                  Py_ssize_t count)
-{
-    struct wal_store *store;
-    struct wal_slice id;
-    struct call call;
-
-    if (!value_count(module, "session_undelete", count, 2) ||
-        !value_text(module_state(module), args[1], "id", &id)) {
-        return NULL;
-    }
-    store = call_begin(&call, module, args[0], HANDLE_STORE);
-    if (store == NULL) {
-        return NULL;
-    }
-    call_unlock(&call);
-    call.status = wal_session_undelete(store, id, &call.error);
-    call_lock(&call);
-    return call_none(&call);
-}
-
-static PyObject *session_info(PyObject *module, PyObject *const *args,
-                              Py_ssize_t count)
+/* Reads a page, and the position after it: empty at the end. */
+static enum wal_status read_page(struct wal_store *store,
+                                 const struct wal_session_cursor_options *which,
+                                 uint32_t limit, struct rows *rows,
+                                 char position[WAL_CURSOR_TEXT_SIZE],
+                                 struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct rows rows = {.table = &session_info_table};
-    struct wal_session *session;
-    PyObject *made = NULL;
+    struct wal_session_cursor *cursor = NULL;
+    enum wal_status status;
+
+    position[0] = '\0';
+    status = wal_session_cursor_open(store, which, &cursor, error);
+    if (status == WAL_OK) {
+        status = rows_fill(rows, next_session, cursor, limit, error);
+    }
+    if (status == WAL_OK && rows->count == limit) {
+        status = wal_session_cursor_encode(cursor, position, error);
+        if (status == WAL_OK) {
+            status = wal_session_cursor_next(cursor, &info, error);
+        }
+        if (status == WAL_END) {
+            position[0] = '\0';
+            status = WAL_OK;
+        }
+    }
+    wal_session_cursor_close(cursor);
+    return status;
+}
+
+/* session_list(store, options, limit): the rows, and the position or None. */
+static PyObject *session_list(PyObject *module, PyObject *const *args,
+                              Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_session_cursor_options options =
+        WAL_INIT(wal_session_cursor_options);
+    struct rows rows = {.table = &wal_session_info_out};
+    char position[WAL_CURSOR_TEXT_SIZE];
+    struct wal_store *store;
+    PyObject *list = NULL;
+    uint32_t limit;
     struct call call;
 
-    if (!value_count(module, "session_info", count, 1)) {
+    if (!value_count(module, "session_list", count, 3) ||
+        !value_row(state, args[1], "options", &wal_session_cursor_options_in,
+                   &options) ||
+        !value_u32(state, args[2], "limit", &limit)) {
+        return NULL;
+    }
+    store = call_begin(&call, module, args[0], HANDLE_STORE);
+    if (store == NULL) {
+        return NULL;
+    }
+    call_unlock(&call);
+    call.status =
+        read_page(store, &options, limit, &rows, position, &call.error);
+    call_lock(&call);
+    if (!call_failed(&call)) {
+        list = rows_list(&rows);
+    }
+    rows_free(&rows);
+    call_end(&call);
+    if (list == NULL) {
+        return NULL;
+    }
+    return Py_BuildValue("Nz", list, position[0] == '\0' ? NULL : position);
+}
+
+/* Forks ------------------------------------------------------------------- */
+
+/* Options of a fork, or None. *given is null then. */
+static bool fork_options(struct module_state *state, PyObject *row,
+                         struct wal_session_options *options,
+                         const struct wal_session_options **given)
+{
+    *given = NULL;
+    if (row == Py_None) {
+        return true;
+    }
+    *given = options;
+    return value_row(state, row, "options", &wal_session_options_in, options);
+}
+
+/* session_fork(session, at, options) */
+static PyObject *session_fork(PyObject *module, PyObject *const *args,
+                              Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_session_options options = WAL_INIT(wal_session_options);
+    const struct wal_session_options *given;
+    struct wal_session *session, *fork = NULL;
+    struct wal_slice at;
+    struct call call;
+
+    if (!value_count(module, "session_fork", count, 3) ||
+        !value_text(state, args[1], "at", &at) ||
+        !fork_options(state, args[2], &options, &given)) {
         return NULL;
     }
     session = call_begin(&call, module, args[0], HANDLE_SESSION);
@@ -191,27 +162,208 @@ static PyObject *session_info(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(&call);
-    (void)pthread_mutex_lock(&call.handle->slices);
-    call.status = wal_session_get_info(session, &info, &call.error);
-    if (call.status == WAL_OK && !rows_add(&rows, &info)) {
-        call.status = WAL_ENOMEM;
+    call.status = wal_session_fork(session, at, given, &fork, &call.error);
+    call_lock(&call);
+    return call_handle(&call, HANDLE_SESSION, fork);
+}
+
+/* session_redact(session, id, reason) */
+static PyObject *session_redact(PyObject *module, PyObject *const *args,
+                                Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct wal_session *session;
+    struct wal_slice id, reason;
+    PyObject *made = NULL;
+    struct call call;
+
+    if (!value_count(module, "session_redact", count, 3) ||
+        !value_text(state, args[1], "entry", &id) ||
+        !value_text(state, args[2], "reason", &reason)) {
+        return NULL;
     }
-    (void)pthread_mutex_unlock(&call.handle->slices);
+    session = call_begin(&call, module, args[0], HANDLE_SESSION);
+    if (session == NULL) {
+        return NULL;
+    }
+    call_unlock(&call);
+    call.status = wal_session_redact(session, id, reason, &result, &call.error);
     call_lock(&call);
     if (!call_failed(&call)) {
-        made = rows_first(&rows);
+        made = batch_result(&result);
     }
-    rows_free(&rows);
+    call_end(&call);
+    return made;
+}
+
+/* session_compact(session, first_kept, summary, into): the fork or None, and
+ * the result. */
+static PyObject *session_compact(PyObject *module, PyObject *const *args,
+                                 Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct wal_compact_options options = WAL_INIT(wal_compact_options);
+    struct wal_session_options into = WAL_INIT(wal_session_options);
+    struct wal_session *session, *fork = NULL;
+    PyObject *handle;
+    struct call call;
+
+    if (!value_count(module, "session_compact", count, 4) ||
+        !value_text(state, args[1], "first_kept", &options.first_kept) ||
+        !value_text(state, args[2], "summary", &options.summary) ||
+        !fork_options(state, args[3], &into, &options.into)) {
+        return NULL;
+    }
+    session = call_begin(&call, module, args[0], HANDLE_SESSION);
+    if (session == NULL) {
+        return NULL;
+    }
+    call_unlock(&call);
+    call.status = wal_session_compact(session, &options,
+                                      options.into == NULL ? NULL : &fork,
+                                      &result, &call.error);
+    call_lock(&call);
+    if (call.status == WAL_OK && fork == NULL) {
+        call_end(&call);
+        return Py_BuildValue("ON", Py_None, batch_result(&result));
+    }
+    handle = call_handle(&call, HANDLE_SESSION, fork);
+    return handle == NULL ? NULL
+                          : Py_BuildValue("NN", handle, batch_result(&result));
+}
+
+/* Changes by a function --------------------------------------------------- */
+
+struct change_ctx {
+    struct callback callback;
+    PyObject *function;
+    PyObject *row; /* whose texts the change borrows */
+};
+
+/* With the interpreter's lock. */
+static bool compute(struct change_ctx *ctx, const struct wal_session_info *now,
+                    struct wal_session_change *change)
+{
+    struct module_state *state = ctx->callback.call->state;
+    PyObject *info = value_dict(&wal_session_info_out, now);
+    PyObject *row;
+
+    if (info == NULL) {
+        return false;
+    }
+    row = PyObject_CallFunctionObjArgs(ctx->function, info, NULL);
+    Py_DECREF(info);
+    if (row == NULL) {
+        return false;
+    }
+    Py_XDECREF(ctx->row);
+    ctx->row = row;
+    return value_row(state, row, "change", &wal_session_change_in, change);
+}
+
+static int32_t change_session(void *context, const struct wal_session_info *now,
+                              struct wal_session_change *change)
+{
+    struct change_ctx *ctx = context;
+
+    if (!callback_enter(&ctx->callback)) {
+        return 1;
+    }
+    return callback_leave(&ctx->callback, compute(ctx, now, change));
+}
+
+static bool change_begin(struct change_ctx *ctx, struct call *call,
+                         PyObject *function)
+{
+    ctx->row = NULL;
+    ctx->function = function;
+    if (function != Py_None && !PyCallable_Check(function)) {
+        raise_type(call->state, "change", "a function", function);
+        return false;
+    }
+    return callback_begin(&ctx->callback, call, NULL);
+}
+
+static void change_end(struct change_ctx *ctx)
+{
+    Py_CLEAR(ctx->row);
+    callback_end(&ctx->callback);
+}
+
+/* session_update(session, function) */
+static PyObject *session_update(PyObject *module, PyObject *const *args,
+                                Py_ssize_t count)
+{
+    struct wal_session *session;
+    struct change_ctx ctx;
+    struct call call;
+
+    if (!value_count(module, "session_update", count, 2)) {
+        return NULL;
+    }
+    session = call_begin(&call, module, args[0], HANDLE_SESSION);
+    if (session == NULL) {
+        return NULL;
+    }
+    if (!change_begin(&ctx, &call, args[1])) {
+        call_end(&call);
+        return NULL;
+    }
+    call_unlock(&call);
+    call.status =
+        wal_session_update(session, change_session, &ctx, &call.error);
+    call_lock(&call);
+    change_end(&ctx);
+    return call_none(&call);
+}
+
+/* session_migrate(session, to, function or None) */
+static PyObject *session_migrate(PyObject *module, PyObject *const *args,
+                                 Py_ssize_t count)
+{
+    struct wal_migrate_result result = WAL_INIT(wal_migrate_result);
+    bool has_function;
+    struct wal_session *session;
+    PyObject *made = NULL;
+    struct change_ctx ctx;
+    struct call call;
+    uint32_t to;
+
+    if (!value_count(module, "session_migrate", count, 3) ||
+        !value_u32(module_state(module), args[1], "to", &to)) {
+        return NULL;
+    }
+    has_function = args[2] != Py_None;
+    session = call_begin(&call, module, args[0], HANDLE_SESSION);
+    if (session == NULL) {
+        return NULL;
+    }
+    if (!change_begin(&ctx, &call, args[2])) {
+        call_end(&call);
+        return NULL;
+    }
+    call_unlock(&call);
+    call.status =
+        wal_session_migrate(session, to, has_function ? change_session : NULL,
+                            &ctx, &result, &call.error);
+    call_lock(&call);
+    change_end(&ctx);
+    if (!call_failed(&call)) {
+        made = value_dict(&wal_migrate_result_out, &result);
+    }
     call_end(&call);
     return made;
 }
 
 PyMethodDef session_methods[] = {
-    MODULE_FUNCTION("session_create", session_create),
-    MODULE_FUNCTION("session_open", session_open),
-    MODULE_FUNCTION("session_open_latest", session_open_latest),
     MODULE_FUNCTION("session_open_or_create", session_open_or_create),
-    MODULE_FUNCTION("session_undelete", session_undelete),
-    MODULE_FUNCTION("session_info", session_info),
+    MODULE_FUNCTION("session_list", session_list),
+    MODULE_FUNCTION("session_fork", session_fork),
+    MODULE_FUNCTION("session_redact", session_redact),
+    MODULE_FUNCTION("session_compact", session_compact),
+    MODULE_FUNCTION("session_update", session_update),
+    MODULE_FUNCTION("session_migrate", session_migrate),
     {0},
 };

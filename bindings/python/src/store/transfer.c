@@ -6,42 +6,14 @@
 #include <stdlib.h>
 
 #include "bindings/python/src/core/callback.h"
+#include "bindings/python/src/core/interface.h"
 #include "bindings/python/src/core/raise.h"
 #include "bindings/python/src/core/value.h"
-
-static const struct value_field report_fields[] = {
-    VALUE_FIELD(wal_transfer_report, kind, VALUE_U32),
-    VALUE_FIELD(wal_transfer_report, status, VALUE_I32),
-    VALUE_FIELD(wal_transfer_report, session_id, VALUE_TEXT),
-    VALUE_FIELD(wal_transfer_report, key, VALUE_TEXT),
-    VALUE_FIELD(wal_transfer_report, entries, VALUE_U64),
-    VALUE_FIELD(wal_transfer_report, documents, VALUE_U64),
-    VALUE_FIELD(wal_transfer_report, branch_id, VALUE_TEXT),
-};
-VALUE_TABLE(report_table, wal_transfer_report, report_fields);
-
-static const struct value_field result_fields[] = {
-    VALUE_FIELD(wal_transfer_result, created, VALUE_U64),
-    VALUE_FIELD(wal_transfer_result, continued, VALUE_U64),
-    VALUE_FIELD(wal_transfer_result, unchanged, VALUE_U64),
-    VALUE_FIELD(wal_transfer_result, refused, VALUE_U64),
-    VALUE_FIELD(wal_transfer_result, entries, VALUE_U64),
-    VALUE_FIELD(wal_transfer_result, documents, VALUE_U64),
-    VALUE_FIELD(wal_transfer_result, differing_documents, VALUE_U64),
-    VALUE_FIELD(wal_transfer_result, bytes, VALUE_U64),
-    VALUE_FIELD(wal_transfer_result, branched, VALUE_U64),
-};
-VALUE_TABLE(result_table, wal_transfer_result, result_fields);
-
-static int32_t on_progress(void *context, uint64_t done, uint64_t total)
-{
-    return callback_progress(context, done, total);
-}
 
 static PyObject *report_dict(struct module_state *state,
                              const struct wal_transfer_report *report)
 {
-    PyObject *dict = value_dict(&report_table, report);
+    PyObject *dict = value_dict(&wal_transfer_report_out, report);
     PyObject *error = NULL;
 
     if (dict == NULL) {
@@ -123,7 +95,7 @@ static void *transfer_begin(struct transfer *transfer, PyObject *module,
     }
     options->sessions = transfer->sessions;
     options->session_count = count;
-    options->progress = on_progress;
+    options->progress = callback_progress;
     options->report = on_report;
     options->ctx = &transfer->callback;
     return pointer;
@@ -134,7 +106,7 @@ static PyObject *transfer_end(struct transfer *transfer)
     PyObject *made = NULL;
 
     if (!call_failed(&transfer->call)) {
-        made = value_dict(&result_table, &transfer->result);
+        made = value_dict(&wal_transfer_result_out, &transfer->result);
     }
     if (made != NULL && PyDict_SetItemString(made, "reports",
                                              transfer->callback.reports) != 0) {
@@ -220,28 +192,9 @@ static PyObject *bundle_read(PyObject *module, PyObject *const *args,
     return bundle(module, args, count, "bundle_read", wal_bundle_read);
 }
 
-/* bundle_detect(path) */
-static PyObject *bundle_detect(PyObject *module, PyObject *const *args,
-                               Py_ssize_t count)
-{
-    PyThreadState *thread;
-    struct wal_slice path;
-    int32_t found;
-
-    if (!value_count(module, "bundle_detect", count, 1) ||
-        !value_path(module_state(module), args[0], "path", &path)) {
-        return NULL;
-    }
-    thread = PyEval_SaveThread();
-    found = wal_bundle_detect(path);
-    PyEval_RestoreThread(thread);
-    return PyBool_FromLong(found);
-}
-
 PyMethodDef transfer_methods[] = {
     MODULE_FUNCTION("store_merge", store_merge),
     MODULE_FUNCTION("bundle_write", bundle_write),
     MODULE_FUNCTION("bundle_read", bundle_read),
-    MODULE_FUNCTION("bundle_detect", bundle_detect),
     {0},
 };

@@ -1,6 +1,6 @@
 /*
  * known_root.h - the roots of views that a store knows of
- * (docs/engine/views.md 10.7).
+ * (SPEC.md 10.7).
  *
  * Threads: any.
  */

@@ -1,6 +1,6 @@
 /*
  * view_list.c - lists the views below the roots that a store knows of
- * (docs/engine/views.md 10.7).
+ * (SPEC.md 10.7).
  *
  * An entry of the store's list leads to a root; the states there name the
  * views. Only a root that does not exist is removed from the list: one without

@@ -1,6 +1,6 @@
 /*
  * view_update.c - brings a view that was listed up to its session, or removes
- * it with the session (docs/engine/views.md 10.7).
+ * it with the session (SPEC.md 10.7).
  *
  * Threads: any; the view's lock excludes other flushes.
  */

@@ -1,6 +1,6 @@
 /*
  * view_roots.h - the list of roots of views that a store keeps: a file for each
- * in views/ (docs/engine/views.md 10.7).
+ * in views/ (SPEC.md 10.7).
  *
  * Invariant: the list is derived, and nothing else of the store depends on it.
  * An entry is durable before it has its name.

@@ -1,6 +1,6 @@
 /*
  * view_root.c - encodes and decodes an entry of the list of roots of views
- * (docs/engine/views.md 10.7).
+ * (SPEC.md 10.7).
  *
  * Invariant: the decoder accepts only the bytes that the encoder writes.
  * Threads: any.

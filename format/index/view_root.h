@@ -1,6 +1,6 @@
 /*
  * view_root.h - an entry of the list of roots of views: a file in views/ of a
- * store (docs/engine/views.md 10.7). No I/O. Threads: any.
+ * store (SPEC.md 10.7). No I/O. Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_INDEX_VIEW_ROOT_H
 #define AGENTWAL_FORMAT_INDEX_VIEW_ROOT_H

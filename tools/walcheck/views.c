@@ -1,5 +1,5 @@
 /*
- * views.c - the list of roots of views (docs/engine/views.md 10.7). It is
+ * views.c - the list of roots of views (SPEC.md 10.7). It is
  * derived: an entry that is damaged counts as missing.
  *
  * Threads: the main thread.

@@ -180,7 +180,7 @@ WAL_API WAL_MUST_USE enum wal_status wal_view_find(struct wal_store *store,
 
 /*
  * Adds the root of views in a dialect to the list that the store keeps
- * (docs/engine/views.md 10.7), durably; does nothing when it is there already.
+ * (SPEC.md 10.7), durably; does nothing when it is there already.
  *
  * wal_view_flush does so with a store that is open for writing. Call it for one
  * that is open for reading: it writes a file of the list, and nothing else of

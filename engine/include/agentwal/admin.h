@@ -475,7 +475,7 @@ enum wal_store_view_root_flag {
 /*
  * Adds a root of views in a dialect to the list that the store keeps, durably.
  *
- * The list says where content of the store is outside it (docs/engine/views.md
+ * The list says where content of the store is outside it (SPEC.md
  * 10.7). To this call a dialect is a name; root is an absolute path, which is
  * not looked up. Without WAL_STORE_VIEW_ROOT_WRITER a handle that is open for
  * reading adds to the list too: that writes a file of it, and nothing else of

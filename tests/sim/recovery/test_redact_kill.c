@@ -1,7 +1,7 @@
 /*
  * test_redact_kill.c - a process is killed at each call to the system while it
  * redacts the entry that gave the session's title: the session has both, or
- * neither (docs/engine/sessions.md 5.7).
+ * neither (SPEC.md 5.7).
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  * every N: the process dies, or the call fails once or from then on; then the
  * power goes, or not. Also with the Nth allocation failing. What was added is
  * there, what was there stays, no entry is damaged, and the next process adds
- * what is missing (docs/engine/views.md 10.7).
+ * what is missing (SPEC.md 10.7).
  */
 #include <errno.h>
 #include <stddef.h>

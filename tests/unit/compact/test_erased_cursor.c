@@ -2,7 +2,7 @@
  * test_erased_cursor.c - cursors that were opened before what they reach was
  * erased, in the process that erases and in another one: they answer as for
  * an entry that is redacted, or a session that is deleted
- * (docs/engine/sessions.md 5.7).
+ * (SPEC.md 5.7).
  */
 #include <sys/wait.h>
 

@@ -1,6 +1,6 @@
 /*
  * test_view_list.c - the roots of views that a store knows of, the list of
- * their views, and bringing those up to date (docs/engine/views.md 10.7).
+ * their views, and bringing those up to date (SPEC.md 10.7).
  */
 #include "format/index/view_root.h"
 #include "tests/lib/kit/view_kit.h"

@@ -1,6 +1,6 @@
 /*
  * test_view_state.c - states of views whose checksum is wrong
- * (docs/engine/views.md 10.4).
+ * (SPEC.md 10.4).
  */
 #include "tests/lib/kit/view_kit.h"
 

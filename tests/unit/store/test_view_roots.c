@@ -1,6 +1,6 @@
 /*
  * test_view_roots.c - the list of roots of views that a store keeps, by its
- * public calls (docs/engine/views.md 10.7).
+ * public calls (SPEC.md 10.7).
  */
 #include "agentwal/admin.h"
 #include "tests/lib/kit/store_kit.h"

@@ -183,14 +183,12 @@ static void check_writer(struct wal_store *store, uint32_t writer,
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
 
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
     for (uint32_t i = 0; i < count; i++) {
         char id[32];
 
         (void)snprintf(id, sizeof(id), "e%u.%u", writer, i);
-        assert_int_equal(
-            wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL));
     }
     wal_entry_cursor_close(cursor);
     wal_session_close(session);

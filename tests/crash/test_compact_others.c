@@ -236,11 +236,9 @@ KIT_TEST(others__after_a_killed_compaction_a_copy_is_made)
     }
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_true(WIFSIGNALED(how));
-    assert_int_equal(wal_store_backup(store, "copy", NULL, NULL, &error),
-                     WAL_OK);
+    assert_ok(wal_store_backup(store, "copy", NULL, NULL, &error));
     kit_append_all(session, "d");
-    assert_int_equal(wal_store_backup(store, "copy", NULL, NULL, &error),
-                     WAL_OK);
+    assert_ok(wal_store_backup(store, "copy", NULL, NULL, &error));
     wal_session_close(session);
     kit_close(store);
     store = kit_open("copy", WAL_OPEN_STRICT);

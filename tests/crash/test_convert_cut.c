@@ -54,7 +54,7 @@ static void begin(struct import *import)
                                              .flags = WAL_OPEN_MEMORY};
 
     *import = (struct import){.cli = {.tool = "test", .json = true}};
-    assert_int_equal(wal_open(NULL, &options, &import->store, NULL), WAL_OK);
+    assert_ok(wal_open(NULL, &options, &import->store, NULL));
     import->fd = open("file", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(import->fd >= 0);
 }
@@ -62,7 +62,7 @@ static void begin(struct import *import)
 static void end(struct import *import)
 {
     close(import->fd);
-    assert_int_equal(wal_close(import->store, NULL), WAL_OK);
+    assert_ok(wal_close(import->store, NULL));
 }
 
 /* Imports the first bytes of a file. */
@@ -96,8 +96,7 @@ static void print_entries(FILE *out, struct wal_session *session,
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         print_slice(out, "id", entry.id);
         print_slice(out, "parent", entry.parent_id);
@@ -116,7 +115,7 @@ static void print_heads(FILE *out, struct wal_session *session)
     struct wal_head head = {.struct_size = sizeof(head)};
     struct wal_head_cursor *heads;
 
-    assert_int_equal(wal_head_cursor_open(session, &heads, NULL), WAL_OK);
+    assert_ok(wal_head_cursor_open(session, &heads, NULL));
     while (wal_head_cursor_next(heads, &head, NULL) == WAL_OK) {
         fprintf(out, " head %u", head.stream);
         print_slice(out, "name", head.name);
@@ -179,12 +178,10 @@ static void look(struct import *import, const struct file *file,
     struct wal_session *session;
     struct wal_session_cursor *list;
 
-    assert_int_equal(wal_session_cursor_open(import->store, NULL, &list, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_cursor_open(import->store, NULL, &list, NULL));
     while (wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
-        assert_int_equal(
-            wal_session_open(import->store, info.id, &session, NULL), WAL_OK);
-        assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
+        assert_ok(wal_session_open(import->store, info.id, &session, NULL));
+        assert_ok(wal_session_get_info(session, &info, NULL));
         print_session(out, &info);
         print_entries(out, session, file);
         print_heads(out, session);
@@ -227,7 +224,7 @@ static uint64_t last_sequence(struct import *import)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(import->store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(import->store, &info, NULL));
     return info.last_sequence;
 }
 

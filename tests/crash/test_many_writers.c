@@ -171,8 +171,7 @@ static void check_session(struct wal_session *session,
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     while ((status = wal_entry_cursor_next(cursor, &entry, NULL)) == WAL_OK) {
         uint32_t life;
         uint32_t thread;
@@ -184,9 +183,8 @@ static void check_session(struct wal_session *session,
         assert_int_equal(number, seen[life][thread]);
         seen[life][thread]++;
         if (entry.parent_id.size > 0) {
-            assert_int_equal(
-                wal_entry_cursor_get(cursor, entry.parent_id, &parent, NULL),
-                WAL_OK);
+            assert_ok(
+                wal_entry_cursor_get(cursor, entry.parent_id, &parent, NULL));
             assert_true(parent.sequence < entry.sequence);
         }
         if (thread % 2 == 1) { /* "TAIL" */

@@ -26,7 +26,7 @@ static void put(struct wal_session *session, const char *text)
                                 .value = {value, strlen(text) + 2}};
 
     (void)snprintf(value, sizeof(value), "\"%s\"", text);
-    assert_int_equal(wal_doc_put(NULL, session, &doc, NULL, NULL), WAL_OK);
+    assert_ok(wal_doc_put(NULL, session, &doc, NULL, NULL));
 }
 
 static void make_from(void)
@@ -51,7 +51,7 @@ static void make_from(void)
             }
         }
         if (source != NULL && i % 6 == 3) {
-            assert_int_equal(wal_session_delete(source, NULL), WAL_OK);
+            assert_ok(wal_session_delete(source, NULL));
         }
         wal_session_close(source);
         source = session;
@@ -106,7 +106,7 @@ KIT_TEST(merge_kill__next_merge_goes_on)
     for (uint32_t i = 0; i < KILLS; i++) {
         killed += merge_and_kill(kit_random(&seed) % DELAY_MAX_US);
     }
-    assert_int_equal(merge(), WAL_OK);
+    assert_ok(merge());
     print_message("%u of %u processes were killed\n", killed, KILLS);
     assert_true(killed > 0);
     from = kit_open("from", 0);

@@ -278,9 +278,7 @@ static void check_sessions(struct wal_store *store, const struct ledger *ledger,
             WAL_OK) {
             continue;
         }
-        assert_int_equal(
-            wal_entry_cursor_open(sessions[i], NULL, &cursors[i], NULL),
-            WAL_OK);
+        assert_ok(wal_entry_cursor_open(sessions[i], NULL, &cursors[i], NULL));
         walk(cursors[i], i);
         *all_are_there = i == SESSIONS - 1;
     }
@@ -301,8 +299,8 @@ static void check_store(const struct ledger *ledger, size_t from,
     struct wal_store *store = kit_store();
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
-    assert_int_equal(info.status, WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
+    assert_ok(info.status);
     assert_int_not_equal(info.tail, WAL_TAIL_DAMAGED);
     assert_int_not_equal(info.tail, WAL_TAIL_AMBIGUOUS);
     check_sessions(store, ledger, from, all_are_there);

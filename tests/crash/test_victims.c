@@ -201,8 +201,7 @@ static void check_session(const struct counts *counts,
     uint32_t next = 0;
     enum wal_status status;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     while ((status = wal_entry_cursor_next(cursor, &entry, NULL)) == WAL_OK) {
         char text[ID_SIZE] = "";
         uint32_t life;
@@ -429,7 +428,7 @@ KIT_TEST(victims__killed_processes_leave_no_space)
         append_and_die(i);
     }
     kit_append(session, "last", NULL);
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     used = allocated_in("store/log");
     printf("%u killed: %llu segments, %llu bytes of log, %llu on the disk\n",
            kills, (unsigned long long)info.segments,

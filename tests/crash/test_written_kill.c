@@ -202,8 +202,7 @@ static uint32_t check_thread(struct wal_store *store, uint32_t life,
 
     (void)snprintf(id, sizeof(id), "s%u", thread);
     session = kit_session(store, id);
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
     for (; batch.number < acknowledged; batch.number++) {
         if (count_found(cursor, &batch) != count_entries(&batch)) {
             fail_msg("acknowledged, and lost: %u-%u-%u", life, thread,
@@ -267,8 +266,8 @@ static uint64_t check_reopened(uint32_t lives, bool killed)
     struct wal_store *store = kit_open("store", 0);
     uint64_t acknowledged = 0;
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
-    assert_int_equal(info.status, WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
+    assert_ok(info.status);
     assert_int_not_equal(info.tail, WAL_TAIL_DAMAGED);
     assert_int_not_equal(info.tail, WAL_TAIL_AMBIGUOUS);
     if (!killed) {

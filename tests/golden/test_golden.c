@@ -247,8 +247,7 @@ static void read_entries(struct wal_session *session, const char *id,
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     for (;;) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
 
@@ -275,8 +274,7 @@ static void read_documents(struct wal_store *store, struct wal_session *session,
     struct wal_doc_cursor *docs = NULL;
     char word[32];
 
-    assert_int_equal(wal_doc_cursor_open(store, session, &options, &docs, NULL),
-                     WAL_OK);
+    assert_ok(wal_doc_cursor_open(store, session, &options, &docs, NULL));
     for (;;) {
         struct wal_doc doc = {.struct_size = sizeof(doc)};
         enum wal_status status = wal_doc_cursor_next(docs, &doc, NULL);
@@ -309,13 +307,13 @@ static void read_facts(struct wal_session *zeta, char *found)
         strcmp(head, "z1") == 0) {
         add_word(found, "kept");
     }
-    assert_int_equal(wal_entry_cursor_open(zeta, NULL, &cursor, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_open(zeta, NULL, &cursor, NULL));
     if (wal_entry_cursor_get(cursor, slice_of("z2"), &entry, NULL) ==
         WAL_EREDACTED) {
         add_word(found, "hidden");
     }
     wal_entry_cursor_close(cursor);
-    assert_int_equal(wal_session_get_info(zeta, &info, NULL), WAL_OK);
+    assert_ok(wal_session_get_info(zeta, &info, NULL));
     if (info.first_text.size == strlen(GOLDEN_FIRST)) {
         expect_text(info.first_text, GOLDEN_FIRST);
         add_word(found, "first");
@@ -413,7 +411,7 @@ static void expect_appends(struct wal_store *store,
             status == missing_status(expected, session_ids[i])) {
             continue;
         }
-        assert_int_equal(status, WAL_OK);
+        assert_ok(status);
         status = wal_append(session, &entry, 1, NULL, NULL, NULL);
         if (status != (refused ? WAL_EDAMAGED : WAL_OK)) {
             fail_msg("%s: an append to %s answers %d", expected->name,
@@ -453,7 +451,7 @@ static void expect_tail(struct wal_store *store,
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     if ((expected->tail == WAL_TAIL_TORN ||
          expected->tail == WAL_TAIL_DAMAGED) &&
         info.tail == WAL_TAIL_CLEAN) {
@@ -488,7 +486,7 @@ static uint64_t recover_once(struct sim_disk *disk,
         } else {
             expect_tail(store, expected);
         }
-        assert_int_equal(wal_close(store, NULL), WAL_OK);
+        assert_ok(wal_close(store, NULL));
     } else {
         assert_true(error.text[0] != '\0');
     }
@@ -623,9 +621,9 @@ static void expect_salvaged(const struct expected *expected)
         return;
     }
     assert_in_range(code, 0, 1);
-    assert_int_equal(wal_open(OUT, NULL, &store, NULL), WAL_OK);
+    assert_ok(wal_open(OUT, NULL, &store, NULL));
     expect_content(store, expected, expected->unsalvaged);
-    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    assert_ok(wal_close(store, NULL));
     assert_int_equal(run(again), 0);
 }
 
@@ -683,15 +681,13 @@ TEST(golden__trashed_session_is_undeleted)
         struct wal_store *store = NULL;
         char found[64] = "";
 
-        assert_int_equal(wal_open(paths[i], NULL, &store, NULL), WAL_OK);
-        assert_int_equal(wal_session_undelete(store, slice_of("eta"), NULL),
-                         WAL_OK);
-        assert_int_equal(
-            wal_session_open(store, slice_of("eta"), &session, NULL), WAL_OK);
+        assert_ok(wal_open(paths[i], NULL, &store, NULL));
+        assert_ok(wal_session_undelete(store, slice_of("eta"), NULL));
+        assert_ok(wal_session_open(store, slice_of("eta"), &session, NULL));
         read_entries(session, "eta", found);
         assert_string_equal(found, "t1 t2");
         wal_session_close(session);
-        assert_int_equal(wal_close(store, NULL), WAL_OK);
+        assert_ok(wal_close(store, NULL));
     }
 }
 
@@ -701,7 +697,7 @@ static uint32_t version_of(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     return info.format_version;
 }
 
@@ -719,15 +715,14 @@ TEST(golden__version_0_is_read_and_refuses_appends)
     json_t *report;
 
     dump("version_0");
-    assert_int_equal(wal_open(REAL, NULL, &store, NULL), WAL_OK);
+    assert_ok(wal_open(REAL, NULL, &store, NULL));
     assert_int_equal(version_of(store), 0);
     expect_content(store, &version_0, "");
-    assert_int_equal(wal_session_open(store, slice_of("alpha"), &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_open(store, slice_of("alpha"), &session, NULL));
     assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL),
                      WAL_EVERSION);
     wal_session_close(session);
-    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    assert_ok(wal_close(store, NULL));
     assert_int_equal(run(arguments), 0);
     report = json_load_file("output", 0, NULL);
     assert_int_equal(
@@ -742,17 +737,16 @@ static void expect_migrated(const char *path)
     struct wal_session *session = NULL;
     struct wal_session_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_open(path, NULL, &store, NULL), WAL_OK);
+    assert_ok(wal_open(path, NULL, &store, NULL));
     assert_int_equal(version_of(store), 1);
     expect_content(store, &version_0, "");
-    assert_int_equal(wal_session_open(store, slice_of("alpha"), &session, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
+    assert_ok(wal_session_open(store, slice_of("alpha"), &session, NULL));
+    assert_ok(wal_session_get_info(session, &info, NULL));
     expect_text(info.title, "alpha");
     assert_true(info.created_ms % 1000 == 0 && info.created_ms > 0);
     wal_session_close(session);
     expect_appends(store, &version_0, "n1");
-    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    assert_ok(wal_close(store, NULL));
 }
 
 TEST(golden__version_0_is_migrated)
@@ -761,13 +755,13 @@ TEST(golden__version_0_is_migrated)
     const char *const arguments[] = {REAL, NULL};
 
     dump("version_0");
-    assert_int_equal(wal_store_migrate(REAL, NULL, &result, NULL), WAL_OK);
+    assert_ok(wal_store_migrate(REAL, NULL, &result, NULL));
     assert_int_equal(result.from, 0);
     assert_int_equal(result.to, 1);
     assert_int_equal(result.sessions, 3);
     expect_migrated(REAL);
     assert_int_equal(run(arguments), 0);
-    assert_int_equal(wal_store_migrate(REAL, NULL, &result, NULL), WAL_OK);
+    assert_ok(wal_store_migrate(REAL, NULL, &result, NULL));
     assert_int_equal(result.from, 1);
 }
 
@@ -797,28 +791,25 @@ TEST(golden__version_0_is_erased_once_migrated)
     struct wal_store *store = NULL;
 
     dump("version_0");
-    assert_int_equal(wal_store_migrate(REAL, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_migrate(REAL, NULL, NULL, NULL));
     for (size_t i = 0; i < sizeof(canaries) / sizeof(canaries[0]); i++) {
         assert_true(is_in_log(canaries[i]));
     }
-    assert_int_equal(wal_open(REAL, NULL, &store, NULL), WAL_OK);
-    assert_int_equal(wal_session_open(store, slice_of("alpha"), &alpha, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_open(store, slice_of("beta"), &beta, NULL),
-                     WAL_OK);
-    assert_int_equal(
-        wal_session_redact(alpha, slice_of("a5"), slice_of(""), NULL, NULL),
-        WAL_OK);
-    assert_int_equal(wal_session_delete(beta, NULL), WAL_OK);
-    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    assert_ok(wal_open(REAL, NULL, &store, NULL));
+    assert_ok(wal_session_open(store, slice_of("alpha"), &alpha, NULL));
+    assert_ok(wal_session_open(store, slice_of("beta"), &beta, NULL));
+    assert_ok(
+        wal_session_redact(alpha, slice_of("a5"), slice_of(""), NULL, NULL));
+    assert_ok(wal_session_delete(beta, NULL));
+    assert_ok(wal_store_compact(store, &options, &result, NULL));
     assert_int_equal(result.refused, 0);
     assert_int_equal(result.rewritten, result.segments);
-    assert_int_equal(wal_session_get_info(alpha, &info, NULL), WAL_OK);
+    assert_ok(wal_session_get_info(alpha, &info, NULL));
     expect_text(info.title, "alpha");
     assert_true(info.created_ms % 1000 == 0 && info.created_ms > 0);
     wal_session_close(alpha);
     wal_session_close(beta);
-    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    assert_ok(wal_close(store, NULL));
     for (size_t i = 0; i < sizeof(canaries) / sizeof(canaries[0]); i++) {
         assert_false(is_in_log(canaries[i]));
     }
@@ -856,16 +847,15 @@ static size_t list(struct sim_disk *disk, struct listed out[SESSIONS_MAX])
     struct wal_error error;
     size_t count = 0;
 
-    assert_int_equal(open_sim(process, &store, &error), WAL_OK);
-    assert_int_equal(wal_session_cursor_open(store, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(open_sim(process, &store, &error));
+    assert_ok(wal_session_cursor_open(store, NULL, &cursor, NULL));
     while (wal_session_cursor_next(cursor, &info, NULL) == WAL_OK) {
         assert_true(count < SESSIONS_MAX);
         out[count++] =
             (struct listed){info.number, info.created_ms, info.updated_ms};
     }
     wal_session_cursor_close(cursor);
-    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    assert_ok(wal_close(store, NULL));
     sim_process_destroy(process);
     return count;
 }
@@ -954,9 +944,9 @@ static void remove_file(struct sim_disk *disk, const char *path)
     const struct wal__io *io = sim_process_io(process);
     int err = 0;
 
-    assert_int_equal(io->unlink(io->ctx, path, &err), WAL_OK);
-    assert_int_equal(io->sync_directory(io->ctx, ROOT "/log", &err), WAL_OK);
-    assert_int_equal(io->sync_directory(io->ctx, ROOT "/index", &err), WAL_OK);
+    assert_ok(io->unlink(io->ctx, path, &err));
+    assert_ok(io->sync_directory(io->ctx, ROOT "/log", &err));
+    assert_ok(io->sync_directory(io->ctx, ROOT "/index", &err));
     sim_process_destroy(process);
 }
 

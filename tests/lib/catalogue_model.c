@@ -4,18 +4,15 @@
  */
 #include "tests/lib/catalogue_model.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/test.h"
 
 #define DAY_MS INT64_C(86400000)
 
@@ -524,13 +521,12 @@ void model_step(struct model *model, struct wal__catalogue *catalogue)
 
     if (session != NULL && model_random_below(20) == 0) {
         session->numbers.flags |= WAL__SUMMARY_DAMAGED;
-        assert_int_equal(
-            wal__catalogue_mark_damaged(catalogue, session->numbers.number),
-            WAL_OK);
+        assert_ok(
+            wal__catalogue_mark_damaged(catalogue, session->numbers.number));
         return;
     }
     model_make_record(model, &record);
-    assert_int_equal(wal__catalogue_apply(catalogue, &record.applied), WAL_OK);
+    assert_ok(wal__catalogue_apply(catalogue, &record.applied));
 }
 
 enum wal_status model_put(struct wal__catalogue *catalogue, uint32_t number,

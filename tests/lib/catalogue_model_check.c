@@ -4,12 +4,10 @@
  */
 #include "tests/lib/catalogue_model.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/test.h"
 
 const uint8_t model_uuid[16] = "a store's uuid..";
 
@@ -257,7 +255,7 @@ void model_assert_same(const struct wal__catalogue *catalogue,
 {
     struct wal__summary summary;
 
-    assert_int_equal(model_check(catalogue, model), WAL_OK);
+    assert_ok(model_check(catalogue, model));
     assert_int_equal(catalogue->visible_count, model_visible_count(model));
     assert_int_equal(catalogue->last_session, model->last_session);
     assert_int_equal(wal__catalogue_get(catalogue, 0, &summary), WAL_ENOTFOUND);
@@ -303,9 +301,8 @@ struct wal__span model_write(const struct wal__catalogue *catalogue,
     struct model_sink sink = {.fail_at = 0};
 
     wal__buf_init(&sink.bytes, &wal__heap_libc);
-    assert_int_equal(
-        wal__catalogue_write(catalogue, &model_header, model_sink_write, &sink),
-        WAL_OK);
+    assert_ok(wal__catalogue_write(catalogue, &model_header, model_sink_write,
+                                   &sink));
     if (model != NULL) {
         model_omit(model);
     }
@@ -336,7 +333,7 @@ struct wal__span model_swap_snapshot(struct wal__catalogue *catalogue,
     struct wal__span bytes = model_write(catalogue, model);
 
     wal__catalogue_deinit(catalogue);
-    assert_int_equal(model_attach(catalogue, bytes, model_uuid), WAL_OK);
+    assert_ok(model_attach(catalogue, bytes, model_uuid));
     assert_int_equal(wal__catalogue_overlay_size(catalogue), 0);
     return bytes;
 }

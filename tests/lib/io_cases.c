@@ -21,7 +21,7 @@ struct wal__file *io_case_open(const char *path, int flags)
     struct wal__file *file = NULL;
     int sys_errno = 0;
 
-    assert_int_equal(io->open(io->ctx, path, flags, &file, &sys_errno), WAL_OK);
+    assert_ok(io->open(io->ctx, path, flags, &file, &sys_errno));
     assert_non_null(file);
     return file;
 }
@@ -45,8 +45,7 @@ void io_case_write(struct wal__file *file, const char *text, uint64_t offset)
 
     assert_true(iov.iov_len <= sizeof(copy));
     memcpy(copy, text, iov.iov_len);
-    assert_int_equal(wal__io_write_full(io, file, &iov, 1, offset, &sys_errno),
-                     WAL_OK);
+    assert_ok(wal__io_write_full(io, file, &iov, 1, offset, &sys_errno));
 }
 
 struct wal__io_stat io_case_stat(struct wal__file *file)
@@ -54,7 +53,7 @@ struct wal__io_stat io_case_stat(struct wal__file *file)
     struct wal__io_stat st = {0};
     int sys_errno = 0;
 
-    assert_int_equal(io->stat(io->ctx, file, &st, &sys_errno), WAL_OK);
+    assert_ok(io->stat(io->ctx, file, &st, &sys_errno));
     return st;
 }
 
@@ -93,8 +92,7 @@ static void test_io__open_follows_its_flags(void **state)
     io->close(io->ctx, file);
 
     file = io_case_open("a", 0);
-    assert_int_equal(io->pread(io->ctx, file, &byte, 1, 4, &got, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->pread(io->ctx, file, &byte, 1, 4, &got, &sys_errno));
     assert_int_equal(got, 1);
     assert_int_equal(byte, 'o');
     got = 99;
@@ -141,14 +139,12 @@ static void test_io__more_pieces_than_iov_max(void **state)
     for (size_t i = 0; i < count; i++) {
         iov[i] = (struct iovec){data + i * 3, 3};
     }
-    assert_int_equal(wal__io_write_full(io, file, iov, count, 100, &sys_errno),
-                     WAL_OK);
-    assert_int_equal(
-        wal__io_read_full(io, file, back, sizeof(back), 100, &got, &sys_errno),
-        WAL_OK);
+    assert_ok(wal__io_write_full(io, file, iov, count, 100, &sys_errno));
+    assert_ok(
+        wal__io_read_full(io, file, back, sizeof(back), 100, &got, &sys_errno));
     assert_int_equal(got, sizeof(data));
     assert_memory_equal(back, data, sizeof(data));
-    assert_int_equal(io->sync(io->ctx, file, &sys_errno), WAL_OK);
+    assert_ok(io->sync(io->ctx, file, &sys_errno));
     io->close(io->ctx, file);
 }
 
@@ -178,15 +174,14 @@ void io_case_check_allocate(const char *path)
     int sys_errno = 0;
 
     io_case_write(file, "hello", 0);
-    assert_int_equal(io->allocate(io->ctx, file, 0, &sys_errno), WAL_OK);
+    assert_ok(io->allocate(io->ctx, file, 0, &sys_errno));
     assert_int_equal(io_case_stat(file).size, 5);
-    assert_int_equal(io->allocate(io->ctx, file, 150001, &sys_errno), WAL_OK);
+    assert_ok(io->allocate(io->ctx, file, 150001, &sys_errno));
     assert_int_equal(io_case_stat(file).size, 150001);
-    assert_int_equal(io->sync(io->ctx, file, &sys_errno), WAL_OK);
+    assert_ok(io->sync(io->ctx, file, &sys_errno));
     assert_true(io->in_memory || io_case_stat(file).allocated >= 150001);
-    assert_int_equal(
-        wal__io_read_full(io, file, back, sizeof(back), 0, &got, &sys_errno),
-        WAL_OK);
+    assert_ok(
+        wal__io_read_full(io, file, back, sizeof(back), 0, &got, &sys_errno));
     assert_int_equal(got, 150001);
     assert_memory_equal(back, "hello", 5);
     for (size_t i = 5; i < got; i++) {
@@ -194,7 +189,7 @@ void io_case_check_allocate(const char *path)
     }
 
     /* Never shorter. */
-    assert_int_equal(io->allocate(io->ctx, file, 100, &sys_errno), WAL_OK);
+    assert_ok(io->allocate(io->ctx, file, 100, &sys_errno));
     assert_int_equal(io_case_stat(file).size, 150001);
     io->close(io->ctx, file);
 }
@@ -216,14 +211,14 @@ static void test_io__stat_distinguishes_files(void **state)
 
     io_case_write(a, "hello", 1000);
     by_file = io_case_stat(a);
-    assert_int_equal(io->path_stat(io->ctx, "a", &by_path, &sys_errno), WAL_OK);
+    assert_ok(io->path_stat(io->ctx, "a", &by_path, &sys_errno));
     assert_int_equal(by_file.size, 1005);
     assert_int_equal(by_path.size, 1005);
     assert_false(by_path.is_directory);
     assert_true(by_path.inode == by_file.inode);
     assert_true(by_path.device == by_file.device);
     assert_true(by_file.inode != io_case_stat(b).inode);
-    assert_int_equal(io->path_stat(io->ctx, ".", &by_path, &sys_errno), WAL_OK);
+    assert_ok(io->path_stat(io->ctx, ".", &by_path, &sys_errno));
     assert_true(by_path.is_directory);
     by_path.size = 4711;
     assert_int_equal(io->path_stat(io->ctx, "x", &by_path, &sys_errno),
@@ -244,23 +239,20 @@ static void test_io__a_map_sees_writes_and_outlives_the_file(void **state)
     size_t got = 0;
     int sys_errno = 0;
 
-    assert_int_equal(io->allocate(io->ctx, file, 8192, &sys_errno), WAL_OK);
+    assert_ok(io->allocate(io->ctx, file, 8192, &sys_errno));
     reader = io_case_open("a", 0);
-    assert_int_equal(io->map(io->ctx, reader, 8192, false, &view, &sys_errno),
-                     WAL_OK);
-    assert_int_equal(io->map(io->ctx, file, 8192, true, &page, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->map(io->ctx, reader, 8192, false, &view, &sys_errno));
+    assert_ok(io->map(io->ctx, file, 8192, true, &page, &sys_errno));
     io_case_write(file, "hello", 5000);
     assert_memory_equal((char *)view + 5000, "hello", 5);
     memcpy((char *)page + 100, "world", 5);
     assert_memory_equal((char *)view + 100, "world", 5);
-    assert_int_equal(io->pread(io->ctx, reader, back, 5, 100, &got, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->pread(io->ctx, reader, back, 5, 100, &got, &sys_errno));
     assert_memory_equal(back, "world", 5);
 
     io->close(io->ctx, file);
     io->close(io->ctx, reader);
-    assert_int_equal(io->unlink(io->ctx, "a", &sys_errno), WAL_OK);
+    assert_ok(io->unlink(io->ctx, "a", &sys_errno));
     assert_memory_equal((char *)view + 5000, "hello", 5);
     io->unmap(io->ctx, view, 8192);
     io->unmap(io->ctx, page, 8192);
@@ -293,27 +285,27 @@ static void test_io__locks_belong_to_the_open_file(void **state)
     struct wal__file *a = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
     struct wal__file *b = io_case_open("a", WAL__IO_WRITE);
 
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE));
     assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_ELOCKED);
     assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE));
 
     /* One byte only. */
-    assert_int_equal(io_case_lock(b, 2, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
-    assert_int_equal(io_case_lock(b, 4, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(io_case_lock(b, 2, WAL__IO_LOCK_EXCLUSIVE));
+    assert_ok(io_case_lock(b, 4, WAL__IO_LOCK_EXCLUSIVE));
     assert_int_equal(io_case_lock(a, 4, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
 
     /* Another's unlock changes nothing. */
-    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_NONE), WAL_OK);
+    assert_ok(io_case_lock(b, 3, WAL__IO_LOCK_NONE));
     assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_NONE), WAL_OK);
-    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(io_case_lock(a, 3, WAL__IO_LOCK_NONE));
+    assert_ok(io_case_lock(b, 3, WAL__IO_LOCK_EXCLUSIVE));
 
     /* Closing frees, but not by closing some other handle of the file. */
     io->close(io->ctx, io_case_open("a", WAL__IO_WRITE));
     assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
     io->close(io->ctx, b);
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE));
     io->close(io->ctx, a);
 }
 
@@ -323,11 +315,11 @@ static void test_io__shared_locks_are_compatible(void **state)
     struct wal__file *a = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
     struct wal__file *b = io_case_open("a", WAL__IO_WRITE);
 
-    assert_int_equal(io_case_lock(a, 0, WAL__IO_LOCK_SHARED), WAL_OK);
-    assert_int_equal(io_case_lock(b, 0, WAL__IO_LOCK_SHARED), WAL_OK);
+    assert_ok(io_case_lock(a, 0, WAL__IO_LOCK_SHARED));
+    assert_ok(io_case_lock(b, 0, WAL__IO_LOCK_SHARED));
     assert_int_equal(io_case_lock(b, 0, WAL__IO_LOCK_EXCLUSIVE), WAL_ELOCKED);
-    assert_int_equal(io_case_lock(a, 0, WAL__IO_LOCK_NONE), WAL_OK);
-    assert_int_equal(io_case_lock(b, 0, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(io_case_lock(a, 0, WAL__IO_LOCK_NONE));
+    assert_ok(io_case_lock(b, 0, WAL__IO_LOCK_EXCLUSIVE));
     io->close(io->ctx, a);
     io->close(io->ctx, b);
 }
@@ -338,18 +330,18 @@ static void test_io__testing_a_lock_changes_nothing(void **state)
     struct wal__file *a = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
     struct wal__file *b = io_case_open("a", 0);
 
-    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_TEST), WAL_OK);
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(io_case_lock(b, 3, WAL__IO_LOCK_TEST));
+    assert_ok(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE));
     assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_TEST), WAL_ELOCKED);
-    assert_int_equal(io_case_lock(b, 4, WAL__IO_LOCK_TEST), WAL_OK);
+    assert_ok(io_case_lock(b, 4, WAL__IO_LOCK_TEST));
     /* The own lock does not conflict, and remains. */
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_TEST), WAL_OK);
+    assert_ok(io_case_lock(a, 3, WAL__IO_LOCK_TEST));
     assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_SHARED), WAL_OK);
+    assert_ok(io_case_lock(a, 3, WAL__IO_LOCK_SHARED));
     assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_TEST), WAL_ELOCKED);
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_NONE), WAL_OK);
-    assert_int_equal(io_case_lock(b, 3, WAL__IO_LOCK_TEST), WAL_OK);
-    assert_int_equal(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(io_case_lock(a, 3, WAL__IO_LOCK_NONE));
+    assert_ok(io_case_lock(b, 3, WAL__IO_LOCK_TEST));
+    assert_ok(io_case_lock(a, 3, WAL__IO_LOCK_EXCLUSIVE));
     io->close(io->ctx, a);
     io->close(io->ctx, b);
 }
@@ -361,12 +353,12 @@ static void test_io__directories(void **state)
     (void)state;
     int sys_errno = 0;
 
-    assert_int_equal(io->make_directory(io->ctx, "d", &sys_errno), WAL_OK);
+    assert_ok(io->make_directory(io->ctx, "d", &sys_errno));
     assert_int_equal(io->make_directory(io->ctx, "d", &sys_errno), WAL_EEXISTS);
     assert_int_equal(sys_errno, EEXIST);
     assert_int_equal(io->make_directory(io->ctx, "x/y", &sys_errno),
                      WAL_ENOTFOUND);
-    assert_int_equal(io->sync_directory(io->ctx, "d", &sys_errno), WAL_OK);
+    assert_ok(io->sync_directory(io->ctx, "d", &sys_errno));
     assert_int_equal(io->sync_directory(io->ctx, "x", &sys_errno),
                      WAL_ENOTFOUND);
     io->close(io->ctx, io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE));
@@ -403,9 +395,8 @@ static void test_io__list_gives_every_name_once(void **state)
 
     io->close(io->ctx, io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE));
     io->close(io->ctx, io_case_open("b", WAL__IO_WRITE | WAL__IO_CREATE));
-    assert_int_equal(io->make_directory(io->ctx, "c", &sys_errno), WAL_OK);
-    assert_int_equal(io->list(io->ctx, ".", note_name, &names, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->make_directory(io->ctx, "c", &sys_errno));
+    assert_ok(io->list(io->ctx, ".", note_name, &names, &sys_errno));
     assert_int_equal(names.count, 3);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(names.seen[i], 1);
@@ -420,8 +411,7 @@ static void test_io__list_gives_every_name_once(void **state)
     assert_int_equal(names.count, 2);
 
     names = (struct names){0};
-    assert_int_equal(io->list(io->ctx, "c", note_name, &names, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->list(io->ctx, "c", note_name, &names, &sys_errno));
     assert_int_equal(io->list(io->ctx, "x", note_name, &names, &sys_errno),
                      WAL_ENOTFOUND);
     assert_int_equal(io->list(io->ctx, "a", note_name, &names, &sys_errno),
@@ -439,13 +429,13 @@ static void test_io__rename_replaces_and_unlink_removes(void **state)
     io_case_write(file, "hello", 0);
     io->close(io->ctx, file);
     io->close(io->ctx, io_case_open("b", WAL__IO_WRITE | WAL__IO_CREATE));
-    assert_int_equal(io->rename(io->ctx, "a", "b", &sys_errno), WAL_OK);
+    assert_ok(io->rename(io->ctx, "a", "b", &sys_errno));
     assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno),
                      WAL_ENOTFOUND);
-    assert_int_equal(io->path_stat(io->ctx, "b", &st, &sys_errno), WAL_OK);
+    assert_ok(io->path_stat(io->ctx, "b", &st, &sys_errno));
     assert_int_equal(st.size, 5);
     assert_int_equal(io->rename(io->ctx, "a", "b", &sys_errno), WAL_ENOTFOUND);
-    assert_int_equal(io->unlink(io->ctx, "b", &sys_errno), WAL_OK);
+    assert_ok(io->unlink(io->ctx, "b", &sys_errno));
     assert_int_equal(io->unlink(io->ctx, "b", &sys_errno), WAL_ENOTFOUND);
 }
 
@@ -455,7 +445,7 @@ static void test_io__remove_directory_removes_an_empty_one(void **state)
     struct wal__io_stat st;
     int sys_errno = 0;
 
-    assert_int_equal(io->make_directory(io->ctx, "d", &sys_errno), WAL_OK);
+    assert_ok(io->make_directory(io->ctx, "d", &sys_errno));
     io->close(io->ctx, io_case_open("d/a", WAL__IO_WRITE | WAL__IO_CREATE));
     assert_int_not_equal(io->remove_directory(io->ctx, "d", &sys_errno),
                          WAL_OK);
@@ -463,8 +453,8 @@ static void test_io__remove_directory_removes_an_empty_one(void **state)
     assert_int_not_equal(io->remove_directory(io->ctx, "d/a", &sys_errno),
                          WAL_OK);
     assert_int_equal(sys_errno, ENOTDIR);
-    assert_int_equal(io->unlink(io->ctx, "d/a", &sys_errno), WAL_OK);
-    assert_int_equal(io->remove_directory(io->ctx, "d", &sys_errno), WAL_OK);
+    assert_ok(io->unlink(io->ctx, "d/a", &sys_errno));
+    assert_ok(io->remove_directory(io->ctx, "d", &sys_errno));
     assert_int_equal(io->path_stat(io->ctx, "d", &st, &sys_errno),
                      WAL_ENOTFOUND);
     assert_int_equal(io->remove_directory(io->ctx, "d", &sys_errno),

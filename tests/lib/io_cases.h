@@ -5,14 +5,11 @@
 #ifndef AGENTWAL_TESTS_LIB_IO_CASES_H
 #define AGENTWAL_TESTS_LIB_IO_CASES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "engine/base/io.h"
+#include "tests/lib/test.h"
 
 /* Sets the table under test, before each test. */
 void io_case_set_io(const struct wal__io *table);

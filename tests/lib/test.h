@@ -21,6 +21,9 @@
 
 #include <cmocka.h>
 
+/* The call succeeds; WAL_OK is that of agentwal.h. */
+#define assert_ok(call) assert_int_equal(call, WAL_OK)
+
 struct test {
     const char *file;
     struct CMUnitTest unit;

@@ -93,13 +93,13 @@ static void test_tree__a_link_at_the_name_is_not_followed(void **state)
     tree_assert_fails(tree_do_create, "link", WAL_EEXISTS);
     tree_assert_fails(tree_do_make_link, "link", WAL_EEXISTS);
     tree_assert_fails(tree_do_make_directory, "link", WAL_EEXISTS);
-    assert_int_equal(tree_do_may_replace("link", &sys_errno), WAL_OK);
+    assert_ok(tree_do_may_replace("link", &sys_errno));
 
     /* The link goes, not what it leads to. */
-    assert_int_equal(tree_do_rename_to("link", &sys_errno), WAL_OK);
+    assert_ok(tree_do_rename_to("link", &sys_errno));
     assert_int_equal(tree_case_stat("link").kind, WAL__WORKTREE_REGULAR);
     tree_case_link("another", "../outside");
-    assert_int_equal(tree_do_unlink("another", &sys_errno), WAL_OK);
+    assert_ok(tree_do_unlink("another", &sys_errno));
     assert_int_equal(tree_case_stat("another").kind, WAL__WORKTREE_ABSENT);
     tree_case_assert_outside();
 }
@@ -115,27 +115,21 @@ static void test_tree__written_bytes_are_read(void **state)
     size_t count = 0;
     int sys_errno = 0;
 
-    assert_int_equal(
-        io()->create(io()->ctx, tree_case_root(), "a", 0600, &file, &sys_errno),
-        WAL_OK);
-    assert_int_equal(
-        io()->write(io()->ctx, file, "two", 3, 5, &count, &sys_errno), WAL_OK);
+    assert_ok(io()->create(io()->ctx, tree_case_root(), "a", 0600, &file,
+                           &sys_errno));
+    assert_ok(io()->write(io()->ctx, file, "two", 3, 5, &count, &sys_errno));
     assert_int_equal(count, 3);
-    assert_int_equal(io()->file_stat(io()->ctx, file, &st, &sys_errno), WAL_OK);
+    assert_ok(io()->file_stat(io()->ctx, file, &st, &sys_errno));
     assert_int_equal(st.kind, WAL__WORKTREE_REGULAR);
     assert_int_equal(st.size, 8);
     io()->close(io()->ctx, file);
 
-    assert_int_equal(
-        io()->open(io()->ctx, tree_case_root(), "a", &file, &sys_errno),
-        WAL_OK);
-    assert_int_equal(
-        io()->read(io()->ctx, file, data, sizeof(data), 0, &count, &sys_errno),
-        WAL_OK);
+    assert_ok(io()->open(io()->ctx, tree_case_root(), "a", &file, &sys_errno));
+    assert_ok(
+        io()->read(io()->ctx, file, data, sizeof(data), 0, &count, &sys_errno));
     assert_int_equal(count, 8);
     assert_memory_equal(data, "\0\0\0\0\0two", 8);
-    assert_int_equal(
-        io()->read(io()->ctx, file, data, 4, 8, &count, &sys_errno), WAL_OK);
+    assert_ok(io()->read(io()->ctx, file, data, 4, 8, &count, &sys_errno));
     assert_int_equal(count, 0);
     count = 99;
     assert_int_equal(
@@ -143,10 +137,9 @@ static void test_tree__written_bytes_are_read(void **state)
     assert_int_equal(count, 99);
 
     /* What is open stays, whatever becomes of its name. */
-    assert_int_equal(tree_do_unlink("a", &sys_errno), WAL_OK);
+    assert_ok(tree_do_unlink("a", &sys_errno));
     assert_int_equal(tree_case_stat("a").kind, WAL__WORKTREE_ABSENT);
-    assert_int_equal(
-        io()->read(io()->ctx, file, data, 3, 5, &count, &sys_errno), WAL_OK);
+    assert_ok(io()->read(io()->ctx, file, data, 3, 5, &count, &sys_errno));
     assert_memory_equal(data, "two", 3);
     io()->close(io()->ctx, file);
 }
@@ -159,18 +152,15 @@ static void test_tree__modes_are_exactly_those_set(void **state)
     struct wal__worktree_file *file = NULL;
     int sys_errno = 0;
 
-    assert_int_equal(
-        io()->create(io()->ctx, tree_case_root(), "a", 0600, &file, &sys_errno),
-        WAL_OK);
+    assert_ok(io()->create(io()->ctx, tree_case_root(), "a", 0600, &file,
+                           &sys_errno));
     assert_int_equal(tree_case_stat("a").mode, 0600);
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         struct wal__worktree_stat st = {0};
 
-        assert_int_equal(io()->set_mode(io()->ctx, file, modes[i], &sys_errno),
-                         WAL_OK);
+        assert_ok(io()->set_mode(io()->ctx, file, modes[i], &sys_errno));
         assert_int_equal(tree_case_stat("a").mode, modes[i]);
-        assert_int_equal(io()->file_stat(io()->ctx, file, &st, &sys_errno),
-                         WAL_OK);
+        assert_ok(io()->file_stat(io()->ctx, file, &st, &sys_errno));
         assert_int_equal(st.mode, modes[i]);
     }
     io()->close(io()->ctx, file);
@@ -185,9 +175,8 @@ static void test_tree__links_keep_any_target(void **state)
     const char *text = "a/../\n\xff/..";
 
     tree_case_link("link", text);
-    assert_int_equal(io()->read_link(io()->ctx, tree_case_root(), "link",
-                                     target, strlen(text), &got, &sys_errno),
-                     WAL_OK);
+    assert_ok(io()->read_link(io()->ctx, tree_case_root(), "link", target,
+                              strlen(text), &got, &sys_errno));
     assert_int_equal(got, strlen(text));
     assert_memory_equal(target, text, got);
     got = 99;
@@ -214,9 +203,8 @@ static void test_tree__rename_replaces_its_target(void **state)
     tree_case_put("new", "new");
     before = tree_case_stat("new");
     assert_int_not_equal(before.inode, tree_case_stat("d/old").inode);
-    assert_int_equal(
-        io()->rename(io()->ctx, tree_case_root(), "new", "d/old", &sys_errno),
-        WAL_OK);
+    assert_ok(
+        io()->rename(io()->ctx, tree_case_root(), "new", "d/old", &sys_errno));
     after = tree_case_stat("d/old");
     assert_int_equal(after.inode, before.inode);
     assert_int_equal(after.device, before.device);
@@ -241,21 +229,16 @@ static void test_tree__a_change_is_not_older_than_the_clock(void **state)
     assert_true(first.mtime_ns >= before && first.ctime_ns >= before);
 
     /* Time goes on, and a change shows it. */
-    assert_int_equal(
-        io()->create(io()->ctx, tree_case_root(), "b", 0600, &file, &sys_errno),
-        WAL_OK);
+    assert_ok(io()->create(io()->ctx, tree_case_root(), "b", 0600, &file,
+                           &sys_errno));
     do {
-        assert_int_equal(
-            io()->write(io()->ctx, file, "x", 1, 0, &put, &sys_errno), WAL_OK);
-        assert_int_equal(io()->file_stat(io()->ctx, file, &st, &sys_errno),
-                         WAL_OK);
+        assert_ok(io()->write(io()->ctx, file, "x", 1, 0, &put, &sys_errno));
+        assert_ok(io()->file_stat(io()->ctx, file, &st, &sys_errno));
     } while (st.mtime_ns <= first.mtime_ns);
     first = st;
     do {
-        assert_int_equal(io()->set_mode(io()->ctx, file, 0640, &sys_errno),
-                         WAL_OK);
-        assert_int_equal(io()->file_stat(io()->ctx, file, &st, &sys_errno),
-                         WAL_OK);
+        assert_ok(io()->set_mode(io()->ctx, file, 0640, &sys_errno));
+        assert_ok(io()->file_stat(io()->ctx, file, &st, &sys_errno));
     } while (st.ctime_ns <= first.ctime_ns);
     assert_int_equal(st.mtime_ns, first.mtime_ns);
     io()->close(io()->ctx, file);
@@ -304,7 +287,7 @@ static void test_tree__a_missing_parent_is_not_found(void **state)
     tree_assert_fails(tree_do_unlink, "missing", WAL_ENOTFOUND);
     tree_assert_fails(tree_do_sync_directory, "missing", WAL_ENOTFOUND);
     tree_assert_fails(tree_do_sync_directory, "file", WAL_ENOTFOUND);
-    assert_int_equal(tree_do_may_replace("missing", &sys_errno), WAL_OK);
+    assert_ok(tree_do_may_replace("missing", &sys_errno));
     assert_int_equal(tree_case_stat("missing").kind, WAL__WORKTREE_ABSENT);
 }
 
@@ -353,8 +336,8 @@ static void test_tree__names_are_any_bytes(void **state)
         path[size] = '/';
         memcpy(path + size + 1, names[i], size + 1);
         tree_case_put(path, names[i]);
-        assert_int_equal(tree_do_may_replace(path, &sys_errno), WAL_OK);
-        assert_int_equal(tree_do_sync_directory(names[i], &sys_errno), WAL_OK);
+        assert_ok(tree_do_may_replace(path, &sys_errno));
+        assert_ok(tree_do_sync_directory(names[i], &sys_errno));
     }
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         size_t size = strlen(names[i]);
@@ -363,7 +346,7 @@ static void test_tree__names_are_any_bytes(void **state)
         path[size] = '/';
         memcpy(path + size + 1, names[i], size + 1);
         tree_case_assert_content(path, names[i]);
-        assert_int_equal(tree_do_unlink(path, &sys_errno), WAL_OK);
+        assert_ok(tree_do_unlink(path, &sys_errno));
     }
 }
 
@@ -411,10 +394,9 @@ static void test_tree__denied_access_is_reported(void **state)
     tree_case_directory("d");
     tree_case_directory("d/e");
     tree_case_put("d/x", "x");
-    assert_int_equal(
-        io()->create(io()->ctx, tree_case_root(), "none", 0, &file, &sys_errno),
-        WAL_OK);
-    assert_int_equal(io()->set_mode(io()->ctx, file, 0, &sys_errno), WAL_OK);
+    assert_ok(io()->create(io()->ctx, tree_case_root(), "none", 0, &file,
+                           &sys_errno));
+    assert_ok(io()->set_mode(io()->ctx, file, 0, &sys_errno));
     io()->close(io()->ctx, file);
 
     tree_case_backend()->set_mode("d", 0555);
@@ -445,7 +427,7 @@ static void test_tree__denied_access_is_reported(void **state)
 
     tree_case_backend()->set_mode("d", 0777);
     tree_case_backend()->drop(true);
-    assert_int_equal(tree_do_may_replace("d/x", &sys_errno), WAL_OK);
+    assert_ok(tree_do_may_replace("d/x", &sys_errno));
     tree_case_put("d/new", "x");
     tree_case_backend()->drop(false);
 }
@@ -477,8 +459,7 @@ static void test_tree__a_root_must_be_a_directory(void **state)
     memcpy(path + size, "/d", 3);
     tree_case_link("link", path);
     memcpy(path + size, "/link", 6);
-    assert_int_equal(io()->open_root(io()->ctx, path, &other, &sys_errno),
-                     WAL_OK);
+    assert_ok(io()->open_root(io()->ctx, path, &other, &sys_errno));
     kept = tree_case_swap_root(other);
     tree_case_assert_content("x", "through");
     io()->close_root(io()->ctx, tree_case_swap_root(kept));
@@ -497,8 +478,8 @@ static void test_tree__only_an_empty_directory_is_removed(void **state)
     tree_assert_fails(tree_do_remove_directory, "link", WAL_ENOTFOUND);
     tree_assert_fails(tree_do_remove_directory, "missing", WAL_ENOTFOUND);
     tree_case_assert_content("d/x", "x");
-    assert_int_equal(tree_do_unlink("d/x", &sys_errno), WAL_OK);
-    assert_int_equal(tree_do_remove_directory("d", &sys_errno), WAL_OK);
+    assert_ok(tree_do_unlink("d/x", &sys_errno));
+    assert_ok(tree_do_remove_directory("d", &sys_errno));
     assert_int_equal(tree_case_stat("d").kind, WAL__WORKTREE_ABSENT);
     assert_int_equal(tree_case_stat("link").kind, WAL__WORKTREE_SYMLINK);
 }
@@ -510,37 +491,36 @@ static void test_tree__syncs_succeed(void **state)
 
     tree_case_directory("d");
     tree_case_put("d/x", "x");
-    assert_int_equal(io()->sync_all(io()->ctx, tree_case_root(), &sys_errno),
-                     WAL_OK);
-    assert_int_equal(tree_do_sync_directory("d", &sys_errno), WAL_OK);
-    assert_int_equal(tree_do_sync_directory("", &sys_errno), WAL_OK);
+    assert_ok(io()->sync_all(io()->ctx, tree_case_root(), &sys_errno));
+    assert_ok(tree_do_sync_directory("d", &sys_errno));
+    assert_ok(tree_do_sync_directory("", &sys_errno));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, enter, leave)
 
 int tree_cases_run(const char *group, CMFixtureFunction enter,
                    CMFixtureFunction leave)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_tree__a_path_that_leaves_the_root_is_refused),
-        TEST(test_tree__unnormalised_path_is_refused),
-        TEST(test_tree__a_parent_that_is_a_link_is_refused),
-        TEST(test_tree__a_link_at_the_name_is_not_followed),
-        TEST(test_tree__written_bytes_are_read),
-        TEST(test_tree__modes_are_exactly_those_set),
-        TEST(test_tree__links_keep_any_target),
-        TEST(test_tree__rename_replaces_its_target),
-        TEST(test_tree__a_change_is_not_older_than_the_clock),
-        TEST(test_tree__impossible_path_is_absent),
-        TEST(test_tree__a_missing_parent_is_not_found),
-        TEST(test_tree__directory_is_not_a_file),
-        TEST(test_tree__pipe_is_refused_without_blocking),
-        TEST(test_tree__names_are_any_bytes),
-        TEST(test_tree__names_and_paths_are_bounded),
-        TEST(test_tree__denied_access_is_reported),
-        TEST(test_tree__a_root_must_be_a_directory),
-        TEST(test_tree__only_an_empty_directory_is_removed),
-        TEST(test_tree__syncs_succeed),
+        CASE(test_tree__a_path_that_leaves_the_root_is_refused),
+        CASE(test_tree__unnormalised_path_is_refused),
+        CASE(test_tree__a_parent_that_is_a_link_is_refused),
+        CASE(test_tree__a_link_at_the_name_is_not_followed),
+        CASE(test_tree__written_bytes_are_read),
+        CASE(test_tree__modes_are_exactly_those_set),
+        CASE(test_tree__links_keep_any_target),
+        CASE(test_tree__rename_replaces_its_target),
+        CASE(test_tree__a_change_is_not_older_than_the_clock),
+        CASE(test_tree__impossible_path_is_absent),
+        CASE(test_tree__a_missing_parent_is_not_found),
+        CASE(test_tree__directory_is_not_a_file),
+        CASE(test_tree__pipe_is_refused_without_blocking),
+        CASE(test_tree__names_are_any_bytes),
+        CASE(test_tree__names_and_paths_are_bounded),
+        CASE(test_tree__denied_access_is_reported),
+        CASE(test_tree__a_root_must_be_a_directory),
+        CASE(test_tree__only_an_empty_directory_is_removed),
+        CASE(test_tree__syncs_succeed),
     };
 
     return cmocka_run_group_tests_name(group, tests, NULL, NULL);

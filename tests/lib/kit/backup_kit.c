@@ -60,7 +60,7 @@ void kit_append_to(const char *path, uint32_t first, uint32_t count,
 
         (void)snprintf(id, sizeof(id), "e%u", i);
         entry = kit_entry(id, NULL, payload);
-        assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+        assert_ok(kit_try_append(session, &entry, NULL, NULL));
     }
     free(payload);
     wal_session_close(session);
@@ -73,7 +73,7 @@ void kit_compact(const char *path)
                                                 .rate = UINT64_MAX};
     struct wal_store *store = kit_open(path, 0);
 
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
     kit_close(store);
 }
 

@@ -31,8 +31,7 @@ struct kit_work kit_work_begin(uint32_t flags)
     open_store(&work, flags | WAL_OPEN_CREATE);
     options.id = kit_text("s");
     options.cwd = kit_text(work.root);
-    assert_int_equal(
-        wal_session_create(work.store, &options, &work.session, NULL), WAL_OK);
+    assert_ok(wal_session_create(work.store, &options, &work.session, NULL));
     return work;
 }
 
@@ -136,8 +135,8 @@ struct wal_checkpoint_info kit_checkpoint(struct kit_work *work, const char *id,
     if (status != WAL_OK) {
         print_error("%s: %s\n", error.file, error.text);
     }
-    assert_int_equal(status, WAL_OK);
-    assert_int_equal(wal_checkpoint_get_info(checkpoint, &info, NULL), WAL_OK);
+    assert_ok(status);
+    assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
     wal_file_cursor_close(checkpoint);
     return info;
 }
@@ -175,10 +174,9 @@ static void add_content(struct wal_store *store, const struct wal_file *file,
     char data[1024];
     uint64_t got = 0;
 
-    assert_int_equal(wal_blob_open(store, file->digest, &blob, NULL), WAL_OK);
+    assert_ok(wal_blob_open(store, file->digest, &blob, NULL));
     assert_int_equal(wal_blob_size(blob), file->size);
-    assert_int_equal(wal_blob_read(blob, 0, data, sizeof(data), &got, NULL),
-                     WAL_OK);
+    assert_ok(wal_blob_read(blob, 0, data, sizeof(data), &got, NULL));
     wal_blob_close(blob);
     add(text, "%.*s", (int)got, data);
 }
@@ -211,8 +209,7 @@ const char *kit_files(struct kit_work *work, struct wal_session *session,
     enum wal_status status;
 
     text[0] = '\0';
-    assert_int_equal(
-        wal_file_cursor_open(session, kit_text(id), &checkpoint, NULL), WAL_OK);
+    assert_ok(wal_file_cursor_open(session, kit_text(id), &checkpoint, NULL));
     while ((status = wal_file_cursor_next(checkpoint, &file, NULL)) == WAL_OK) {
         add_file(work->store, &file, text);
     }
@@ -229,8 +226,7 @@ const char *kit_checkpoints(struct wal_session *session)
     enum wal_status status;
 
     text[0] = '\0';
-    assert_int_equal(wal_checkpoint_cursor_open(session, &checkpoints, NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_cursor_open(session, &checkpoints, NULL));
     while ((status = wal_checkpoint_cursor_next(checkpoints, &info, NULL)) ==
            WAL_OK) {
         add(text, "%s%.*s", text[0] == '\0' ? "" : " ", (int)info.id.size,
@@ -271,7 +267,7 @@ const char *kit_changes(struct wal_file_change_cursor *changes)
         files++;
     }
     assert_int_equal(status, WAL_END);
-    assert_int_equal(wal_file_changes_get_info(changes, &info, NULL), WAL_OK);
+    assert_ok(wal_file_changes_get_info(changes, &info, NULL));
     assert_int_equal(info.files, files);
     assert_int_equal(info.insertions, insertions);
     assert_int_equal(info.deletions, deletions);
@@ -290,6 +286,6 @@ const char *kit_diff(struct wal_session *session, const char *before,
     if (status != WAL_OK) {
         print_error("%s: %s\n", error.file, error.text);
     }
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     return kit_changes(changes);
 }

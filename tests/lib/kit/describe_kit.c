@@ -71,8 +71,7 @@ static void print_entries(FILE *out, struct wal_session *session, uint32_t mode,
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     while ((status = wal_entry_cursor_next(cursor, &entry, &error)) == WAL_OK) {
         if (is_delta(&entry)) {
             continue; /* a copy has none */
@@ -99,7 +98,7 @@ static void print_heads(FILE *out, struct wal_session *session)
     struct wal_head head = WAL_INIT(wal_head);
     struct wal_head_cursor *cursor = NULL;
 
-    assert_int_equal(wal_head_cursor_open(session, &cursor, NULL), WAL_OK);
+    assert_ok(wal_head_cursor_open(session, &cursor, NULL));
     while (wal_head_cursor_next(cursor, &head, NULL) == WAL_OK) {
         fprintf(out, "head stream=%u", head.stream);
         print_slice(out, "name", head.name);
@@ -118,8 +117,7 @@ static void print_documents(FILE *out, struct wal_store *store,
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_doc_cursor *cursor = NULL;
 
-    assert_int_equal(
-        wal_doc_cursor_open(store, session, &options, &cursor, NULL), WAL_OK);
+    assert_ok(wal_doc_cursor_open(store, session, &options, &cursor, NULL));
     while (wal_doc_cursor_next(cursor, &doc, NULL) == WAL_OK) {
         fprintf(out, "document flags=%u", doc.flags);
         if (session != NULL) {
@@ -138,7 +136,7 @@ static void print_files(FILE *out, struct wal_session *session,
     struct wal_file file = WAL_INIT(wal_file);
     struct wal_file_cursor *cursor = NULL;
 
-    assert_int_equal(wal_file_cursor_open(session, id, &cursor, NULL), WAL_OK);
+    assert_ok(wal_file_cursor_open(session, id, &cursor, NULL));
     while (wal_file_cursor_next(cursor, &file, NULL) == WAL_OK) {
         fprintf(out,
                 "file kind=%u mode=%o size=%" PRIu64 " time=%" PRId64
@@ -158,8 +156,7 @@ static void print_checkpoints(FILE *out, struct wal_session *session)
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_cursor *cursor = NULL;
 
-    assert_int_equal(wal_checkpoint_cursor_open(session, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_cursor_open(session, &cursor, NULL));
     while (wal_checkpoint_cursor_next(cursor, &info, NULL) == WAL_OK) {
         fprintf(out,
                 "checkpoint created=%" PRId64 " files=%" PRIu64
@@ -229,8 +226,7 @@ char *kit_describe(struct wal_store *store)
     FILE *out = open_memstream(&text, &size);
 
     assert_non_null(out);
-    assert_int_equal(wal_session_cursor_open(store, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &cursor, NULL));
     while (wal_session_cursor_next(cursor, &info, NULL) == WAL_OK) {
         sessions = realloc(sessions, (count + 1) * sizeof(*sessions));
         assert_non_null(sessions);

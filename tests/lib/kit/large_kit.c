@@ -82,8 +82,7 @@ void large_check_location(struct wal_store *store, struct wal_session *session,
     struct wal_entry_cursor *cursor = reading_open(
         session, WAL_ENTRY_CURSOR_ALL, WAL_ENTRY_CURSOR_OUT_OF_LINE);
 
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL));
     assert_int_equal((entry.flags & WAL_ENTRY_OUT_OF_LINE) != 0, out_of_line);
     assert_int_equal(entry.payload_size, content.size);
     if (out_of_line) {

@@ -7,19 +7,17 @@
  * labels, custom entries, lines of a client's own) is on no branch. Normal stop
  * reasons are left out, and so are counts of nothing; a refusal is an error.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
-#include <cmocka.h>
 
 #include "convert/model/model_fit.h"
 #include "convert/model/model_merge.h"
 #include "convert/model/model_table.h"
 #include "format/payload/timestamp.h"
 #include "tests/lib/kit/model_kit.h"
+#include "tests/lib/test.h"
 
 struct canon {
     struct wal__model_table ordinals; /* in value.size; value.data is unused */

@@ -3,16 +3,13 @@
  */
 #include "tests/lib/kit/model_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "convert/model/model_write.h"
 #include "format/json/json_character.h"
+#include "tests/lib/test.h"
 
 static const struct wal__json_span none = {NULL, 0};
 

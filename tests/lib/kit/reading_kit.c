@@ -48,7 +48,7 @@ void reading_deltas(struct wal_session *session, const char *ids)
 
         entry.type = kit_text("message_delta_batch");
         entry.flags = WAL_ENTRY_LINE;
-        assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+        assert_ok(kit_try_append(session, &entry, NULL, NULL));
     }
 }
 
@@ -88,8 +88,7 @@ struct wal_entry_cursor *reading_open(struct wal_session *session,
         .struct_size = sizeof(options), .mode = mode, .flags = flags};
     struct wal_entry_cursor *cursor = NULL;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     return cursor;
 }
 
@@ -98,7 +97,7 @@ void reading_assert_next(struct wal_entry_cursor *cursor, const char *id,
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
 
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_slice(entry.id, id);
     assert_slice(entry.parent_id, parent);
     assert_int_equal(entry.depth, depth);

@@ -142,8 +142,7 @@ struct wal_session *kit_create_titled(struct wal_store *store, const char *id,
 
     options.id = kit_text(id);
     options.title = kit_text(title);
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     return session;
 }
 

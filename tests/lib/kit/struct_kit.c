@@ -24,9 +24,8 @@ struct wal_view *struct_open_view(struct struct_world *world)
 
     options.dialect = WAL_STR("claude");
     options.put = struct_put_nothing;
-    assert_int_equal(
-        wal_view_open(world->store, world->session, &options, &view, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_view_open(world->store, world->session, &options, &view, NULL));
     return view;
 }
 
@@ -42,19 +41,15 @@ void struct_world_init(struct struct_world *world)
     kit_append_all(world->session, "a b c");
     doc.key = WAL_STR("key");
     doc.value = WAL_STR("{}");
-    assert_int_equal(wal_doc_put(NULL, world->session, &doc, NULL, NULL),
-                     WAL_OK);
-    assert_int_equal(
-        wal_blob_put(world->store, WAL_STR("text"), world->digest, NULL),
-        WAL_OK);
+    assert_ok(wal_doc_put(NULL, world->session, &doc, NULL, NULL));
+    assert_ok(wal_blob_put(world->store, WAL_STR("text"), world->digest, NULL));
     file.kind = WAL_FILE_REGULAR;
     file.path = WAL_STR("f");
     memcpy(file.digest, world->digest, sizeof(file.digest));
     options.id = WAL_STR("c");
     options.root = kit_text(world->root);
-    assert_int_equal(
-        wal_checkpoint_import(world->session, &file, 1, &options, NULL, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_checkpoint_import(world->session, &file, 1, &options, NULL, NULL));
     world->view = struct_open_view(world);
 }
 

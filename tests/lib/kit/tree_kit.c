@@ -16,8 +16,7 @@ void tree_case_set_up(const struct tree_backend *used)
 
     world = used;
     io = used->io;
-    assert_int_equal(io->open_root(io->ctx, used->root, &tree, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->open_root(io->ctx, used->root, &tree, &sys_errno));
 }
 
 void tree_case_tear_down(void)
@@ -51,10 +50,8 @@ void tree_case_put(const char *path, const char *content)
     size_t put = 0;
     int sys_errno = 0;
 
-    assert_int_equal(io->create(io->ctx, tree, path, 0644, &file, &sys_errno),
-                     WAL_OK);
-    assert_int_equal(
-        io->write(io->ctx, file, content, size, 0, &put, &sys_errno), WAL_OK);
+    assert_ok(io->create(io->ctx, tree, path, 0644, &file, &sys_errno));
+    assert_ok(io->write(io->ctx, file, content, size, 0, &put, &sys_errno));
     assert_int_equal(put, size);
     io->close(io->ctx, file);
 }
@@ -63,16 +60,14 @@ void tree_case_directory(const char *path)
 {
     int sys_errno = 0;
 
-    assert_int_equal(io->make_directory(io->ctx, tree, path, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->make_directory(io->ctx, tree, path, &sys_errno));
 }
 
 void tree_case_link(const char *path, const char *target)
 {
     int sys_errno = 0;
 
-    assert_int_equal(io->make_link(io->ctx, tree, path, target, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->make_link(io->ctx, tree, path, target, &sys_errno));
 }
 
 struct wal__worktree_stat tree_case_stat(const char *path)
@@ -80,7 +75,7 @@ struct wal__worktree_stat tree_case_stat(const char *path)
     struct wal__worktree_stat st = {.kind = WAL__WORKTREE_OTHER};
     int sys_errno = 0;
 
-    assert_int_equal(io->stat(io->ctx, tree, path, &st, &sys_errno), WAL_OK);
+    assert_ok(io->stat(io->ctx, tree, path, &st, &sys_errno));
     assert_int_equal(sys_errno, 0);
     return st;
 }
@@ -92,10 +87,8 @@ void tree_case_assert_content(const char *path, const char *content)
     size_t got = 0;
     int sys_errno = 0;
 
-    assert_int_equal(io->open(io->ctx, tree, path, &file, &sys_errno), WAL_OK);
-    assert_int_equal(
-        io->read(io->ctx, file, data, sizeof(data), 0, &got, &sys_errno),
-        WAL_OK);
+    assert_ok(io->open(io->ctx, tree, path, &file, &sys_errno));
+    assert_ok(io->read(io->ctx, file, data, sizeof(data), 0, &got, &sys_errno));
     io->close(io->ctx, file);
     assert_int_equal(got, strlen(content));
     assert_memory_equal(data, content, got);
@@ -171,7 +164,7 @@ enum wal_status tree_do_rename_to(const char *path, int *sys_errno)
     enum wal_status status;
     int ignored;
 
-    assert_int_equal(tree_do_create("here", &ignored), WAL_OK);
+    assert_ok(tree_do_create("here", &ignored));
     status = io->rename(io->ctx, tree, "here", path, sys_errno);
     assert_int_equal(io->unlink(io->ctx, tree, "here", &ignored),
                      status == WAL_OK ? WAL_ENOTFOUND : WAL_OK);

@@ -5,14 +5,11 @@
 #ifndef AGENTWAL_TESTS_LIB_KIT_TREE_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_TREE_KIT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "engine/base/worktree.h"
+#include "tests/lib/test.h"
 
 /* A table, and what a test needs that is not in it. Paths are below root. */
 struct tree_backend {

@@ -30,8 +30,7 @@ struct wal_session *view_kit_import(struct wal_store *store, unsigned number)
     };
     struct wal_session *session = NULL;
 
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     return session;
 }
 
@@ -116,8 +115,7 @@ struct wal_view *view_kit_open(struct wal_store *store,
                                              .root = kit_text(root)};
     struct wal_view *view = NULL;
 
-    assert_int_equal(wal_view_open(store, session, &options, &view, NULL),
-                     WAL_OK);
+    assert_ok(wal_view_open(store, session, &options, &view, NULL));
     return view;
 }
 
@@ -175,7 +173,7 @@ const char *view_kit_path(struct wal_view *view)
 {
     const char *path = NULL;
 
-    assert_int_equal(wal_view_path(view, 0, &path, NULL), WAL_OK);
+    assert_ok(wal_view_path(view, 0, &path, NULL));
     return path;
 }
 

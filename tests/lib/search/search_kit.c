@@ -10,7 +10,7 @@ struct wal_search *kit_search(struct wal_store *store)
 {
     struct wal_search *search = NULL;
 
-    assert_int_equal(wal_search_open(store, NULL, &search, NULL), WAL_OK);
+    assert_ok(wal_search_open(store, NULL, &search, NULL));
     return search;
 }
 
@@ -25,8 +25,7 @@ void kit_say(struct wal_session *session, const char *id, const char *role,
     sprintf(payload, "{\"role\":\"%s\",\"content\":\"%s\"}", role, text);
     entry = kit_entry(id, NULL, payload);
     options.durability = WAL_WRITTEN;
-    assert_int_equal(wal_append(session, &entry, 1, &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, &options, NULL, NULL));
     free(payload);
 }
 
@@ -51,7 +50,7 @@ const char *kit_query(struct wal_search *search,
     if (status != WAL_OK) {
         print_error("%s\n", error.text);
     }
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     out[0] = '\0';
     while (wal_search_cursor_next(cursor, &hit, NULL) == WAL_OK) {
         size_t size = strlen(out);
@@ -80,7 +79,7 @@ void kit_compact_store(struct wal_store *store, uint32_t flags)
 
     options.flags = flags;
     options.rate = UINT64_MAX;
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
 }
 
 const char *kit_hits_anew(const char *text)

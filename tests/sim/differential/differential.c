@@ -5,18 +5,15 @@
 #include "tests/sim/differential/differential.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "engine/api/api_store.h"
 #include "format/bytes/assert.h"
+#include "tests/lib/test.h"
 
 #define ROOT "/store"
 

@@ -53,7 +53,7 @@ static inline struct wal__file *open_on(const struct wal__io *io,
     struct wal__file *file = NULL;
     int error;
 
-    assert_int_equal(io->open(io->ctx, path, flags, &file, &error), WAL_OK);
+    assert_ok(io->open(io->ctx, path, flags, &file, &error));
     return file;
 }
 
@@ -84,7 +84,7 @@ static inline void write_text(struct machine *m, struct wal__file *file,
 {
     size_t put = 0;
 
-    assert_int_equal(try_write(m, file, text, offset, &put), WAL_OK);
+    assert_ok(try_write(m, file, text, offset, &put));
     assert_int_equal(put, strlen(text));
 }
 
@@ -144,8 +144,7 @@ static inline void expect_after_power_loss(const struct machine *m,
 
 static inline void sync_dir(struct machine *m, const char *path)
 {
-    assert_int_equal(m->io->sync_directory(m->io->ctx, path, &m->error),
-                     WAL_OK);
+    assert_ok(m->io->sync_directory(m->io->ctx, path, &m->error));
 }
 
 static inline void fail_next(const struct machine *m, enum sim_call call,

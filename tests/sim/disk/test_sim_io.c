@@ -19,16 +19,13 @@ SIM_TEST(sim_io__written_bytes_are_read)
     char data[16];
     size_t count;
 
-    assert_int_equal(
-        m->io->pwritev(m->io->ctx, file, iov, 3, 2, &count, &m->error), WAL_OK);
+    assert_ok(m->io->pwritev(m->io->ctx, file, iov, 3, 2, &count, &m->error));
     assert_int_equal(count, 6);
-    assert_int_equal(m->io->pread(m->io->ctx, file, data, sizeof(data), 0,
-                                  &count, &m->error),
-                     WAL_OK);
+    assert_ok(m->io->pread(m->io->ctx, file, data, sizeof(data), 0, &count,
+                           &m->error));
     assert_int_equal(count, 8);
     assert_memory_equal(data, "\0\0onetwo", 8);
-    assert_int_equal(
-        m->io->pread(m->io->ctx, file, data, 4, 8, &count, &m->error), WAL_OK);
+    assert_ok(m->io->pread(m->io->ctx, file, data, 4, 8, &count, &m->error));
     assert_int_equal(count, 0);
 }
 
@@ -52,16 +49,13 @@ SIM_TEST(sim_io__map_shows_writes_and_outlives_the_file)
     struct wal__file *file = make(m, "a");
     void *at = NULL;
 
-    assert_int_equal(m->io->allocate(m->io->ctx, file, 8192, &m->error),
-                     WAL_OK);
-    assert_int_equal(m->io->map(m->io->ctx, file, 8192, false, &at, &m->error),
-                     WAL_OK);
+    assert_ok(m->io->allocate(m->io->ctx, file, 8192, &m->error));
+    assert_ok(m->io->map(m->io->ctx, file, 8192, false, &at, &m->error));
     write_text(m, file, "hello", 4096);
     assert_memory_equal((char *)at + 4096, "hello", 5);
-    assert_int_equal(m->io->allocate(m->io->ctx, file, 1 << 20, &m->error),
-                     WAL_OK);
+    assert_ok(m->io->allocate(m->io->ctx, file, 1 << 20, &m->error));
     close_file(m, file);
-    assert_int_equal(m->io->unlink(m->io->ctx, "a", &m->error), WAL_OK);
+    assert_ok(m->io->unlink(m->io->ctx, "a", &m->error));
     assert_memory_equal((char *)at + 4096, "hello", 5);
     m->io->unmap(m->io->ctx, at, 8192);
 }
@@ -78,14 +72,12 @@ SIM_TEST(sim_io__bad_bytes_cannot_be_populated)
     struct wal__file *file = make(m, "a");
     void *at = NULL;
 
-    assert_int_equal(m->io->allocate(m->io->ctx, file, 16384, &m->error),
-                     WAL_OK);
-    assert_int_equal(m->io->map(m->io->ctx, file, 16384, false, &at, &m->error),
-                     WAL_OK);
-    assert_int_equal(populate(m, at, 16384), WAL_OK);
+    assert_ok(m->io->allocate(m->io->ctx, file, 16384, &m->error));
+    assert_ok(m->io->map(m->io->ctx, file, 16384, false, &at, &m->error));
+    assert_ok(populate(m, at, 16384));
     sim_file_add_bad_range(m->disk, "a", 8192 + 512, 512);
-    assert_int_equal(populate(m, at, 8192), WAL_OK);
-    assert_int_equal(populate(m, (char *)at + 12288, 4096), WAL_OK);
+    assert_ok(populate(m, at, 8192));
+    assert_ok(populate(m, (char *)at + 12288, 4096));
     assert_int_equal(populate(m, (char *)at + 8192, 4096), WAL_EIO);
     assert_int_equal(m->error, EIO);
     assert_int_equal(populate(m, at, 16384), WAL_EIO);
@@ -119,8 +111,7 @@ SIM_TEST(sim_io__sparse_files_cost_no_memory)
 
         struct wal__file *file = make(m, path);
 
-        assert_int_equal(m->io->allocate(m->io->ctx, file, 64 << 20, &m->error),
-                         WAL_OK);
+        assert_ok(m->io->allocate(m->io->ctx, file, 64 << 20, &m->error));
         write_text(m, file, "x", (64 << 20) - 1);
         close_file(m, file);
     }
@@ -136,13 +127,12 @@ SIM_TEST(sim_io__disk_limit_returns_no_space)
     sim_disk_set_limit(m->disk, 8192);
     assert_int_equal(m->io->allocate(m->io->ctx, file, 8193, &m->error),
                      WAL_ENOSPACE);
-    assert_int_equal(m->io->allocate(m->io->ctx, file, 4096, &m->error),
-                     WAL_OK);
+    assert_ok(m->io->allocate(m->io->ctx, file, 4096, &m->error));
     write_text(m, file, "within what is reserved", 0);
 
     struct wal__file *other = make(m, "b");
 
-    assert_int_equal(try_write(m, other, "short", 4094, &put), WAL_OK);
+    assert_ok(try_write(m, other, "short", 4094, &put));
     assert_int_equal(put, 2);
     assert_int_equal(try_write(m, other, "none", 4096, &put), WAL_ENOSPACE);
     assert_int_equal(m->error, ENOSPC);
@@ -185,15 +175,12 @@ SIM_TEST(sim_io__spoiled_range_is_a_read_error)
         m->io->pread(m->io->ctx, file, data, 10, 5, &got, &m->error), WAL_EIO);
     assert_int_equal(m->error, EIO);
     assert_int_equal(got, 99);
-    assert_int_equal(
-        m->io->pread(m->io->ctx, file, data, 10, 0, &got, &m->error), WAL_OK);
+    assert_ok(m->io->pread(m->io->ctx, file, data, 10, 0, &got, &m->error));
     assert_int_equal(got, 4);
-    assert_int_equal(
-        m->io->pread(m->io->ctx, file, data, 10, 6, &got, &m->error), WAL_OK);
+    assert_ok(m->io->pread(m->io->ctx, file, data, 10, 6, &got, &m->error));
     assert_int_equal(got, 4);
     sim_file_clear_bad_ranges(m->disk, "a");
-    assert_int_equal(
-        m->io->pread(m->io->ctx, file, data, 10, 0, &got, &m->error), WAL_OK);
+    assert_ok(m->io->pread(m->io->ctx, file, data, 10, 0, &got, &m->error));
     assert_int_equal(got, 10);
 }
 
@@ -205,21 +192,21 @@ SIM_TEST(sim_io__locks_belong_to_the_handle)
     struct wal__file *a = make(m, "lock");
     struct wal__file *b = make(m, "lock");
 
-    assert_int_equal(lock(m, a, 7, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(lock(m, a, 7, WAL__IO_LOCK_EXCLUSIVE));
     assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_EXCLUSIVE), WAL_ELOCKED);
     assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
-    assert_int_equal(lock(m, b, 8, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(lock(m, b, 8, WAL__IO_LOCK_EXCLUSIVE));
     /* Its own lock is no obstacle: it is converted. */
-    assert_int_equal(lock(m, a, 7, WAL__IO_LOCK_SHARED), WAL_OK);
-    assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_SHARED), WAL_OK);
+    assert_ok(lock(m, a, 7, WAL__IO_LOCK_SHARED));
+    assert_ok(lock(m, b, 7, WAL__IO_LOCK_SHARED));
     assert_int_equal(lock(m, a, 7, WAL__IO_LOCK_EXCLUSIVE), WAL_ELOCKED);
-    assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_NONE), WAL_OK);
-    assert_int_equal(lock(m, a, 7, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(lock(m, b, 7, WAL__IO_LOCK_NONE));
+    assert_ok(lock(m, a, 7, WAL__IO_LOCK_EXCLUSIVE));
     /* Another handle's close frees nothing of this one. */
     close_file(m, make(m, "lock"));
     assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_SHARED), WAL_ELOCKED);
     close_file(m, a);
-    assert_int_equal(lock(m, b, 7, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(lock(m, b, 7, WAL__IO_LOCK_EXCLUSIVE));
 }
 
 /* ------------------------------------------------------------ clocks --- */

@@ -30,9 +30,8 @@ static void write_bytes(struct machine *m, struct wal__file *file, char byte,
 
     WAL__ASSERT(size <= sizeof(data));
     memset(data, byte, size);
-    assert_int_equal(
-        m->io->pwritev(m->io->ctx, file, &iov, 1, offset, &put, &m->error),
-        WAL_OK);
+    assert_ok(
+        m->io->pwritev(m->io->ctx, file, &iov, 1, offset, &put, &m->error));
     assert_int_equal(put, size);
 }
 
@@ -89,7 +88,7 @@ SIM_TEST(sim_loss__synced_bytes_survive_every_landing)
     sync_dir(m, "/");
     write_text(m, file, "hello", 0);
     assert_false(sim_file_is_durable(m->disk, "a", 0, 5));
-    assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_ok(sync_file(m, file));
     assert_true(sim_file_is_durable(m->disk, "a", 0, 5));
     for (int landing = 0; landing < SIM_PERSISTENCES; landing++) {
         expect_after_power_loss(m, (enum sim_persistence)landing, "a", "hello");
@@ -104,11 +103,10 @@ SIM_TEST(sim_loss__size_is_lost_with_the_bytes)
     write_text(m, file, "hello", 0);
     expect_after_power_loss(m, SIM_PERSIST_NONE, "a", "");
     expect_after_power_loss(m, SIM_PERSIST_ALL, "a", "hello");
-    assert_int_equal(m->io->allocate(m->io->ctx, file, 1 << 20, &m->error),
-                     WAL_OK);
+    assert_ok(m->io->allocate(m->io->ctx, file, 1 << 20, &m->error));
     assert_false(sim_file_is_durable(m->disk, "a", 5000, 1));
     assert_true(sim_file_is_durable(m->disk, "a", 0, 0));
-    assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_ok(sync_file(m, file));
     assert_true(sim_file_is_durable(m->disk, "a", 5000, 1));
 
     struct sim_disk *copy = power_loss(m, SIM_PERSIST_NONE, 1);
@@ -128,7 +126,7 @@ SIM_TEST(sim_loss__truncation_waits_for_a_sync)
     expect_content(m->disk, "a", "new");
     expect_after_power_loss(m, SIM_PERSIST_NONE, "a", "old content");
     expect_after_power_loss(m, SIM_PERSIST_ALL, "a", "new");
-    assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_ok(sync_file(m, file));
     expect_after_power_loss(m, SIM_PERSIST_NONE, "a", "new");
 }
 
@@ -164,7 +162,7 @@ SIM_TEST(sim_loss__bytes_past_a_lost_size_are_gone)
         struct wal__file *file = open_on(io, "a", WAL__IO_WRITE);
         char letters[16];
 
-        assert_int_equal(io->allocate(io->ctx, file, 1024, &m->error), WAL_OK);
+        assert_ok(io->allocate(io->ctx, file, 1024, &m->error));
         letters_of(copy, "a", letters);
         assert_true(is_long || letters[1] == '\0');
         sim_disk_destroy(copy);
@@ -364,10 +362,9 @@ SIM_TEST(sim_loss__stores_through_maps_wait_for_a_sync)
     void *at = NULL;
     char letters[16];
 
-    assert_int_equal(m->io->map(m->io->ctx, file, 4096, true, &at, &m->error),
-                     WAL_OK);
+    assert_ok(m->io->map(m->io->ctx, file, 4096, true, &at, &m->error));
     memset(at, 's', 512);
-    assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_ok(sync_file(m, file));
     memset((char *)at + 512, 'm', 512);
     write_bytes(m, file, 'w', 1024, 512);
     assert_false(sim_file_is_durable(m->disk, "LOCK", 512, 1));
@@ -391,10 +388,9 @@ SIM_TEST(sim_loss__stores_through_maps_are_lost_in_place)
     void *at = NULL;
     char letters[16];
 
-    assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_ok(sync_file(m, file));
     sync_dir(m, "/");
-    assert_int_equal(m->io->map(m->io->ctx, file, 4096, true, &at, &m->error),
-                     WAL_OK);
+    assert_ok(m->io->map(m->io->ctx, file, 4096, true, &at, &m->error));
     memset(at, 'm', 1024);
     sim_disk_power_loss(
         m->disk, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE}, 1);
@@ -414,7 +410,7 @@ SIM_TEST(sim_loss__failed_sync_loses_bytes_for_good)
     fail_next(m, SIM_SYNC, false);
     assert_int_equal(sync_file(m, file), WAL_EIO);
     write_bytes(m, file, 'y', 512, 1024);
-    assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_ok(sync_file(m, file));
     letters_of(m->disk, "a", letters);
     assert_string_equal(letters, "xyyo");
     assert_false(sim_file_is_durable(m->disk, "a", 0, 512));
@@ -427,7 +423,7 @@ SIM_TEST(sim_loss__failed_sync_loses_bytes_for_good)
     sim_disk_destroy(copy);
     /* Written again, they are as good as new. */
     write_bytes(m, file, 'x', 0, 512);
-    assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_ok(sync_file(m, file));
     assert_true(sim_file_is_durable(m->disk, "a", 0, 2048));
     copy = power_loss(m, SIM_PERSIST_NONE, 1);
     letters_of(copy, "a", letters);
@@ -467,9 +463,8 @@ SIM_TEST(sim_loss__changes_the_boot_id_and_kills_all)
     int64_t now = m->io->now_ms(m->io->ctx);
 
     m->io->boot_id(m->io->ctx, before);
-    assert_int_equal(
-        m->io->lock(m->io->ctx, file, 0, WAL__IO_LOCK_EXCLUSIVE, &m->error),
-        WAL_OK);
+    assert_ok(
+        m->io->lock(m->io->ctx, file, 0, WAL__IO_LOCK_EXCLUSIVE, &m->error));
     sim_disk_power_loss(m->disk, &(struct sim_power_loss){0}, 7);
     assert_true(sim_process_is_dead(m->process));
 
@@ -480,7 +475,6 @@ SIM_TEST(sim_loss__changes_the_boot_id_and_kills_all)
     assert_memory_not_equal(before, after, 16);
     assert_true(io->now_ms(io->ctx) > now);
     file = open_on(io, "a", WAL__IO_WRITE);
-    assert_int_equal(
-        io->lock(io->ctx, file, 0, WAL__IO_LOCK_EXCLUSIVE, &m->error), WAL_OK);
+    assert_ok(io->lock(io->ctx, file, 0, WAL__IO_LOCK_EXCLUSIVE, &m->error));
     assert_true(sim_file_is_durable(m->disk, "a", 0, 512));
 }

@@ -63,9 +63,8 @@ static void model_write(struct machine *m, struct wal__file *file,
 
     struct iovec iov = {.iov_base = data, .iov_len = write->size};
 
-    assert_int_equal(m->io->pwritev(m->io->ctx, file, &iov, 1, write->offset,
-                                    &put, &m->error),
-                     WAL_OK);
+    assert_ok(m->io->pwritev(m->io->ctx, file, &iov, 1, write->offset, &put,
+                             &m->error));
     assert_int_equal(put, write->size);
 }
 
@@ -74,7 +73,7 @@ static void model_step(struct machine *m, struct wal__file *file,
 {
     switch (draw(random, 8)) {
     case 0:
-        assert_int_equal(sync_file(m, file), WAL_OK);
+        assert_ok(sync_file(m, file));
         apply_pending(model, model->durable);
         model->count = 0;
         break;
@@ -344,8 +343,7 @@ SIM_TEST(sim_model__many_losses_from_one_state_are_cheap)
 
         struct wal__file *file = make(m, path);
 
-        assert_int_equal(m->io->allocate(m->io->ctx, file, 64 << 20, &m->error),
-                         WAL_OK);
+        assert_ok(m->io->allocate(m->io->ctx, file, 64 << 20, &m->error));
         for (uint64_t at = 0; at < 8; at++) {
             write_text(m, file, "a few bytes", at * 1000);
             write_text(m, file, "at the end", (64 << 20) - 1000 * (at + 1));

@@ -9,10 +9,10 @@ SIM_TEST(sim_names__new_name_waits_for_its_directory)
     struct machine *m = *state;
     struct wal__file *file;
 
-    assert_int_equal(m->io->make_directory(m->io->ctx, "s", &m->error), WAL_OK);
+    assert_ok(m->io->make_directory(m->io->ctx, "s", &m->error));
     file = make(m, "s/a");
     write_text(m, file, "hello", 0);
-    assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_ok(sync_file(m, file));
     expect_after_power_loss(m, SIM_PERSIST_NONE, "s/a", NULL);
     expect_after_power_loss(m, SIM_PERSIST_ALL, "s/a", "hello");
     /* The file's name is nothing without that of its directory. */
@@ -29,15 +29,13 @@ SIM_TEST(sim_names__lost_directory_loses_its_files)
     struct machine *m = *state;
     struct wal__file *file;
 
-    assert_int_equal(m->io->make_directory(m->io->ctx, "s", &m->error), WAL_OK);
-    assert_int_equal(m->io->make_directory(m->io->ctx, "s/log", &m->error),
-                     WAL_OK);
+    assert_ok(m->io->make_directory(m->io->ctx, "s", &m->error));
+    assert_ok(m->io->make_directory(m->io->ctx, "s/log", &m->error));
     file = make(m, "s/log/a");
     sync_dir(m, "s");
     sync_dir(m, "s/log");
-    assert_int_equal(m->io->allocate(m->io->ctx, file, 8192, &m->error),
-                     WAL_OK);
-    assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_ok(m->io->allocate(m->io->ctx, file, 8192, &m->error));
+    assert_ok(sync_file(m, file));
 
     struct sim_disk *copy = power_loss(m, SIM_PERSIST_NONE, 1);
 
@@ -53,8 +51,7 @@ SIM_TEST(sim_names__rename_leaves_the_old_or_the_new)
 
     sim_disk_write_file(m->disk, "a", "old", 3);
     sim_disk_write_file(m->disk, "a.new", "new", 3);
-    assert_int_equal(m->io->rename(m->io->ctx, "a.new", "a", &m->error),
-                     WAL_OK);
+    assert_ok(m->io->rename(m->io->ctx, "a.new", "a", &m->error));
     expect_content(m->disk, "a", "new");
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct sim_disk *copy = power_loss(m, SIM_PERSIST_ANY, seed);
@@ -75,7 +72,7 @@ SIM_TEST(sim_names__unlinked_file_may_reappear)
     struct machine *m = *state;
 
     sim_disk_write_file(m->disk, "a", "old", 3);
-    assert_int_equal(m->io->unlink(m->io->ctx, "a", &m->error), WAL_OK);
+    assert_ok(m->io->unlink(m->io->ctx, "a", &m->error));
     close_file(m, make(m, "a"));
     expect_after_power_loss(m, SIM_PERSIST_NONE, "a", "old");
     expect_after_power_loss(m, SIM_PERSIST_ALL, "a", "");
@@ -88,7 +85,7 @@ SIM_TEST(sim_names__failed_directory_sync_loses_names)
     struct machine *m = *state;
 
     sim_disk_write_file(m->disk, "a", "old", 3);
-    assert_int_equal(m->io->rename(m->io->ctx, "a", "b", &m->error), WAL_OK);
+    assert_ok(m->io->rename(m->io->ctx, "a", "b", &m->error));
     fail_next(m, SIM_SYNC_DIRECTORY, false);
     assert_int_equal(m->io->sync_directory(m->io->ctx, "/", &m->error),
                      WAL_EIO);

@@ -21,19 +21,16 @@ SIM_TEST(sim_process__kill_frees_locks_and_keeps_content)
     size_t put;
 
     write_text(m, mine, "written", 0);
-    assert_int_equal(lock(m, mine, 0, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
-    assert_int_equal(m->io->map(m->io->ctx, mine, 7, true, &page, &m->error),
-                     WAL_OK);
-    assert_int_equal(io->map(io->ctx, other, 7, true, &shared, &m->error),
-                     WAL_OK);
+    assert_ok(lock(m, mine, 0, WAL__IO_LOCK_EXCLUSIVE));
+    assert_ok(m->io->map(m->io->ctx, mine, 7, true, &page, &m->error));
+    assert_ok(io->map(io->ctx, other, 7, true, &shared, &m->error));
     ((char *)page)[0] = 'W';
     assert_int_not_equal(io->process_start_time(io->ctx, id), 0);
     sim_process_kill(m->process);
 
     assert_int_equal(io->process_start_time(io->ctx, id), 0);
     assert_memory_equal(shared, "Written", 7);
-    assert_int_equal(
-        io->lock(io->ctx, other, 0, WAL__IO_LOCK_EXCLUSIVE, &m->error), WAL_OK);
+    assert_ok(io->lock(io->ctx, other, 0, WAL__IO_LOCK_EXCLUSIVE, &m->error));
     assert_int_equal(try_write(m, mine, "x", 0, &put), WAL_EIO);
     assert_int_equal(sync_file(m, mine), WAL_EIO);
     m->io->unmap(m->io->ctx, page, 7);
@@ -128,11 +125,11 @@ SIM_TEST(sim_process__fault_fails_the_nth_call_once)
                                                           .path = "dir",
                                                           .after = 1,
                                                           .sys_errno = EDQUOT});
-    assert_int_equal(sync_file(m, file), WAL_OK);
-    assert_int_equal(sync_file(m, other), WAL_OK);
+    assert_ok(sync_file(m, file));
+    assert_ok(sync_file(m, other));
     assert_int_equal(sync_file(m, file), WAL_ENOSPACE);
     assert_int_equal(m->error, EDQUOT);
-    assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_ok(sync_file(m, file));
     assert_int_equal(sim_process_counts(m->process)->faults, 1);
 }
 
@@ -145,14 +142,13 @@ SIM_TEST(sim_process__sticky_fault_fails_all_later_calls)
     sim_process_add_fault(
         m->process,
         &(struct sim_fault){.after = 1, .sticky = true, .sys_errno = EIO});
-    assert_int_equal(m->io->stat(m->io->ctx, file, &stat, &m->error), WAL_OK);
+    assert_ok(m->io->stat(m->io->ctx, file, &stat, &m->error));
     assert_int_equal(m->io->stat(m->io->ctx, file, &stat, &m->error), WAL_EIO);
     assert_int_equal(m->io->path_stat(m->io->ctx, "a", &stat, &m->error),
                      WAL_EIO);
     close_file(m, file);
     sim_process_clear_faults(m->process);
-    assert_int_equal(m->io->path_stat(m->io->ctx, "a", &stat, &m->error),
-                     WAL_OK);
+    assert_ok(m->io->path_stat(m->io->ctx, "a", &stat, &m->error));
 }
 
 SIM_TEST(sim_process__short_write_succeeds_with_fewer_bytes)
@@ -163,7 +159,7 @@ SIM_TEST(sim_process__short_write_succeeds_with_fewer_bytes)
 
     sim_process_add_fault(m->process,
                           &(struct sim_fault){.call = SIM_PWRITEV, .put = 2});
-    assert_int_equal(try_write(m, file, "abcd", 0, &put), WAL_OK);
+    assert_ok(try_write(m, file, "abcd", 0, &put));
     assert_int_equal(put, 2);
     expect_content(m->disk, "a", "ab");
 }
@@ -208,14 +204,14 @@ SIM_TEST(sim_process__trace_and_counts_include_every_call)
     const struct sim_counts *counts = sim_process_counts(m->process);
     struct trace trace = {.disk = m->disk};
 
-    assert_int_equal(m->io->sync_directory(m->io->ctx, "/", &m->error), WAL_OK);
+    assert_ok(m->io->sync_directory(m->io->ctx, "/", &m->error));
     sim_disk_on_call(m->disk, note, &trace);
     write_text(m, file, "hello", 0);
     assert_int_equal(trace.last.call, SIM_PWRITEV);
     assert_int_equal(trace.last.done, 5);
     assert_string_equal(trace.last.path, "a");
     assert_false(trace.was_durable);
-    assert_int_equal(sync_file(m, file), WAL_OK);
+    assert_ok(sync_file(m, file));
     assert_int_equal(trace.last.call, SIM_SYNC);
     assert_true(trace.was_durable);
     assert_int_equal(m->io->unlink(m->io->ctx, "b", &m->error), WAL_ENOTFOUND);

@@ -272,7 +272,7 @@ static unsigned outcomes(struct machine *m, unsigned parts)
 
         copy.process = sim_process_create(copy.disk);
         copy.io = sim_process_io(copy.process);
-        assert_int_equal(run_script(&copy, parts), WAL_OK);
+        assert_ok(run_script(&copy, parts));
         sim_disk_power_loss(copy.disk, &loss, seed);
         seen |= (unsigned)look(copy.disk, ROOT "/a", "old a");
         seen |= (unsigned)look(copy.disk, ROOT "/d/b", "old b") << 4;
@@ -311,7 +311,7 @@ TEST_WITH(sim_tree__syncing_bytes_syncs_no_name, set_up, tear_down)
     const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
 
     prepare(m);
-    assert_int_equal(run_script(m, DATA | SYNC | RENAME), WAL_OK);
+    assert_ok(run_script(m, DATA | SYNC | RENAME));
     sim_disk_power_loss(m->disk, &none, 1);
     is_equal(m->disk, before, COUNT(before));
 }
@@ -326,12 +326,12 @@ TEST_WITH(sim_tree__a_mode_waits_for_a_sync, set_up, tear_down)
     struct wal__worktree_stat st;
 
     prepare(m);
-    assert_int_equal(io->open_root(io->ctx, ROOT, &tree, &m->error), WAL_OK);
-    assert_int_equal(io->open(io->ctx, tree, "a", &file, &m->error), WAL_OK);
-    assert_int_equal(io->set_mode(io->ctx, file, 0600, &m->error), WAL_OK);
-    assert_int_equal(io->sync_all(io->ctx, tree, &m->error), WAL_OK);
-    assert_int_equal(io->set_mode(io->ctx, file, 0640, &m->error), WAL_OK);
-    assert_int_equal(io->set_mode(io->ctx, file, 0400, &m->error), WAL_OK);
+    assert_ok(io->open_root(io->ctx, ROOT, &tree, &m->error));
+    assert_ok(io->open(io->ctx, tree, "a", &file, &m->error));
+    assert_ok(io->set_mode(io->ctx, file, 0600, &m->error));
+    assert_ok(io->sync_all(io->ctx, tree, &m->error));
+    assert_ok(io->set_mode(io->ctx, file, 0640, &m->error));
+    assert_ok(io->set_mode(io->ctx, file, 0400, &m->error));
     assert_true(sim_tree_stat(m->disk, ROOT "/a", &st));
     assert_int_equal(st.mode, 0400);
     sim_disk_power_loss(m->disk, &none, 1);
@@ -352,7 +352,7 @@ TEST_WITH(sim_tree__names_become_durable_one_by_one, set_up, tear_down)
 
         copy.process = sim_process_create(copy.disk);
         copy.io = sim_process_io(copy.process);
-        assert_int_equal(run_script(&copy, DATA | SYNC | RENAME), WAL_OK);
+        assert_ok(run_script(&copy, DATA | SYNC | RENAME));
         sim_disk_power_loss(copy.disk, &loss, seed);
 
         bool a = look(copy.disk, ROOT "/a", "old a") == NEW;
@@ -373,7 +373,7 @@ TEST_WITH(sim_tree__a_failed_sync_loses_bytes_for_good, set_up, tear_down)
     prepare(m);
     sim_process_add_fault(m->process, &fault);
     assert_int_equal(run_script(m, DATA | SYNC), WAL_EIO);
-    assert_int_equal(run_script(m, SYNC | RENAME | SETTLE), WAL_OK);
+    assert_ok(run_script(m, SYNC | RENAME | SETTLE));
     assert_int_equal(look(m->disk, ROOT "/a", "old a"), NEW);
     sim_disk_power_loss(m->disk, &all, 1);
     assert_int_equal(look(m->disk, ROOT "/a", "old a"), TORN);
@@ -491,7 +491,7 @@ static enum wal_status try_replace(struct machine *m, const char *path)
     struct wal__worktree *tree = NULL;
     enum wal_status status;
 
-    assert_int_equal(io->open_root(io->ctx, ROOT, &tree, &m->error), WAL_OK);
+    assert_ok(io->open_root(io->ctx, ROOT, &tree, &m->error));
     status = io->check_replace(io->ctx, tree, path, &m->error);
     io->close_root(io->ctx, tree);
     return status;
@@ -507,7 +507,7 @@ TEST_WITH(sim_tree__limits_of_the_disk_are_reported, set_up, tear_down)
     assert_int_equal(m->error, EPERM);
     assert_int_equal(run_script(m, DATA | RENAME), WAL_EACCESS);
     sim_tree_set_immutable(m->disk, ROOT "/a", false);
-    assert_int_equal(try_replace(m, "a"), WAL_OK);
+    assert_ok(try_replace(m, "a"));
     sim_tree_set_immutable(m->disk, ROOT "/d", true);
     assert_int_equal(try_replace(m, "d/new"), WAL_EACCESS);
 

@@ -3,16 +3,13 @@
  */
 #include "tests/sim/ledger/internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "format/bytes/assert.h"
+#include "tests/lib/test.h"
 
 enum {
     PATTERN_SHIFT = 65521,

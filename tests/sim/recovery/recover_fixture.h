@@ -58,12 +58,11 @@ static inline int set_up(void **state)
         workload_create(&(struct workload_options){.seed = 1, .actors = 2});
 
     ledger_set_context("test_recover");
-    assert_int_equal(workload_open(w, 0), WAL_OK);
-    assert_int_equal(workload_add_session(w, 0), WAL_OK);
-    assert_int_equal(workload_add_session(w, 0), WAL_OK);
+    assert_ok(workload_open(w, 0));
+    assert_ok(workload_add_session(w, 0));
+    assert_ok(workload_add_session(w, 0));
     for (uint32_t i = 0; i < 6; i++) {
-        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 300),
-                         WAL_OK);
+        assert_ok(workload_append(w, 0, i % 2, WAL_DURABLE, 300));
     }
     *state = w;
     return 0;
@@ -82,7 +81,7 @@ static inline void crash(struct workload *w)
 
 static inline void close_store(struct workload *w)
 {
-    assert_int_equal(workload_close(w, 0), WAL_OK);
+    assert_ok(workload_close(w, 0));
     crash(w);
 }
 
@@ -159,7 +158,7 @@ static inline void remove_file(struct workload *w, const char *path)
     const struct wal__io *io = sim_process_io(process);
     int error = 0;
 
-    assert_int_equal(io->unlink(io->ctx, path, &error), WAL_OK);
+    assert_ok(io->unlink(io->ctx, path, &error));
     sim_process_destroy(process);
 }
 
@@ -179,7 +178,7 @@ static inline bool open_until_killed(struct workload *w)
 {
     w->died = false;
     if (setjmp(w->death) == 0) {
-        assert_int_equal(workload_open(w, 0), WAL_OK);
+        assert_ok(workload_open(w, 0));
     }
     return w->died;
 }
@@ -189,8 +188,7 @@ static inline struct wal_store_info status_of(struct workload *w)
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_error error = {.struct_size = sizeof(error)};
 
-    assert_int_equal(wal_store_get_info(w->actors[0].store, &info, &error),
-                     WAL_OK);
+    assert_ok(wal_store_get_info(w->actors[0].store, &info, &error));
     return info;
 }
 
@@ -200,7 +198,7 @@ static inline struct wal_store_info expect_tail(struct workload *w,
 {
     struct wal_store_info info;
 
-    assert_int_equal(open_with(w, 0), WAL_OK);
+    assert_ok(open_with(w, 0));
     info = status_of(w);
     assert_int_equal(info.tail, tail);
     return info;
@@ -222,7 +220,7 @@ static inline void expect_all(struct workload *w)
     struct ledger_view view;
 
     ledger_check(w->ledger, w->actors[0].store, LEDGER_NO_LOSS, &view);
-    assert_int_equal(workload_probe(w, 0), WAL_OK);
+    assert_ok(workload_probe(w, 0));
     ledger_check(w->ledger, w->actors[0].store, LEDGER_NO_LOSS, NULL);
     crash(w);
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
@@ -243,9 +241,8 @@ static inline struct wal_session *session_of(struct workload *w,
     char id[LEDGER_TEXT];
 
     ledger_session_id(session, id);
-    assert_int_equal(
-        wal_session_open(w->actors[0].store, ledger_slice(id), &handle, &error),
-        WAL_OK);
+    assert_ok(wal_session_open(w->actors[0].store, ledger_slice(id), &handle,
+                               &error));
     return handle;
 }
 
@@ -255,7 +252,7 @@ static inline bool is_damaged(struct workload *w, uint32_t session)
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_session *handle = session_of(w, session);
 
-    assert_int_equal(wal_session_get_info(handle, &info, &error), WAL_OK);
+    assert_ok(wal_session_get_info(handle, &info, &error));
     wal_session_close(handle);
     return (info.flags & WAL_SESSION_DAMAGED) != 0;
 }
@@ -271,8 +268,7 @@ static inline uint32_t count_entries(struct workload *w, uint32_t session)
     struct wal_entry_cursor *cursor = NULL;
     uint32_t count = 0;
 
-    assert_int_equal(wal_entry_cursor_open(handle, &options, &cursor, &error),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(handle, &options, &cursor, &error));
     while (wal_entry_cursor_next(cursor, &entry, &error) == WAL_OK) {
         assert_int_not_equal(ledger_identify(w->ledger, &entry, true),
                              LEDGER_NONE);
@@ -288,7 +284,7 @@ static inline void accept_damage(struct workload *w, uint32_t session)
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_session *handle = session_of(w, session);
 
-    assert_int_equal(wal_session_accept_damage(handle, &error), WAL_OK);
+    assert_ok(wal_session_accept_damage(handle, &error));
     wal_session_close(handle);
 }
 
@@ -302,7 +298,7 @@ static inline void die_at_open(struct workload *w, size_t put)
                                     .effect = SIM_KILL_BEFORE,
                                     .put = put};
 
-    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_ok(workload_open(w, 0));
     sim_process_add_fault(w->actors[0].process, &death);
     w->died = false;
     if (setjmp(w->death) == 0) {
@@ -316,7 +312,7 @@ static inline void die_at_open(struct workload *w, size_t put)
 /* The last group is torn: its first frame has lost a bit. */
 static inline void write_torn_group(struct workload *w)
 {
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_ENTRY, -1));
     crash(w);
     mark_refused(w, w->ledger->entry_count - 1);

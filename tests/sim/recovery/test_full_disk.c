@@ -116,9 +116,8 @@ static void create_victims(struct workload *w)
 
         (void)snprintf(id, sizeof(id), "victim%u", i);
         options.id = ledger_slice(id);
-        assert_int_equal(
-            wal_session_create(w->actors[0].store, &options, &session, &error),
-            WAL_OK);
+        assert_ok(
+            wal_session_create(w->actors[0].store, &options, &session, &error));
         wal_session_close(session);
     }
 }
@@ -134,9 +133,8 @@ static uint32_t delete_victims(struct workload *w, enum wal_status *status)
         char id[16];
 
         (void)snprintf(id, sizeof(id), "victim%u", count);
-        assert_int_equal(wal_session_open(w->actors[0].store, ledger_slice(id),
-                                          &session, &error),
-                         WAL_OK);
+        assert_ok(wal_session_open(w->actors[0].store, ledger_slice(id),
+                                   &session, &error));
         *status = wal_session_delete(session, &error);
         wal_session_close(session);
         count += *status == WAL_OK;
@@ -162,9 +160,9 @@ RECOVERY_TEST(full_disk__deletions_use_the_reserve)
     /* Deleted for good. */
     crash(w);
     sim_disk_set_limit(w->disk, 0);
-    assert_int_equal(open_with(w, 0), WAL_OK);
+    assert_ok(open_with(w, 0));
     assert_int_equal(status_of(w).sessions, 2 + VICTIMS - count);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
 }
 
 RECOVERY_TEST(full_disk__redactions_use_the_reserve)
@@ -180,12 +178,10 @@ RECOVERY_TEST(full_disk__redactions_use_the_reserve)
     leave_space(w, 0);
     (void)fill_disk(w, 20 * KIB);
     (void)fill_disk(w, 100);
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, &error),
-                     WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error), WAL_OK);
-    assert_int_equal(wal_session_redact(session, entry.id,
-                                        ledger_slice("a key"), NULL, &error),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, &error));
+    assert_ok(wal_entry_cursor_next(cursor, &entry, &error));
+    assert_ok(wal_session_redact(session, entry.id, ledger_slice("a key"), NULL,
+                                 &error));
     wal_entry_cursor_close(cursor);
     wal_session_close(session);
 }
@@ -204,8 +200,7 @@ RECOVERY_TEST(full_disk__appends_with_a_redaction_are_refused)
                                         .payload = ledger_slice("1")};
     }
     entries[2].id = ledger_slice("t");
-    assert_int_equal(wal_append(session, &entries[2], 1, NULL, NULL, &error),
-                     WAL_OK);
+    assert_ok(wal_append(session, &entries[2], 1, NULL, NULL, &error));
     entries[2].id = (struct wal_slice){NULL, 0};
     leave_space(w, 0);
     (void)fill_disk(w, 20 * KIB);
@@ -237,14 +232,14 @@ RECOVERY_TEST(full_disk__failed_sync_cannot_be_healed)
     struct wal_error error = {.struct_size = sizeof(error)};
 
     leave_space(w, 4 * KIB);
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     add_fault(w, SIM_SYNC, ".seg", false);
     assert_int_equal(wal_sync(w->actors[0].store, &error), WAL_EPOISONED);
     assert_non_null(strstr(error.text, "a sync of the log failed"));
     assert_non_null(strstr(error.text, "no space for a new segment"));
     assert_int_equal(append_note(w, &error), WAL_ENOSPACE);
     sim_disk_set_limit(w->disk, 0);
-    assert_int_equal(wal_sync(w->actors[0].store, &error), WAL_OK);
+    assert_ok(wal_sync(w->actors[0].store, &error));
     assert_true(workload_check(w, 0));
     recover_with_space(w);
 }
@@ -262,13 +257,13 @@ RECOVERY_TEST(full_disk__poisoned_store_opens)
     crash(w);
     w->actors[0].poisoned = false;
     leave_space(w, 4 * KIB);
-    assert_int_equal(open_with(w, 0), WAL_OK);
+    assert_ok(open_with(w, 0));
     assert_int_equal(status_of(w).status, WAL_EPOISONED);
     ledger_check(w->ledger, w->actors[0].store, LEDGER_NO_LOSS, NULL);
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_ENOSPACE);
     sim_disk_set_limit(w->disk, 0);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
-    assert_int_equal(status_of(w).status, WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
+    assert_ok(status_of(w).status);
     workload_crash(w, &nothing, 0);
     (void)workload_recover(w, LEDGER_POWER_LOSS, WORKLOAD_CLOSE);
 }
@@ -281,8 +276,7 @@ RECOVERY_TEST(full_disk__healing_takes_no_space)
 
     for (uint32_t i = 0; i < 20; i++) {
         add_fault(w, SIM_SYNC, ".seg", false);
-        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 300),
-                         WAL_OK);
+        assert_ok(workload_append(w, 0, i % 2, WAL_DURABLE, 300));
         sim_process_clear_faults(w->actors[0].process);
     }
     assert_int_equal(status_of(w).segments, 21);

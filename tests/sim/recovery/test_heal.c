@@ -44,8 +44,7 @@ static int32_t store_state(struct workload *w, uint32_t actor)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(w->actors[actor].store, &info, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_get_info(w->actors[actor].store, &info, NULL));
     return info.status;
 }
 
@@ -97,10 +96,10 @@ RECOVERY_TEST(heal__next_append_heals)
     poison(w);
     assert_int_equal(store_state(w, 0), WAL_EPOISONED);
     assert_true(workload_check(w, 0));
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
-    assert_int_equal(store_state(w, 0), WAL_OK);
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
+    assert_ok(store_state(w, 0));
     assert_true(workload_check(w, 0));
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     settle(w, 1);
 }
 
@@ -112,11 +111,11 @@ RECOVERY_TEST(heal__durable_end_is_before_the_tail)
     struct wal__control_log *shared = w->actors[0].store->core.log.shared;
     uint64_t before = atomic_load(&shared->durable);
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 2 * MIB), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 2 * MIB));
     assert_true(sim_file_exists(w->disk, SECOND));
     atomic_store(&shared->durable, before);
     fail_sync(w, 0);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     assert_true(workload_check(w, 0));
     settle(w, 1);
 }
@@ -129,10 +128,9 @@ static enum wal_status find_inherited(struct workload *w, uint32_t actor)
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
-    assert_int_equal(wal_session_open(w->actors[actor].store,
-                                      ledger_slice("fork"), &fork, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_entry_cursor_open(fork, NULL, &cursor, NULL), WAL_OK);
+    assert_ok(wal_session_open(w->actors[actor].store, ledger_slice("fork"),
+                               &fork, NULL));
+    assert_ok(wal_entry_cursor_open(fork, NULL, &cursor, NULL));
     status = wal_entry_cursor_get(cursor, ledger_slice("shared"), &entry, NULL);
     wal_entry_cursor_close(cursor);
     wal_session_close(fork);
@@ -154,19 +152,18 @@ RECOVERY_TEST(heal__inherited_entries_are_found_by_their_ids)
     struct wal_session *source = session_of(w, 0);
     struct wal_session *fork = NULL;
 
-    assert_int_equal(workload_open(w, 1), WAL_OK);
-    assert_int_equal(wal_append(source, &entry, 1, &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(workload_open(w, 1));
+    assert_ok(wal_append(source, &entry, 1, &options, NULL, NULL));
     fail_sync(w, 0);
     fail_healing(w, 0);
     assert_int_equal(
         wal_session_fork(source, ledger_slice("shared"), &named, &fork, NULL),
         WAL_EPOISONED);
     wal_session_close(source);
-    assert_int_equal(find_inherited(w, 1), WAL_OK);
+    assert_ok(find_inherited(w, 1));
     sim_process_clear_faults(w->actors[0].process);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
-    assert_int_equal(find_inherited(w, 1), WAL_OK);
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
+    assert_ok(find_inherited(w, 1));
 }
 
 RECOVERY_TEST(heal__is_done_once)
@@ -176,13 +173,11 @@ RECOVERY_TEST(heal__is_done_once)
     struct wal_store_info after = {.struct_size = sizeof(after)};
 
     poison(w);
-    assert_int_equal(wal_store_get_info(w->actors[0].store, &before, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_get_info(w->actors[0].store, &before, NULL));
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+        assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     }
-    assert_int_equal(wal_store_get_info(w->actors[0].store, &after, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_get_info(w->actors[0].store, &after, NULL));
     assert_int_equal(after.segments, before.segments + 1);
     settle(w, 2);
 }
@@ -191,14 +186,14 @@ RECOVERY_TEST(heal__by_another_process)
 {
     struct workload *w = *state;
 
-    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_ok(workload_open(w, 1));
     assert_true(workload_check(w, 1));
     poison(w);
     assert_int_equal(store_state(w, 1), WAL_EPOISONED);
-    assert_int_equal(workload_append(w, 1, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 1, 1, WAL_DURABLE, 300));
     assert_true(workload_check(w, 0));
-    assert_int_equal(store_state(w, 0), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(store_state(w, 0));
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     assert_true(workload_check(w, 1));
     settle(w, 3);
 }
@@ -208,11 +203,10 @@ RECOVERY_TEST(heal__written_groups_are_kept)
     struct workload *w = *state;
 
     for (uint32_t i = 0; i < 20; i++) {
-        assert_int_equal(workload_append(w, 0, i % 2, WAL_WRITTEN, 500),
-                         WAL_OK);
+        assert_ok(workload_append(w, 0, i % 2, WAL_WRITTEN, 500));
     }
     poison(w);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     workload_crash(w, NULL, 0);
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
     settle(w, 4);
@@ -225,13 +219,12 @@ RECOVERY_TEST(heal__failed_sync_is_healed_by_who_waits)
 
     for (uint32_t i = 0; i < 4; i++) {
         fail_sync(w, 0);
-        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 300),
-                         WAL_OK);
-        assert_int_equal(store_state(w, 0), WAL_OK);
+        assert_ok(workload_append(w, 0, i % 2, WAL_DURABLE, 300));
+        assert_ok(store_state(w, 0));
     }
-    assert_int_equal(put(w, 0, 4000), WAL_OK);
+    assert_ok(put(w, 0, 4000));
     fail_sync(w, 0);
-    assert_int_equal(put(w, 0, 5000), WAL_OK);
+    assert_ok(put(w, 0, 5000));
     workload_crash(w, NULL, 0);
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
     settle(w, 13);
@@ -243,7 +236,7 @@ RECOVERY_TEST(heal__unknown_outcome_names_its_cause)
     struct workload *w = *state;
     struct wal_error error = {.struct_size = sizeof(error)};
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     fail_sync(w, 0);
     fail_healing(w, 0);
     assert_int_equal(wal_sync(w->actors[0].store, &error), WAL_EPOISONED);
@@ -252,7 +245,7 @@ RECOVERY_TEST(heal__unknown_outcome_names_its_cause)
     assert_non_null(strstr(error.text, "cannot create a segment"));
     assert_non_null(strstr(error.text, "send it again with the same ids"));
     sim_process_clear_faults(w->actors[0].process);
-    assert_int_equal(wal_sync(w->actors[0].store, &error), WAL_OK);
+    assert_ok(wal_sync(w->actors[0].store, &error));
     settle(w, 14);
 }
 
@@ -265,9 +258,9 @@ RECOVERY_TEST(heal__durable_position_is_a_success_on_a_poisoned_log)
 
     poison(w);
     assert_true(atomic_load(&log->shared->poison) != 0);
-    assert_int_equal(wal__log_sync(log, durable, NULL), WAL_OK);
+    assert_ok(wal__log_sync(log, durable, NULL));
     assert_int_equal(wal__log_sync(log, durable + 8, NULL), WAL_EPOISONED);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
 }
 
 /* The sync lock is taken over in the middle of a sync, and the process goes on:
@@ -287,7 +280,7 @@ RECOVERY_TEST(heal__sync_that_was_taken_over_raises_nothing)
     struct wal__log *log = &w->actors[0].store->core.log;
     uint64_t durable = atomic_load(&log->shared->durable);
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     sim_disk_on_call(w->disk, lose_sync_lock, log->shared);
     assert_int_equal(wal__log_sync(log, atomic_load(&log->end), NULL),
                      WAL_EPOISONED);
@@ -295,7 +288,7 @@ RECOVERY_TEST(heal__sync_that_was_taken_over_raises_nothing)
     assert_int_equal(atomic_load(&log->shared->durable), durable);
     wal__log_set_durable(log, durable - 8);
     assert_int_equal(atomic_load(&log->shared->durable), durable);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     settle(w, 15);
 }
 
@@ -307,8 +300,8 @@ RECOVERY_TEST(heal__failed_write)
         w->actors[0].process,
         &(struct sim_fault){
             .call = SIM_PWRITEV, .path = ".seg", .sys_errno = EIO, .put = 100});
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     assert_true(workload_check(w, 0));
     settle(w, 5);
 }
@@ -318,7 +311,7 @@ RECOVERY_TEST(heal__sync_leader_died)
 {
     struct workload *w = *state;
 
-    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_ok(workload_open(w, 1));
     sim_process_add_fault(w->actors[1].process,
                           &(struct sim_fault){.call = SIM_SYNC,
                                               .path = ".seg",
@@ -326,7 +319,7 @@ RECOVERY_TEST(heal__sync_leader_died)
     append_until_dead(w, 1, 1);
     assert_true(w->died);
     w->died = false;
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     assert_true(workload_check(w, 0));
     settle(w, 6);
 }
@@ -347,7 +340,7 @@ RECOVERY_TEST(heal__failed_sync_of_a_new_segment)
             w->actors[0].poisoned = false;
         }
         sim_process_clear_faults(w->actors[0].process);
-        assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+        assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
         assert_true(workload_check(w, 0));
     }
     settle(w, 7);
@@ -368,7 +361,7 @@ TEST(heal__every_call_fails)
         assert_int_equal(set_up(&made), 0);
         w = made;
         ledger_set_context("call %llu fails", (unsigned long long)skip);
-        assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+        assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
         poison(w);
         sim_process_add_fault(
             w->actors[0].process,
@@ -383,7 +376,7 @@ TEST(heal__every_call_fails)
             status = workload_append(w, 0, 1, WAL_DURABLE, 300);
             w->actors[0].poisoned = false;
         }
-        assert_int_equal(status, WAL_OK);
+        assert_ok(status);
         assert_true(workload_check(w, 0));
         settle(w, skip);
         tear_down(&made);
@@ -405,8 +398,8 @@ TEST(heal__killed_at_every_call)
         assert_int_equal(set_up(&made), 0);
         w = made;
         ledger_set_context("killed at call %llu", (unsigned long long)skip);
-        assert_int_equal(workload_open(w, 1), WAL_OK);
-        assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+        assert_ok(workload_open(w, 1));
+        assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
         poison(w);
         sim_process_add_fault(
             w->actors[0].process,
@@ -418,7 +411,7 @@ TEST(heal__killed_at_every_call)
         died = w->died;
         deaths += died;
         w->died = false;
-        assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 300), WAL_OK);
+        assert_ok(workload_append(w, 1, 0, WAL_DURABLE, 300));
         assert_true(workload_check(w, 1));
         settle(w, skip);
         tear_down(&made);
@@ -469,18 +462,18 @@ RECOVERY_TEST(heal__next_put_heals_content)
     struct workload *w = *state;
 
     for (uint32_t by = 0; by < 2; by++) {
-        assert_int_equal(workload_open(w, by), WAL_OK);
-        assert_int_equal(put(w, 0, 5000), WAL_OK);
+        assert_ok(workload_open(w, by));
+        assert_ok(put(w, 0, 5000));
         fail_sync(w, 0);
         fail_healing(w, 0);
         assert_int_equal(put(w, 0, 6000), WAL_EPOISONED);
         sim_process_clear_faults(w->actors[0].process);
-        assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+        assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
         assert_true(workload_check(w, by));
-        assert_int_equal(put(w, by, 7000), WAL_OK);
+        assert_ok(put(w, by, 7000));
         assert_true(workload_check(w, 0));
         assert_true(workload_check(w, by));
-        assert_int_equal(put(w, 0, 8000), WAL_OK);
+        assert_ok(put(w, 0, 8000));
         assert_true(workload_check(w, by));
     }
     settle(w, 11);
@@ -491,13 +484,13 @@ RECOVERY_TEST(heal__the_same_content_again_heals)
 {
     struct workload *w = *state;
 
-    assert_int_equal(put(w, 0, 3000), WAL_OK);
+    assert_ok(put(w, 0, 3000));
     fail_sync(w, 0);
     fail_healing(w, 0);
     assert_int_equal(put(w, 0, 90000), WAL_EPOISONED);
     sim_process_clear_faults(w->actors[0].process);
     w->ledger->blob_count--;
-    assert_int_equal(put(w, 0, 90000), WAL_OK);
+    assert_ok(put(w, 0, 90000));
     assert_true(workload_check(w, 0));
     settle(w, 12);
 }

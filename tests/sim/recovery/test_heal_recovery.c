@@ -24,8 +24,7 @@ static int32_t store_state(struct workload *w, uint32_t actor)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(w->actors[actor].store, &info, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_get_info(w->actors[actor].store, &info, NULL));
     return info.status;
 }
 
@@ -34,7 +33,7 @@ static void open_until_dead(struct workload *w, uint32_t actor)
 {
     w->died = false;
     if (setjmp(w->death) == 0) {
-        assert_int_equal(workload_open(w, actor), WAL_OK);
+        assert_ok(workload_open(w, actor));
     }
 }
 
@@ -107,7 +106,7 @@ RECOVERY_TEST(heal_recovery__killed_in_its_failed_sync)
     const struct sim_power_loss nothing = {.landing = SIM_PERSIST_NONE};
     struct workload *w = *state;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     crash(w);
     (void)workload_start(w, 0);
     sim_process_add_fault(w->actors[0].process,
@@ -119,8 +118,8 @@ RECOVERY_TEST(heal_recovery__killed_in_its_failed_sync)
     assert_true(w->died);
     w->died = false;
     crash(w);
-    assert_int_equal(open_with(w, 0), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(open_with(w, 0));
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     workload_crash(w, &nothing, 0);
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
 }
@@ -132,7 +131,7 @@ RECOVERY_TEST(heal_recovery__reports_a_torn_tail)
     struct workload *w = *state;
     struct wal_store_info info;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     write_torn_group(w);
     workload_crash(w, &kept, 1);
     (void)workload_start(w, 0);
@@ -153,8 +152,7 @@ RECOVERY_TEST(heal_recovery__of_a_damaged_tail)
     struct workload *w = *state;
 
     for (uint32_t i = 0; i < 6; i++) {
-        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 300),
-                         WAL_OK);
+        assert_ok(workload_append(w, 0, i % 2, WAL_DURABLE, 300));
     }
     flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_ENTRY, 0));
     workload_crash(w, &kept, 1);
@@ -162,9 +160,9 @@ RECOVERY_TEST(heal_recovery__of_a_damaged_tail)
     fail_sync(w, 0);
     assert_int_equal(open_with(w, 0), WAL_EIO);
     crash(w);
-    assert_int_equal(open_with(w, 0), WAL_OK);
+    assert_ok(open_with(w, 0));
     assert_int_equal(status_of(w).segments, 2);
-    assert_int_equal(store_state(w, 0), WAL_OK);
+    assert_ok(store_state(w, 0));
     assert_true(is_damaged(w, 0));
     assert_int_equal(count_entries(w, 1), 6);
 }
@@ -184,8 +182,7 @@ static bool lose_power_in_recovery_of_damage(uint64_t skip, uint64_t seed)
     ledger_set_context("power lost at call %llu, seed %llu",
                        (unsigned long long)skip, (unsigned long long)seed);
     for (uint32_t i = 0; i < 6; i++) {
-        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 300),
-                         WAL_OK);
+        assert_ok(workload_append(w, 0, i % 2, WAL_DURABLE, 300));
     }
     flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_ENTRY, 0));
     workload_crash(w, &kept, seed);
@@ -202,7 +199,7 @@ static bool lose_power_in_recovery_of_damage(uint64_t skip, uint64_t seed)
     died = w->died;
     w->died = false;
     workload_crash(w, &loss, seed);
-    assert_int_equal(open_with(w, 0), WAL_OK);
+    assert_ok(open_with(w, 0));
     assert_true(is_damaged(w, 0));
     assert_int_equal(count_entries(w, 1), 6);
     tear_down(&made);

@@ -10,10 +10,10 @@
 static void kill_in_a_write(struct workload *w)
 {
     ledger_set_context("test_inherit");
-    assert_int_equal(workload_open(w, 0), WAL_OK);
-    assert_int_equal(workload_add_session(w, 0), WAL_OK);
-    assert_int_equal(workload_open(w, 1), WAL_OK);
-    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_OK);
+    assert_ok(workload_open(w, 0));
+    assert_ok(workload_add_session(w, 0));
+    assert_ok(workload_open(w, 1));
+    assert_ok(workload_append(w, 1, 0, WAL_DURABLE, 40));
     sim_process_add_fault(w->actors[0].process,
                           &(struct sim_fault){.call = SIM_PWRITEV,
                                               .path = ".seg",
@@ -42,7 +42,7 @@ TEST(inherit__unreadable_end_is_not_empty)
                                               .sys_errno = EIO});
     assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_EIO);
     sim_process_clear_faults(w->actors[1].process);
-    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_OK);
+    assert_ok(workload_append(w, 1, 0, WAL_DURABLE, 40));
     assert_true(workload_check(w, 1));
     workload_crash(w, &loss, 1);
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
@@ -59,9 +59,8 @@ TEST(inherit__torn_group_ends_the_segment)
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
     kill_in_a_write(w);
-    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_OK);
-    assert_int_equal(wal_store_get_info(w->actors[1].store, &info, NULL),
-                     WAL_OK);
+    assert_ok(workload_append(w, 1, 0, WAL_DURABLE, 40));
+    assert_ok(wal_store_get_info(w->actors[1].store, &info, NULL));
     assert_int_equal(info.segments, 2);
     assert_true(workload_check(w, 1));
     workload_crash(w, &loss, 1);

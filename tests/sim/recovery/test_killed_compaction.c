@@ -61,7 +61,7 @@ static void fill(struct wal_store *store)
     struct wal_entry entry =
         kit_entry("t", NULL, "{\"role\":\"user\",\"content\":\"secret\"}");
 
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     kit_append_all(session, "a b c");
     forked = kit_fork(session, "b", "f");
     for (int i = 0; i < ROUNDS; i++) {
@@ -75,10 +75,10 @@ static void fill(struct wal_store *store)
         kit_move_head(session, "h", "a");
         (void)kit_put(store, session, "k", id[0] + 1);
         kit_append_all(deleted, "x y z");
-        assert_int_equal(wal_session_delete(deleted, NULL), WAL_OK);
+        assert_ok(wal_session_delete(deleted, NULL));
         wal_session_close(deleted);
         if (i < ROUNDS - 1) {
-            assert_int_equal(compact(store), WAL_OK);
+            assert_ok(compact(store));
         }
     }
     wal_session_close(forked);
@@ -106,9 +106,8 @@ static void join(struct other *other, struct sim_disk *disk, uint32_t flags)
     other->store = open_store(other->process, &wal__heap_libc, flags);
     other->session = kit_session(other->store, "s");
     other->forked = kit_session(other->store, "f");
-    assert_int_equal(
-        wal_entry_cursor_open(other->forked, &options, &other->cursor, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_entry_cursor_open(other->forked, &options, &other->cursor, NULL));
 }
 
 static void leave(struct other *other)
@@ -138,8 +137,7 @@ static void get_by_session(struct other *other)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
 
-    assert_int_equal(wal_entry_get(other->forked, kit_text("f0"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_get(other->forked, kit_text("f0"), &entry, NULL));
 }
 
 static void iterate(struct other *other)
@@ -177,7 +175,7 @@ static void merge(struct other *other)
     struct wal_session *session;
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_open("merged", &options, &target, NULL), WAL_OK);
+    assert_ok(wal_open("merged", &options, &target, NULL));
     if (wal_store_merge(other->store, target, NULL, NULL, &error) != WAL_OK) {
         fail_msg("%s", error.text);
     }
@@ -201,7 +199,7 @@ static bool kill_at(struct sim_process *process, struct wal_store *store,
     if (setjmp(death) != 0) {
         return true;
     }
-    assert_int_equal(compact(store), WAL_OK);
+    assert_ok(compact(store));
     sim_process_on_death(process, NULL, NULL);
     sim_process_clear_faults(process);
     return false;

@@ -26,7 +26,7 @@ static void add_fault(struct workload *w, enum sim_call call, const char *path,
  * makes segment 3, and cannot remove segment 2. */
 static void leave_healed_segment(struct workload *w)
 {
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     add_fault(w, SIM_SYNC, ".seg", false);
     add_fault(w, SIM_SYNC_DIRECTORY, "/store/log", true);
     add_fault(w, SIM_UNLINK, ".seg", true);
@@ -34,7 +34,7 @@ static void leave_healed_segment(struct workload *w)
     sim_process_clear_faults(w->actors[0].process);
     w->actors[0].poisoned = false;
     add_fault(w, SIM_UNLINK, ".seg", true);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     assert_true(sim_file_exists(w->disk, SECOND));
 }
 
@@ -124,7 +124,7 @@ static void expect_removed(struct workload *w, const char *path)
 
     crash(w);
     sim_disk_on_call(w->disk, see_removal, &removal);
-    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_ok(workload_open(w, 0));
     sim_disk_on_call(w->disk, NULL, NULL);
     assert_true(removal.has_removed && removal.is_synced);
     assert_false(sim_file_exists(w->disk, path));
@@ -149,7 +149,7 @@ RECOVERY_TEST(leftovers__stay_while_another_process_runs)
     struct workload *w = *state;
 
     leave_healed_segment(w);
-    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_ok(workload_open(w, 1));
     assert_true(sim_file_exists(w->disk, SECOND));
     assert_true(workload_check(w, 1));
 }
@@ -201,14 +201,12 @@ RECOVERY_TEST(leftovers__first_pack_segment_is_a_note_and_removed)
                         digest, NULL);
     sim_process_clear_faults(w->actors[0].process);
     add_fault(w, SIM_UNLINK, ".seg", true);
-    assert_int_equal(wal_blob_put(store,
-                                  (struct wal_slice){content, sizeof(content)},
-                                  digest, NULL),
-                     WAL_OK);
+    assert_ok(wal_blob_put(store, (struct wal_slice){content, sizeof(content)},
+                           digest, NULL));
     assert_int_equal(run_walcheck(w, "--json"), 0);
     assert_true(output_has("\"damage\":[]"));
     crash(w);
-    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_ok(workload_open(w, 0));
     assert_int_equal(run_walcheck(w, "--json"), 0);
     assert_true(output_has("\"notes\":[]"));
 }
@@ -235,7 +233,7 @@ RECOVERY_TEST(leftovers__with_another_record_stays)
     assert_int_equal(run_walcheck(w, ""), 1);
     assert_true(output_has("no later segment names it as its predecessor"));
     crash(w);
-    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_ok(workload_open(w, 0));
     assert_true(sim_file_exists(w->disk, SECOND));
     assert_true(workload_check(w, 0));
 }

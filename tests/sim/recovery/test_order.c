@@ -40,10 +40,8 @@ static bool bytes_are_durable(struct sim_disk *disk, const char *path)
     (void)snprintf(directory, sizeof(directory), "%s", path);
     do {
         *strrchr(directory, '/') = '\0';
-        assert_int_equal(
-            io->sync_directory(io->ctx, directory[0] == '\0' ? "/" : directory,
-                               &err),
-            WAL_OK);
+        assert_ok(io->sync_directory(
+            io->ctx, directory[0] == '\0' ? "/" : directory, &err));
     } while (directory[0] != '\0');
     sim_disk_power_loss(copy, &nothing, 1);
     if (sim_file_exists(copy, path)) {
@@ -113,12 +111,12 @@ TEST(order__names_follow_bytes)
 
     ledger_set_context("test_order");
     sim_disk_on_call(w->disk, see_rename, &order);
-    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_ok(workload_open(w, 0));
     assert_int_equal(order.manifests, 1);
-    assert_int_equal(workload_add_session(w, 0), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
-    assert_int_equal(workload_close(w, 0), WAL_OK);
+    assert_ok(workload_add_session(w, 0));
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
+    assert_ok(workload_close(w, 0));
     assert_true(order.renames >= 3); /* MANIFEST, an index, the catalogue */
     sim_disk_on_call(w->disk, NULL, NULL);
     workload_destroy(w);
@@ -142,9 +140,9 @@ TEST(order__creation_lost_at_the_manifest)
         assert_true(open_until_killed(w));
         workload_free_call(w);
         workload_crash(w, &loss, seed);
-        assert_int_equal(workload_open(w, 0), WAL_OK);
-        assert_int_equal(workload_add_session(w, 0), WAL_OK);
-        assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+        assert_ok(workload_open(w, 0));
+        assert_ok(workload_add_session(w, 0));
+        assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
         workload_crash(w, NULL, 0);
         (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
         workload_destroy(w);
@@ -156,12 +154,12 @@ RECOVERY_TEST(order__index_of_the_tail_is_gone_for_good)
 {
     struct workload *w = *state;
 
-    assert_int_equal(workload_close(w, 0), WAL_OK);
+    assert_ok(workload_close(w, 0));
     crash(w);
     assert_true(survives(w->disk, INDEX));
-    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_ok(workload_open(w, 0));
     assert_true(survives(w->disk, INDEX));
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     assert_false(sim_file_exists(w->disk, INDEX));
     assert_false(survives(w->disk, INDEX));
     expect_all(w);

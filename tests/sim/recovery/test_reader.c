@@ -79,9 +79,7 @@ static void open_reader(struct watch *watch)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
 
-    assert_int_equal(
-        workload_open_raw(watch->w, READER, WAL_OPEN_READ_ONLY, &error),
-        WAL_OK);
+    assert_ok(workload_open_raw(watch->w, READER, WAL_OPEN_READ_ONLY, &error));
     look(watch);
     sim_disk_on_call(watch->w->disk, on_call, watch);
 }
@@ -91,8 +89,7 @@ static void append(struct watch *watch, uint32_t session, uint32_t size)
 {
     uint32_t seen = watch->seen;
 
-    assert_int_equal(
-        workload_append(watch->w, WRITER, session, WAL_DURABLE, size), WAL_OK);
+    assert_ok(workload_append(watch->w, WRITER, session, WAL_DURABLE, size));
     look(watch);
     assert_true(watch->seen > seen);
 }
@@ -102,10 +99,10 @@ static void reopen(struct watch *watch, bool killed)
     if (killed) {
         workload_kill(watch->w, WRITER);
     } else {
-        assert_int_equal(workload_close(watch->w, WRITER), WAL_OK);
+        assert_ok(workload_close(watch->w, WRITER));
     }
     look(watch);
-    assert_int_equal(workload_open(watch->w, WRITER), WAL_OK);
+    assert_ok(workload_open(watch->w, WRITER));
     look(watch);
 }
 
@@ -137,15 +134,14 @@ static void end(struct watch *watch)
     sim_disk_on_call(watch->w->disk, NULL, NULL);
     assert_true(watch->looks > 10);
     assert_true(workload_check(watch->w, WRITER));
-    assert_int_equal(workload_close(watch->w, READER), WAL_OK);
+    assert_ok(workload_close(watch->w, READER));
 }
 
 static int32_t state_of_reader(struct workload *w)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(w->actors[READER].store, &info, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_get_info(w->actors[READER].store, &info, NULL));
     return info.status;
 }
 
@@ -211,10 +207,9 @@ static uint32_t open_and_count(struct workload *w, uint32_t flags)
     struct wal_error error = {.struct_size = sizeof(error)};
     uint32_t count;
 
-    assert_int_equal(workload_open_raw(w, READER, WAL_OPEN_READ_ONLY, &error),
-                     WAL_OK);
+    assert_ok(workload_open_raw(w, READER, WAL_OPEN_READ_ONLY, &error));
     count = count_read(w, 0, flags) + count_read(w, 1, flags);
-    assert_int_equal(workload_close(w, READER), WAL_OK);
+    assert_ok(workload_close(w, READER));
     return count;
 }
 
@@ -227,8 +222,7 @@ RECOVERY_TEST(reader__durable_end_is_that_of_the_last_sync)
     uint32_t durable = w->ledger->entry_count;
 
     for (uint32_t i = 0; i < 4; i++) {
-        assert_int_equal(workload_append(w, WRITER, i % 2, WAL_WRITTEN, 300),
-                         WAL_OK);
+        assert_ok(workload_append(w, WRITER, i % 2, WAL_WRITTEN, 300));
     }
     workload_kill(w, WRITER);
     assert_int_equal(open_and_count(w, 0), durable + 4);
@@ -246,7 +240,7 @@ RECOVERY_TEST(reader__durable_end_after_a_power_loss_is_the_end)
     struct workload *w = *state;
     uint32_t count = w->ledger->entry_count + 1;
 
-    assert_int_equal(workload_append(w, WRITER, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, WRITER, 0, WAL_WRITTEN, 300));
     workload_crash(w, &loss, 1);
     assert_int_equal(open_and_count(w, WAL_ENTRY_CURSOR_DURABLE), count);
     assert_int_equal(open_and_count(w, WAL_ENTRY_CURSOR_DURABLE), count);
@@ -258,8 +252,8 @@ RECOVERY_TEST(reader__durable_end_of_a_closed_store_is_the_end)
     struct workload *w = *state;
     uint32_t count = w->ledger->entry_count + 1;
 
-    assert_int_equal(workload_append(w, WRITER, 0, WAL_WRITTEN, 300), WAL_OK);
-    assert_int_equal(workload_close(w, WRITER), WAL_OK);
+    assert_ok(workload_append(w, WRITER, 0, WAL_WRITTEN, 300));
+    assert_ok(workload_close(w, WRITER));
     assert_int_equal(open_and_count(w, WAL_ENTRY_CURSOR_DURABLE), count);
 }
 
@@ -282,7 +276,7 @@ static void reset_page(struct reset *reset)
     struct workload *w = reset->watch->w;
 
     if (reset->closes) {
-        assert_int_equal(workload_close(w, WRITER), WAL_OK);
+        assert_ok(workload_close(w, WRITER));
     }
     workload_kill(w, WRITER);
     (void)workload_start(w, WRITER);
@@ -293,7 +287,7 @@ static void reset_page(struct reset *reset)
                                                   .effect = SIM_KILL_AFTER});
     }
     if (setjmp(w->death) == 0) {
-        assert_int_equal(workload_open(w, WRITER), WAL_OK);
+        assert_ok(workload_open(w, WRITER));
         sim_process_clear_faults(w->actors[WRITER].process);
     } else {
         workload_kill(w, WRITER);
@@ -328,8 +322,7 @@ static void append_content(struct workload *w)
     text[0] = '"';
     text[sizeof(text) - 1] = '"';
     text[1] = (char)('a' + w->ledger->entry_count % 26);
-    assert_int_equal(wal_append_one(handle, "x", payload, NULL, &error),
-                     WAL_OK);
+    assert_ok(wal_append_one(handle, "x", payload, NULL, &error));
     wal_session_close(handle);
 }
 
@@ -354,13 +347,11 @@ static bool reset_at(struct reset *reset, bool *died)
     if (reset->content) {
         append_content(watch.w);
     }
-    assert_int_equal(
-        workload_open_raw(watch.w, READER, WAL_OPEN_READ_ONLY, &error), WAL_OK);
+    assert_ok(workload_open_raw(watch.w, READER, WAL_OPEN_READ_ONLY, &error));
     look(&watch);
     for (uint32_t i = 0; i < 3; i++) {
         fail_sync(watch.w);
-        assert_int_equal(workload_append(watch.w, WRITER, 0, WAL_DURABLE, 300),
-                         WAL_OK);
+        assert_ok(workload_append(watch.w, WRITER, 0, WAL_DURABLE, 300));
         if (reset->content) {
             append_content(watch.w);
         }
@@ -372,7 +363,7 @@ static bool reset_at(struct reset *reset, bool *died)
     *died = watch.w->died;
     watch.w->died = false;
     look(&watch);
-    assert_int_equal(workload_open(watch.w, WRITER), WAL_OK);
+    assert_ok(workload_open(watch.w, WRITER));
     look(&watch);
     append(&watch, 1, 300);
     tear_down(&made);

@@ -27,8 +27,7 @@ RECOVERY_TEST(recover__read_error_of_the_scan_is_not_torn)
     struct place last;
 
     for (uint32_t i = 0; i < 20; i++) {
-        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 4000),
-                         WAL_OK);
+        assert_ok(workload_append(w, 0, i % 2, WAL_DURABLE, 4000));
     }
     last = find(w, FIRST, WAL__FRAME_ENTRY, -1);
     assert_true(last.offset > HEADER + 16 * 1024);
@@ -55,7 +54,7 @@ RECOVERY_TEST(recover__preallocated_segment_of_zeros_is_ignored)
     sim_disk_write_file(w->disk, SECOND, zeros, MIB);
     free(zeros);
     assert_int_equal(expect_tail(w, WAL_TAIL_CLEAN).segments, 1);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
     assert_int_equal(status_of(w).segments, 2);
     expect_all(w);
 }
@@ -67,7 +66,7 @@ RECOVERY_TEST(recover__rest_of_a_preallocated_segment_is_ignored)
     crash(w);
     sim_disk_write_file(w->disk, SECOND ".new", "rest", 4);
     assert_int_equal(expect_tail(w, WAL_TAIL_CLEAN).segments, 1);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
     expect_all(w);
     assert_false(sim_file_exists(w->disk, SECOND ".new"));
 }
@@ -107,7 +106,7 @@ RECOVERY_TEST(recover__missing_segment_refuses)
 {
     struct workload *w = *state;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
     crash(w);
     remove_file(w, FIRST);
     assert_int_equal(open_with(w, 0), WAL_ECORRUPT);
@@ -174,8 +173,8 @@ RECOVERY_TEST(recover__damaged_open_keeps_later_groups)
     struct workload *w = *state;
     struct wal_store_info info;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     crash(w);
     flip_frame(w, SECOND, find(w, SECOND, WAL__FRAME_OPEN, 0));
     info = expect_tail(w, WAL_TAIL_DAMAGED);
@@ -190,7 +189,7 @@ RECOVERY_TEST(recover__damaged_open_after_a_clean_close)
 
     close_store(w);
     flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_OPEN, 0));
-    assert_int_equal(open_with(w, 0), WAL_OK);
+    assert_ok(open_with(w, 0));
     expect_all(w);
 }
 
@@ -206,7 +205,7 @@ RECOVERY_TEST(recover__damage_below_the_watermark_names_its_session)
     flip_frame(w, FIRST, lost);
     expect_refused(w, WAL_OPEN_STRICT, WAL_ECORRUPT, FIRST);
     info = expect_tail(w, WAL_TAIL_DAMAGED);
-    assert_int_equal(info.status, WAL_OK);
+    assert_ok(info.status);
     assert_int_equal(info.tail_segment, 1);
     assert_int_equal(info.tail_offset, lost.offset);
     assert_int_equal(info.tail_size,
@@ -226,7 +225,7 @@ RECOVERY_TEST(recover__damaged_session_refuses_until_accepted)
     flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_ENTRY, 2));
     (void)expect_tail(w, WAL_TAIL_DAMAGED);
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_EDAMAGED);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     assert_int_equal(status_of(w).segments, 2);
     crash(w);
 
@@ -237,13 +236,13 @@ RECOVERY_TEST(recover__damaged_session_refuses_until_accepted)
     assert_int_equal(count_entries(w, 1), 4);
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_EDAMAGED);
     accept_damage(w, 0);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     close_store(w);
 
     (void)expect_tail(w, WAL_TAIL_CLEAN);
     assert_false(is_damaged(w, 0));
     assert_int_equal(count_entries(w, 0), 3);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
 }
 
 RECOVERY_TEST(recover__damage_is_detected_without_index)
@@ -253,7 +252,7 @@ RECOVERY_TEST(recover__damage_is_detected_without_index)
     crash(w);
     flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_ENTRY, 2));
     (void)expect_tail(w, WAL_TAIL_DAMAGED);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     crash(w);
     remove_file(w, INDEX);
     assert_int_equal(expect_tail(w, WAL_TAIL_CLEAN).segments, 2);
@@ -306,15 +305,14 @@ RECOVERY_TEST(recover__lost_session_record_keeps_the_entries)
     flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_SESSION, 1));
     (void)expect_tail(w, WAL_TAIL_DAMAGED);
     assert_int_equal(count_entries(w, 0), 3);
-    assert_int_equal(wal_session_open(w->actors[0].store,
-                                      ledger_slice("lost-2"), &handle, &error),
-                     WAL_OK);
-    assert_int_equal(wal_session_get_info(handle, &info, &error), WAL_OK);
+    assert_ok(wal_session_open(w->actors[0].store, ledger_slice("lost-2"),
+                               &handle, &error));
+    assert_ok(wal_session_get_info(handle, &info, &error));
     assert_int_equal(info.entries, 3);
     assert_int_equal(info.flags, WAL_SESSION_DAMAGED);
     assert_int_equal(info.metadata.size, 0);
     wal_session_close(handle);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
 }
 
 RECOVERY_TEST(recover__damage_before_a_seal)
@@ -346,7 +344,7 @@ RECOVERY_TEST(recover__damaged_trailer_of_an_ended_segment)
 {
     struct workload *w = *state;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
     crash(w);
     sim_file_flip_bit(w->disk, FIRST, MIB - 40, 1);
     (void)expect_tail(w, WAL_TAIL_CLEAN);

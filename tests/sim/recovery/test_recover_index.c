@@ -32,8 +32,8 @@ static void end_by_a_tear(struct workload *w)
 {
     write_torn_group(w);
     assert_int_equal(expect_tail(w, WAL_TAIL_TORN).segments, 1);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 2 * MIB));
     close_store(w);
     assert_true(sim_file_exists(w->disk, SECOND));
 }
@@ -50,12 +50,12 @@ RECOVERY_TEST(recover_index__tail_index_of_another_life_is_ignored)
     crash(w);
     offset = find(w, FIRST, WAL__FRAME_COMMIT, -1).offset;
     other = workload_clone(w);
-    assert_int_equal(workload_open(other, 0), WAL_OK);
-    assert_int_equal(workload_append(other, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_open(other, 0));
+    assert_ok(workload_append(other, 0, 1, WAL_DURABLE, 300));
     close_store(other);
     index = copy_file(other, INDEX);
-    assert_int_equal(workload_open(w, 0), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_open(w, 0));
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     close_store(w);
     assert_true(offset < find(w, FIRST, WAL__FRAME_COMMIT, -1).offset);
     assert_int_equal(find(w, FIRST, WAL__FRAME_COMMIT, -1).offset,
@@ -75,9 +75,9 @@ RECOVERY_TEST(recover_index__with_an_earlier_end_is_ignored)
 
     close_store(w);
     index = copy_file(w, INDEX);
-    assert_int_equal(workload_open(w, 0), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_open(w, 0));
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     end_by_a_tear(w);
     put_file(w, INDEX, &index);
     (void)expect_tail(w, WAL_TAIL_CLEAN);
@@ -92,14 +92,14 @@ RECOVERY_TEST(recover_index__is_removed_before_any_append)
 
     close_store(w);
     assert_true(sim_file_exists(w->disk, INDEX));
-    assert_int_equal(workload_open(w, 0), WAL_OK);
+    assert_ok(workload_open(w, 0));
     sim_process_add_fault(w->actors[0].process,
                           &(struct sim_fault){.call = SIM_UNLINK,
                                               .path = ".idx",
                                               .sys_errno = EIO});
     assert_int_not_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
     sim_process_clear_faults(w->actors[0].process);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     assert_false(sim_file_exists(w->disk, INDEX));
     crash(w);
     (void)expect_tail(w, WAL_TAIL_CLEAN);
@@ -121,8 +121,7 @@ static enum wal_status submit_again(struct workload *w, uint32_t session,
 
     ledger_entry_id(entry, id);
     again.id = ledger_slice(id);
-    assert_int_equal(wal_submit(handle, &again, 1, NULL, &ticket, NULL),
-                     WAL_OK);
+    assert_ok(wal_submit(handle, &again, 1, NULL, &ticket, NULL));
     status = wal_ticket_wait(ticket, -1, NULL, NULL);
     wal_ticket_destroy(ticket);
     wal_session_close(handle);

@@ -11,7 +11,7 @@ RECOVERY_TEST(recover_tail__clean_end_after_a_kill)
 {
     struct workload *w = *state;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     crash(w);
     assert_int_equal(expect_tail(w, WAL_TAIL_CLEAN).segments, 1);
     expect_all(w);
@@ -62,7 +62,7 @@ RECOVERY_TEST(recover_tail__torn_commit_drops_its_group)
 {
     struct workload *w = *state;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_COMMIT, -1));
     crash(w);
     mark_refused(w, w->ledger->entry_count - 1);
@@ -75,7 +75,7 @@ RECOVERY_TEST(recover_tail__strict_opening_accepts_a_torn_tail)
     struct workload *w = *state;
 
     write_torn_group(w);
-    assert_int_equal(open_with(w, WAL_OPEN_STRICT), WAL_OK);
+    assert_ok(open_with(w, WAL_OPEN_STRICT));
     expect_all(w);
 }
 
@@ -84,9 +84,9 @@ RECOVERY_TEST(recover_tail__group_after_a_torn_group_is_dropped)
     struct workload *w = *state;
     struct place torn;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     torn = find(w, FIRST, WAL__FRAME_ENTRY, -1);
-    assert_int_equal(workload_append(w, 0, 1, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 1, WAL_WRITTEN, 300));
     flip_frame(w, FIRST, torn);
     crash(w);
     mark_refused(w, w->ledger->entry_count - 1);
@@ -115,8 +115,7 @@ RECOVERY_TEST(recover_tail__marked_group_is_not_ambiguous)
     struct wal_error error = {.struct_size = sizeof(error)};
     struct place last = find(w, FIRST, WAL__FRAME_ENTRY, -1);
 
-    assert_int_equal(wal__store_commit_mark(w->actors[0].store, &error),
-                     WAL_OK);
+    assert_ok(wal__store_commit_mark(w->actors[0].store, &error));
     crash(w);
     flip_frame(w, FIRST, last);
     assert_int_equal(expect_tail(w, WAL_TAIL_DAMAGED).tail_offset, last.offset);
@@ -129,8 +128,8 @@ RECOVERY_TEST(recover_tail__without_index_nothing_changes)
 {
     struct workload *w = *state;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     close_store(w);
     assert_true(sim_file_exists(w->disk, WORKLOAD_ROOT "/index/catalogue"));
     remove_file(w, WORKLOAD_ROOT "/index/catalogue");
@@ -149,18 +148,17 @@ RECOVERY_TEST(recover_tail__stale_index_is_harmless)
     size_t index_size;
     size_t catalogue_size;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
     close_store(w);
     sim_disk_read_file(w->disk, WORKLOAD_ROOT "/index/0000000000000002.idx",
                        &index, &index_size);
     sim_disk_read_file(w->disk, WORKLOAD_ROOT "/index/catalogue", &catalogue,
                        &catalogue_size);
     for (int rotates = 0; rotates < 2; rotates++) {
-        assert_int_equal(open_with(w, 0), WAL_OK);
-        assert_int_equal(
-            workload_append(w, 0, 1, WAL_DURABLE, rotates == 0 ? 300 : 4 * MIB),
-            WAL_OK);
-        assert_int_equal(workload_add_session(w, 0), WAL_OK);
+        assert_ok(open_with(w, 0));
+        assert_ok(workload_append(w, 0, 1, WAL_DURABLE,
+                                  rotates == 0 ? 300 : 4 * MIB));
+        assert_ok(workload_add_session(w, 0));
         crash(w);
         sim_disk_write_file(w->disk,
                             WORKLOAD_ROOT "/index/0000000000000002.idx", index,
@@ -168,7 +166,7 @@ RECOVERY_TEST(recover_tail__stale_index_is_harmless)
         sim_disk_write_file(w->disk, WORKLOAD_ROOT "/index/catalogue",
                             catalogue, catalogue_size);
         (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_KILL);
-        assert_int_equal(open_with(w, 0), WAL_OK);
+        assert_ok(open_with(w, 0));
         expect_all(w);
         close_store(w);
     }
@@ -189,7 +187,7 @@ RECOVERY_TEST(recover_tail__full_disk_opens_and_reads)
     assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_ENOSPACE);
     ledger_check(w->ledger, w->actors[0].store, LEDGER_NO_LOSS, NULL);
     sim_disk_set_limit(w->disk, 0);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     expect_all(w);
 }
 
@@ -199,7 +197,7 @@ RECOVERY_TEST(recover_tail__nothing_can_be_written)
     struct workload *w = *state;
     struct workload_actor *actor;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
     close_store(w);
     actor = workload_start(w, 0);
     for (size_t i = 0; i < 2; i++) {
@@ -211,7 +209,7 @@ RECOVERY_TEST(recover_tail__nothing_can_be_written)
     (void)expect_tail(w, WAL_TAIL_CLEAN);
     ledger_check(w->ledger, actor->store, LEDGER_NO_LOSS, NULL);
     crash(w);
-    assert_int_equal(open_with(w, 0), WAL_OK);
+    assert_ok(open_with(w, 0));
     expect_all(w);
 }
 
@@ -221,7 +219,7 @@ RECOVERY_TEST(recover_tail__read_only_directory_reads)
 
     for (int torn = 0; torn < 2; torn++) {
         if (torn != 0) {
-            assert_int_equal(open_with(w, 0), WAL_OK);
+            assert_ok(open_with(w, 0));
             write_torn_group(w);
         } else {
             crash(w);
@@ -233,10 +231,10 @@ RECOVERY_TEST(recover_tail__read_only_directory_reads)
         ledger_check(w->ledger, w->actors[0].store, LEDGER_NO_LOSS, NULL);
         assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300),
                          WAL_EREADONLY);
-        assert_int_equal(workload_close(w, 0), WAL_OK);
+        assert_ok(workload_close(w, 0));
         crash(w);
         sim_disk_set_read_only(w->disk, false);
     }
-    assert_int_equal(open_with(w, 0), WAL_OK);
+    assert_ok(open_with(w, 0));
     expect_all(w);
 }

@@ -52,7 +52,7 @@ static bool kill_at(struct sim_process *process, struct wal_session *session,
     if (setjmp(death) != 0) {
         return true;
     }
-    assert_int_equal(redact(session), WAL_OK);
+    assert_ok(redact(session));
     sim_process_on_death(process, NULL, NULL);
     sim_process_clear_faults(process);
     return false;
@@ -92,8 +92,7 @@ TEST(redact__title_goes_with_the_entry_at_every_kill)
         arena_heap_init(&arena);
         store = open_store(process, &arena.heap);
         session = kit_create_titled(store, "s", "secret");
-        assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
         struck = kill_at(process, session, nth);
         if (struck) {
             sim_process_kill(process);

@@ -49,9 +49,9 @@ RECOVERY_TEST(rotate__preallocated_name_lost)
     add_fault(w, 0, SIM_SYNC_DIRECTORY, "/store/log", SIM_FAIL, 0);
     assert_int_equal(open_with(w, 0), WAL_EIO);
     sim_process_clear_faults(w->actors[0].process);
-    assert_int_equal(workload_open(w, 0), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_open(w, 0));
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     workload_crash(w, &nothing_lands, 0);
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
 }
@@ -61,14 +61,14 @@ RECOVERY_TEST(rotate__preallocated_name_cannot_be_synced)
 {
     struct workload *w = *state;
 
-    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_ok(workload_open(w, 1));
     add_fault(w, 0, SIM_RENAME, "log/0000000000000002.seg", SIM_KILL_AFTER, 0);
     rotate_until_dead(w, 0);
     assert_true(w->died);
     w->died = false;
     add_fault(w, 1, SIM_SYNC_DIRECTORY, "/store/log", SIM_FAIL, 0);
     assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 2 * MIB), WAL_EIO);
-    assert_int_equal(workload_append(w, 1, 1, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_ok(workload_append(w, 1, 1, WAL_DURABLE, 2 * MIB));
     workload_crash(w, &nothing_lands, 0);
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
 }
@@ -90,15 +90,14 @@ TEST(rotate__killed_while_naming)
             rotate_until_dead(w, 0);
             assert_true(w->died);
             w->died = false;
-            assert_int_equal(workload_open(w, 0), WAL_OK);
+            assert_ok(workload_open(w, 0));
             add_fault(w, 0, SIM_RENAME, "0000000000000002.seg",
                       after != 0 ? SIM_KILL_AFTER : SIM_KILL_BEFORE, skip);
             rotate_until_dead(w, 0);
             assert_true(w->died);
             w->died = false;
-            assert_int_equal(workload_open(w, 0), WAL_OK);
-            assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB),
-                             WAL_OK);
+            assert_ok(workload_open(w, 0));
+            assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
             workload_crash(w, &nothing_lands, 0);
             (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
             tear_down(&made);
@@ -113,7 +112,7 @@ static void die_at_wake(struct workload *w)
     struct wal__control *control = &w->actors[0].store->core.control;
     const uint32_t *word;
 
-    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_ok(workload_open(w, 1));
     (void)wal__control_prepare_wait(control, 0, WAL__LOG_EVENT_WRITTEN, &word);
     add_fault(w, 1, SIM_WAKE, NULL, SIM_KILL_BEFORE, 0);
     rotate_until_dead(w, 1);
@@ -131,11 +130,11 @@ RECOVERY_TEST(rotate__killed_before_the_durable_end)
     die_at_wake(w);
     assert_int_equal(wal__position_segment(atomic_load(&shared->written)), 2);
     assert_int_equal(wal__position_segment(atomic_load(&shared->durable)), 1);
-    assert_int_equal(workload_append(w, 0, 0, WAL_WRITTEN, 300), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 1, WAL_WRITTEN, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
+    assert_ok(workload_append(w, 0, 1, WAL_WRITTEN, 300));
     add_fault(w, 0, SIM_SYNC, ".seg", SIM_FAIL, 0);
-    assert_int_equal(workload_append(w, 0, 1, WAL_DURABLE, 300), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     assert_true(workload_check(w, 0));
     workload_crash(w, &nothing_lands, 0);
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
@@ -169,11 +168,9 @@ RECOVERY_TEST(rotate__published_when_open_is_durable)
 
     sim_disk_on_call(w->disk, check_published, w);
     for (uint32_t i = 0; i < 4; i++) {
-        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 2 * MIB),
-                         WAL_OK);
+        assert_ok(workload_append(w, 0, i % 2, WAL_DURABLE, 2 * MIB));
         add_fault(w, 0, SIM_SYNC, ".seg", SIM_FAIL, i % 3);
-        assert_int_equal(workload_append(w, 0, i % 2, WAL_DURABLE, 300),
-                         WAL_OK);
+        assert_ok(workload_append(w, 0, i % 2, WAL_DURABLE, 300));
         sim_process_clear_faults(w->actors[0].process);
     }
     sim_disk_on_call(w->disk, NULL, NULL);
@@ -189,8 +186,8 @@ RECOVERY_TEST(rotate__killed_in_the_failed_sync_of_open)
     rotate_until_dead(w, 0);
     assert_true(w->died);
     w->died = false;
-    assert_int_equal(workload_open(w, 0), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_open(w, 0));
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     workload_crash(w, &nothing_lands, 0);
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
 }
@@ -199,14 +196,14 @@ RECOVERY_TEST(rotate__killed_in_the_failed_sync_of_open)
  * while it heals. Another one joins, and finds a sealed tail. */
 static void join_at_sealed_tail(struct workload *w, uint32_t pad)
 {
-    assert_int_equal(workload_open(w, 1), WAL_OK);
-    assert_int_equal(workload_append(w, 1, 0, WAL_WRITTEN, pad), WAL_OK);
+    assert_ok(workload_open(w, 1));
+    assert_ok(workload_append(w, 1, 0, WAL_WRITTEN, pad));
     add_fault(w, 1, SIM_SYNC, "log/0000000000000002.seg", SIM_FAIL, 1);
     add_fault(w, 1, SIM_OPEN, "0000000000000003.seg.new", SIM_KILL_AFTER, 0);
     rotate_until_dead(w, 1);
     assert_true(w->died);
     w->died = false;
-    assert_int_equal(workload_open(w, 1), WAL_OK);
+    assert_ok(workload_open(w, 1));
     assert_true(w->actors[1].store->core.log.tail_segment->sealed);
 }
 
@@ -223,9 +220,9 @@ static uint64_t heal_sealed_tail(uint32_t pad, uint32_t healer)
     ledger_set_context("%u bytes, healed by process %u", pad, healer);
     join_at_sealed_tail(w, pad);
     begin = w->actors[1].store->core.log.tail_segment->trailer.index_offset;
-    assert_int_equal(workload_append(w, healer, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, healer, 0, WAL_DURABLE, 300));
     assert_int_equal(wal__log_newest_id(&w->actors[0].store->core.log), 3);
-    assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 300), WAL_OK);
+    assert_ok(workload_append(w, 1, 0, WAL_DURABLE, 300));
     assert_true(workload_check(w, 1));
     assert_true(workload_check(w, 0));
     workload_crash(w, &nothing_lands, 0);
@@ -261,14 +258,13 @@ static uint32_t count_newest_records(struct wal_store *store)
     struct wal_record record = WAL_INIT(wal_record);
     uint32_t count = 0;
 
-    assert_int_equal(wal_segment_cursor_open(store, &segments, NULL), WAL_OK);
+    assert_ok(wal_segment_cursor_open(store, &segments, NULL));
     while (wal_segment_cursor_next(segments, &segment, NULL) == WAL_OK) {
         options.segment = segment.id;
         options.identity = segment.identity;
     }
     wal_segment_cursor_close(segments);
-    assert_int_equal(wal_record_cursor_open(store, &options, &records, NULL),
-                     WAL_OK);
+    assert_ok(wal_record_cursor_open(store, &options, &records, NULL));
     while (wal_record_cursor_next(records, &record, NULL) == WAL_OK) {
         count++;
     }
@@ -296,8 +292,8 @@ RECOVERY_TEST(rotate__preallocated_segment_with_bytes_is_left)
 
     die_at_open(w, 30);
     w->died = false;
-    assert_int_equal(workload_open(w, 0), WAL_OK);
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_ok(workload_open(w, 0));
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
     assert_int_equal(wal__log_newest_id(&w->actors[0].store->core.log), 3);
     assert_true(workload_check(w, 0));
     workload_crash(w, &nothing_lands, 0);
@@ -332,7 +328,7 @@ static bool lose_power_while_recovering_open(uint64_t skip, uint64_t seed)
     add_fault(w, 0, SIM_ANY, NULL, SIM_KILL_AFTER, skip);
     w->died = false;
     if (setjmp(w->death) == 0) {
-        assert_int_equal(workload_open(w, 0), WAL_OK);
+        assert_ok(workload_open(w, 0));
     }
     died = w->died;
     w->died = false;

@@ -25,12 +25,11 @@ static void finish_with(struct workload *w, enum ending ending)
 {
     if (ending == WRITTEN) {
         for (uint32_t i = 0; i < 6; i++) {
-            assert_int_equal(workload_append(w, 0, i % 2, WAL_WRITTEN, 300),
-                             WAL_OK);
+            assert_ok(workload_append(w, 0, i % 2, WAL_WRITTEN, 300));
         }
     }
     if (ending == MARKED) {
-        assert_int_equal(workload_close(w, 0), WAL_OK);
+        assert_ok(workload_close(w, 0));
         remove_file(w, INDEX);
         remove_if_there(w, CATALOGUE);
     }
@@ -61,8 +60,7 @@ static uint32_t readable_entries(struct workload *w)
         ledger_session_id(i, id);
         if (wal_session_open(w->actors[0].store, ledger_slice(id), &handle,
                              &error) == WAL_OK) {
-            assert_int_equal(wal_session_get_info(handle, &info, &error),
-                             WAL_OK);
+            assert_ok(wal_session_get_info(handle, &info, &error));
             wal_session_close(handle);
             count += count_entries(w, i);
         }
@@ -132,19 +130,18 @@ RECOVERY_TEST(zeroed__open_of_a_healed_segment)
     uint64_t last;
 
     for (uint32_t i = 0; i < 6; i++) {
-        assert_int_equal(workload_append(w, 0, i % 2, WAL_WRITTEN, 300),
-                         WAL_OK);
+        assert_ok(workload_append(w, 0, i % 2, WAL_WRITTEN, 300));
     }
     last = status_of(w).last_sequence;
     sim_process_add_fault(w->actors[0].process,
                           &(struct sim_fault){.call = SIM_SYNC,
                                               .path = ".seg",
                                               .sys_errno = EIO});
-    assert_int_equal(wal_sync(w->actors[0].store, NULL), WAL_OK);
+    assert_ok(wal_sync(w->actors[0].store, NULL));
     crash(w);
     w->has_damage = true;
     overwrite(w, SECOND, HEADER, zeros, sizeof(zeros));
-    assert_int_equal(open_with(w, 0), WAL_OK);
+    assert_ok(open_with(w, 0));
     info = status_of(w);
     assert_int_equal(info.tail, WAL_TAIL_DAMAGED);
     assert_int_equal(info.last_sequence, last);
@@ -162,7 +159,7 @@ RECOVERY_TEST(zeroed__all_but_seal)
     struct place seal;
     uint8_t *zeros;
 
-    assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB), WAL_OK);
+    assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
     crash(w);
     seal = find(w, FIRST, WAL__FRAME_SEAL, 0);
     read_frames(w, FIRST, &frames);

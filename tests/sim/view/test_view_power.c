@@ -74,8 +74,7 @@ static void create_session(void)
     };
 
     store = kit_open("store", WAL_OPEN_CREATE | WAL_OPEN_MEMORY);
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     for (unsigned i = 1; i <= 5; i++) {
         add(i);
     }
@@ -184,14 +183,12 @@ static void change_session(void)
         }
         break;
     case REDACTED:
-        assert_int_equal(wal_session_redact(session, kit_text(view_kit_id(3)),
-                                            kit_text("why"), NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_redact(session, kit_text(view_kit_id(3)),
+                                     kit_text("why"), NULL, NULL));
         break;
     case RETITLED:
     case MOVED:
-        assert_int_equal(wal_session_update(session, retitle, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_update(session, retitle, NULL, NULL));
         break;
     case CLIENT:
         write_as_client();
@@ -426,9 +423,8 @@ static void lose_everywhere(const struct scenario *given, uint64_t *random)
     lose_each(cuts, random);
     has_grown = true;
     add(13);
-    assert_int_equal(wal_session_redact(session, kit_text(view_kit_id(2)),
-                                        kit_text("why"), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(session, kit_text(view_kit_id(2)),
+                                 kit_text("why"), NULL, NULL));
     make_wanted();
     lose_each(cuts, random);
     end();

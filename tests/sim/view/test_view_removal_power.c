@@ -41,7 +41,7 @@ static void begin(const char *dialect)
                    (const char *)kit_info(session).id.data);
     (void)snprintf(info.dialect, sizeof(info.dialect), "%s", dialect);
     (void)snprintf(info.root, sizeof(info.root), ROOT);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
 }
 

@@ -5,15 +5,12 @@
 #include "tests/sim/workload/copied_store.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/api/api_store.h"
+#include "tests/lib/test.h"
 #include "tests/sim/ledger/ledger.h"
 
 enum {
@@ -105,7 +102,7 @@ struct wal_session *copied_other_session(struct wal_store *store,
     if (status == WAL_ENOTFOUND) {
         status = wal_session_create(store, &options, &session, NULL);
     }
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     return session;
 }
 
@@ -118,7 +115,7 @@ void copied_add(struct sim_disk *disk, int *entries, int count)
     machine.store = copied_open(&machine, OLD_ROOT, WAL_OPEN_CREATE);
     session = copied_session(machine.store);
     for (int i = 0; i < count; i++) {
-        assert_int_equal(copied_append(session, *entries, WAL_DURABLE), WAL_OK);
+        assert_ok(copied_append(session, *entries, WAL_DURABLE));
         (*entries)++;
     }
     wal_session_close(session);
@@ -134,8 +131,7 @@ static void compact(struct sim_disk *disk, uint32_t flags)
 
     old_process_start(&machine, disk);
     machine.store = copied_open(&machine, OLD_ROOT, 0);
-    assert_int_equal(wal_store_compact(machine.store, &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_compact(machine.store, &options, NULL, NULL));
     old_close(&machine);
     old_process_stop(&machine);
 }
@@ -183,7 +179,7 @@ int copied_count_in(struct wal_store *store, const char *id)
 
     status = wal_session_open(store, old_slice(id), &session, NULL);
     if (status != WAL_ENOTFOUND) {
-        assert_int_equal(status, WAL_OK);
+        assert_ok(status);
         count = 0;
         status = wal_entry_cursor_open(session, &options, &cursor, NULL);
         while (status == WAL_OK) {

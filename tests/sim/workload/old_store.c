@@ -3,20 +3,17 @@
  */
 #include "tests/sim/workload/old_store.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/api/api_store.h"
 #include "format/bytes/bytes.h"
 #include "format/segment/frame.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/golden.h"
+#include "tests/lib/test.h"
 
 enum {
     TEXT = 64
@@ -73,7 +70,7 @@ enum wal_status old_open(struct old_process *machine)
 
 void old_close(struct old_process *machine)
 {
-    assert_int_equal(wal_close(machine->store, &old_error), WAL_OK);
+    assert_ok(wal_close(machine->store, &old_error));
     machine->store = NULL;
     assert_int_equal(arena_heap_count(&machine->arena), 0);
 }
@@ -187,7 +184,7 @@ static void read_entries(struct wal_session *session, uint32_t mode,
     enum wal_status status =
         wal_entry_cursor_open(session, &options, &cursor, &old_error);
 
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     while ((status = wal_entry_cursor_next(cursor, &entry, &old_error)) !=
            WAL_END) {
         if (status != WAL_OK) {
@@ -214,7 +211,7 @@ static void read_info(struct wal_session *session, uint32_t i,
     struct wal_session_info info = {.struct_size = sizeof(info)};
     uint64_t *digest = &seen->content[i];
 
-    assert_int_equal(wal_session_get_info(session, &info, &old_error), WAL_OK);
+    assert_ok(wal_session_get_info(session, &info, &old_error));
     seen->schema[i] = info.schema_version;
     if (info.created_ms != session_record[i].created_ms) {
         fail_msg("session %s was made at %lld", ids[i],
@@ -248,8 +245,7 @@ uint32_t old_count_listed(struct wal_store *store)
     struct wal_session_cursor *list = NULL;
     uint32_t count = 0;
 
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, &old_error),
-                     WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, &old_error));
     while (wal_session_cursor_next(list, &info, &old_error) == WAL_OK) {
         count++;
     }
@@ -262,7 +258,7 @@ void old_read(struct wal_store *store, struct old_snapshot *seen)
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
     memset(seen, 0, sizeof(*seen));
-    assert_int_equal(wal_store_get_info(store, &info, &old_error), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, &old_error));
     seen->version = info.format_version;
     seen->status = info.status;
     assert_int_equal(info.sessions, OLD_SESSIONS);
@@ -368,13 +364,10 @@ static void expect_writes(struct wal_store *store)
             WAL_OK) {
             fail_msg("session %s: %s", ids[i], old_error.text);
         }
-        assert_int_equal(wal_doc_put(store, session, &doc, NULL, &old_error),
-                         WAL_OK);
-        assert_int_equal(wal_session_update(session, retitle, NULL, &old_error),
-                         WAL_OK);
-        assert_int_equal(wal_session_fork(session, old_slice("new"), NULL,
-                                          &fork, &old_error),
-                         WAL_OK);
+        assert_ok(wal_doc_put(store, session, &doc, NULL, &old_error));
+        assert_ok(wal_session_update(session, retitle, NULL, &old_error));
+        assert_ok(wal_session_fork(session, old_slice("new"), NULL, &fork,
+                                   &old_error));
         wal_session_close(fork);
         wal_session_close(session);
     }
@@ -417,7 +410,7 @@ uint32_t old_expect_old_or_new(struct sim_disk *disk)
         old_expect_refused(machine.store);
     } else {
         assert_int_equal(seen.version, 1);
-        assert_int_equal(seen.status, WAL_OK);
+        assert_ok(seen.status);
     }
     old_close(&machine);
     old_process_stop(&machine);
@@ -439,20 +432,20 @@ static void expect_migration(struct sim_disk *disk)
                  old_error.file);
     }
     assert_int_equal(result.to, 1);
-    assert_int_equal(old_migrate(&machine, &result), WAL_OK);
+    assert_ok(old_migrate(&machine, &result));
     assert_int_equal(result.from, 1);
     assert_int_equal(result.to, 1);
     assert_int_equal(result.sessions, 0);
-    assert_int_equal(old_open(&machine), WAL_OK);
+    assert_ok(old_open(&machine));
     old_read(machine.store, &seen);
     assert_int_equal(seen.version, 1);
-    assert_int_equal(seen.status, WAL_OK);
+    assert_ok(seen.status);
     expect_content(&seen);
     expect_writes(machine.store);
     old_close(&machine);
     old_process_stop(&machine);
     old_process_start(&machine, disk);
-    assert_int_equal(old_open(&machine), WAL_OK);
+    assert_ok(old_open(&machine));
     expect_writes(machine.store); /* which are there already */
     old_process_stop(&machine);
 }
@@ -471,7 +464,7 @@ int old_set_up(void **state)
 
     read_records(disk);
     old_process_start(&machine, disk);
-    assert_int_equal(old_open(&machine), WAL_OK);
+    assert_ok(old_open(&machine));
     old_read(machine.store, &old_before);
     old_close(&machine);
     old_process_stop(&machine);

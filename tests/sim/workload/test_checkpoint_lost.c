@@ -44,22 +44,20 @@ static struct machine start(struct sim_disk *disk, bool creates)
     struct machine machine = {.disk = disk,
                               .process = sim_process_create(disk)};
 
-    assert_int_equal(wal__store_open("/store", &options, &wal__heap_libc,
-                                     sim_process_io(machine.process),
-                                     &machine.store, NULL),
-                     WAL_OK);
-    assert_int_equal(creates ? wal_session_create(machine.store, &session,
-                                                  &machine.session, NULL)
-                             : wal_session_open(machine.store, text("s"),
-                                                &machine.session, NULL),
-                     WAL_OK);
+    assert_ok(wal__store_open("/store", &options, &wal__heap_libc,
+                              sim_process_io(machine.process), &machine.store,
+                              NULL));
+    assert_ok(creates ? wal_session_create(machine.store, &session,
+                                           &machine.session, NULL)
+                      : wal_session_open(machine.store, text("s"),
+                                         &machine.session, NULL));
     return machine;
 }
 
 static void stop(struct machine *machine)
 {
     wal_session_close(machine->session);
-    assert_int_equal(wal_close(machine->store, NULL), WAL_OK);
+    assert_ok(wal_close(machine->store, NULL));
     sim_process_destroy(machine->process);
 }
 
@@ -71,9 +69,8 @@ static void write_over(struct machine *machine)
     struct wal__file *file;
     int error = 0;
 
-    assert_int_equal(io->open(io->ctx, "/work/a", WAL__IO_WRITE, &file, &error),
-                     WAL_OK);
-    assert_int_equal(wal__io_write_full(io, file, &iov, 1, 0, &error), WAL_OK);
+    assert_ok(io->open(io->ctx, "/work/a", WAL__IO_WRITE, &file, &error));
+    assert_ok(wal__io_write_full(io, file, &iov, 1, 0, &error));
     io->close(io->ctx, file);
 }
 
@@ -85,9 +82,8 @@ static void checkpoint(struct machine *machine, const char *id)
 
     /* Times tell what changes later. */
     sim_disk_advance(machine->disk, 100000000);
-    assert_int_equal(
-        wal_checkpoint_create(machine->session, &path, 1, &options, NULL, NULL),
-        WAL_OK);
+    assert_ok(wal_checkpoint_create(machine->session, &path, 1, &options, NULL,
+                                    NULL));
 }
 
 /* The content of "a" as the checkpoint has it. */
@@ -98,13 +94,10 @@ static void read_back(struct machine *machine, const char *id, char *out)
     struct wal_blob *blob;
     uint64_t got = 0;
 
-    assert_int_equal(
-        wal_file_cursor_open(machine->session, text(id), &opened, NULL),
-        WAL_OK);
-    assert_int_equal(wal_file_cursor_next(opened, &file, NULL), WAL_OK);
-    assert_int_equal(wal_blob_open(machine->store, file.digest, &blob, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_blob_read(blob, 0, out, SIZE, &got, NULL), WAL_OK);
+    assert_ok(wal_file_cursor_open(machine->session, text(id), &opened, NULL));
+    assert_ok(wal_file_cursor_next(opened, &file, NULL));
+    assert_ok(wal_blob_open(machine->store, file.digest, &blob, NULL));
+    assert_ok(wal_blob_read(blob, 0, out, SIZE, &got, NULL));
     out[got] = '\0';
     wal_blob_close(blob);
     wal_file_cursor_close(opened);

@@ -112,8 +112,7 @@ static void start_writer(struct scene *scene)
     scene->writer.store = copied_open(&scene->writer, OLD_ROOT, 0);
     scene->session = copied_session(scene->writer.store);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(
-            copied_append(scene->session, scene->entries, WAL_DURABLE), WAL_OK);
+        assert_ok(copied_append(scene->session, scene->entries, WAL_DURABLE));
         scene->entries++;
     }
 }
@@ -415,7 +414,7 @@ static struct scene begin_erased(int rounds)
     machine.store = copied_open(&machine, OLD_ROOT, 0);
     session = copied_other_session(machine.store, ERASED);
     for (int i = 0; i < ERASED_ENTRIES; i++) {
-        assert_int_equal(copied_append(session, i, WAL_DURABLE), WAL_OK);
+        assert_ok(copied_append(session, i, WAL_DURABLE));
     }
     wal_session_close(session);
     old_close(&machine);
@@ -427,7 +426,7 @@ static struct scene begin_erased(int rounds)
     old_process_start(&machine, scene.disk);
     machine.store = copied_open(&machine, OLD_ROOT, 0);
     session = copied_other_session(machine.store, ERASED);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     old_close(&machine);
     old_process_stop(&machine);
@@ -633,7 +632,7 @@ static void expect_copy(struct sim_disk *disk, uint32_t version)
     old_process_start(&machine, disk);
     machine.store =
         copied_open(&machine, COPY, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
-    assert_int_equal(wal_store_get_info(machine.store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(machine.store, &info, NULL));
     assert_int_equal(info.format_version, version);
     assert_int_equal(old_count_listed(machine.store), OLD_SESSIONS);
     old_close(&machine);
@@ -662,7 +661,7 @@ TEST_WITH(loop_backup__follows_a_migration, old_set_up, old_tear_down)
     back_up_old(*state);
     expect_copy(*state, 0);
     old_process_start(&machine, *state);
-    assert_int_equal(old_migrate(&machine, &result), WAL_OK);
+    assert_ok(old_migrate(&machine, &result));
     old_process_stop(&machine);
     back_up_old(*state);
     expect_copy(*state, 1);

@@ -236,10 +236,9 @@ static void add_file(struct wal_store *store, const struct wal_file *file,
     } else if (file->mode != 0644) {
         size += (size_t)snprintf(out + size, room - size, "%o ", file->mode);
     }
-    assert_int_equal(wal_blob_open(store, file->digest, &blob, NULL), WAL_OK);
+    assert_ok(wal_blob_open(store, file->digest, &blob, NULL));
     assert_int_equal(wal_blob_size(blob), file->size);
-    assert_int_equal(wal_blob_read(blob, 0, data, sizeof(data), &got, NULL),
-                     WAL_OK);
+    assert_ok(wal_blob_read(blob, 0, data, sizeof(data), &got, NULL));
     assert_int_equal(got, file->size);
     wal_blob_close(blob);
     snprintf(out + size, room - size, "%s", name_of(data, got));
@@ -254,8 +253,7 @@ static void add_checkpoint(struct machine *machine, struct wal_slice id,
     enum wal_status status;
 
     sprintf(out + strlen(out), "%.*s", (int)id.size, (const char *)id.data);
-    assert_int_equal(
-        wal_file_cursor_open(machine->session, id, &checkpoint, NULL), WAL_OK);
+    assert_ok(wal_file_cursor_open(machine->session, id, &checkpoint, NULL));
     while ((status = wal_file_cursor_next(checkpoint, &file, NULL)) == WAL_OK) {
         strcat(out, comma);
         comma = ", ";
@@ -274,9 +272,7 @@ static void describe(struct machine *machine, char out[TEXT_MAX])
     enum wal_status status;
 
     out[0] = '\0';
-    assert_int_equal(
-        wal_checkpoint_cursor_open(machine->session, &checkpoints, NULL),
-        WAL_OK);
+    assert_ok(wal_checkpoint_cursor_open(machine->session, &checkpoints, NULL));
     while ((status = wal_checkpoint_cursor_next(checkpoints, &info, NULL)) ==
            WAL_OK) {
         add_checkpoint(machine, info.id, out);
@@ -295,7 +291,7 @@ static uint32_t check(struct sim_disk *disk, uint32_t done, const char *what)
     uint32_t has = done;
 
     boot(&machine);
-    assert_int_equal(start(&machine, false), WAL_OK);
+    assert_ok(start(&machine, false));
     describe(&machine, found);
     if (strcmp(found, before) != 0) {
         has = done + 1;
@@ -306,11 +302,11 @@ static uint32_t check(struct sim_disk *disk, uint32_t done, const char *what)
     }
     if (has < STEPS) {
         prepare(disk, &steps[has]);
-        assert_int_equal(act(&machine, &steps[has]), WAL_OK);
+        assert_ok(act(&machine, &steps[has]));
         describe(&machine, found);
         assert_string_equal(found, steps[has].after);
     }
-    assert_int_equal(stop(&machine), WAL_OK);
+    assert_ok(stop(&machine));
     return has;
 }
 
@@ -319,8 +315,8 @@ static struct sim_disk *make_base(void)
     struct machine machine = {.disk = sim_disk_create(7)};
 
     boot(&machine);
-    assert_int_equal(start(&machine, true), WAL_OK);
-    assert_int_equal(stop(&machine), WAL_OK);
+    assert_ok(start(&machine, true));
+    assert_ok(stop(&machine));
     return machine.disk;
 }
 
@@ -365,15 +361,15 @@ TEST(loop_checkpoint__power_is_lost_at_every_call)
     struct cuts cuts = {.disk = machine.disk};
 
     boot(&machine);
-    assert_int_equal(start(&machine, false), WAL_OK);
+    assert_ok(start(&machine, false));
     for (uint32_t i = 0; i < STEPS; i++) {
         prepare(machine.disk, &steps[i]);
         sim_disk_on_call(machine.disk, on_call, &cuts);
-        assert_int_equal(act(&machine, &steps[i]), WAL_OK);
+        assert_ok(act(&machine, &steps[i]));
         sim_disk_on_call(machine.disk, NULL, NULL);
         cuts.done = i + 1;
     }
-    assert_int_equal(stop(&machine), WAL_OK);
+    assert_ok(stop(&machine));
     assert_int_equal(check(machine.disk, STEPS, "at the end"), STEPS);
     sim_disk_destroy(machine.disk);
     assert_true(cuts.losses > 0);
@@ -432,7 +428,7 @@ static bool inject(struct sim_disk *disk, uint32_t rank, uint32_t way,
     snprintf(what, sizeof(what), "step %u, way %u, call %llu", rank, way,
              (unsigned long long)nth);
     boot(&machine);
-    assert_int_equal(start(&machine, false), WAL_OK);
+    assert_ok(start(&machine, false));
     prepare(disk, &steps[rank]);
     fault.after = nth;
     sim_process_on_death(machine.process, on_death, NULL);
@@ -445,7 +441,7 @@ static bool inject(struct sim_disk *disk, uint32_t rank, uint32_t way,
     struck = sim_process_counts(machine.process)->faults > 0;
     sim_process_clear_faults(machine.process);
     if (!struck) {
-        assert_int_equal(status, WAL_OK);
+        assert_ok(status);
     }
     (void)!stop(&machine);
     if (nth % 2 == 1) {
@@ -476,10 +472,10 @@ TEST(loop_checkpoint__every_call_fails_or_kills)
             }
         }
         boot(&machine);
-        assert_int_equal(start(&machine, false), WAL_OK);
+        assert_ok(start(&machine, false));
         prepare(base, &steps[rank]);
-        assert_int_equal(act(&machine, &steps[rank]), WAL_OK);
-        assert_int_equal(stop(&machine), WAL_OK);
+        assert_ok(act(&machine, &steps[rank]));
+        assert_ok(stop(&machine));
     }
     sim_disk_destroy(base);
     assert_true(strikes > STEPS * WAYS);
@@ -500,7 +496,7 @@ static bool fail_allocation(struct sim_disk *disk, uint32_t rank, uint64_t nth)
     snprintf(what, sizeof(what), "step %u, allocation %llu", rank,
              (unsigned long long)nth);
     boot(&machine);
-    assert_int_equal(start(&machine, false), WAL_OK);
+    assert_ok(start(&machine, false));
     prepare(disk, &steps[rank]);
     faulty_heap_fail(&machine.heap, nth, nth % 2 == 0);
     status = act(&machine, &steps[rank]);
@@ -531,10 +527,10 @@ TEST(loop_checkpoint__every_allocation_fails)
             runs++;
         }
         boot(&machine);
-        assert_int_equal(start(&machine, false), WAL_OK);
+        assert_ok(start(&machine, false));
         prepare(base, &steps[rank]);
-        assert_int_equal(act(&machine, &steps[rank]), WAL_OK);
-        assert_int_equal(stop(&machine), WAL_OK);
+        assert_ok(act(&machine, &steps[rank]));
+        assert_ok(stop(&machine));
     }
     sim_disk_destroy(base);
     assert_true(runs > STEPS);

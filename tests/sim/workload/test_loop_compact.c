@@ -74,8 +74,7 @@ static struct names list_segments(struct workload *workload,
     struct names names = {0};
     int err = 0;
 
-    assert_int_equal(io->list(io->ctx, directory, count_name, &names, &err),
-                     WAL_OK);
+    assert_ok(io->list(io->ctx, directory, count_name, &names, &err));
     return names;
 }
 
@@ -95,22 +94,18 @@ static void put_contents(struct workload *workload, uint32_t round)
     for (size_t i = 0; i < CONTENT_SIZE; i++) {
         version->content[i] = (uint8_t)rng_next(&state);
     }
-    assert_int_equal(put_unsynced(store, content, NULL, WAL__BLOB_OF_RECORDS,
-                                  &base, &result, NULL),
-                     WAL_OK);
+    assert_ok(put_unsynced(store, content, NULL, WAL__BLOB_OF_RECORDS, &base,
+                           &result, NULL));
     version->content[CONTENT_SIZE / 2] ^= 1;
-    assert_int_equal(put_unsynced(store, content, &base, WAL__BLOB_OF_CALLER,
-                                  &version->digest, &result, NULL),
-                     WAL_OK);
+    assert_ok(put_unsynced(store, content, &base, WAL__BLOB_OF_CALLER,
+                           &version->digest, &result, NULL));
     memcpy(large, version->content, CONTENT_SIZE);
     content = (struct wal__span){large, 3 * CONTENT_SIZE * 10};
-    assert_int_equal(put_unsynced(store, content, NULL, WAL__BLOB_OF_RECORDS,
-                                  &base, &result, NULL),
-                     WAL_OK);
+    assert_ok(put_unsynced(store, content, NULL, WAL__BLOB_OF_RECORDS, &base,
+                           &result, NULL));
     free(large);
-    assert_int_equal(wal_sync(store, NULL), WAL_OK);
-    assert_int_equal(wal__blob_store_sync(&store->core.blobs, result.end, NULL),
-                     WAL_OK);
+    assert_ok(wal_sync(store, NULL));
+    assert_ok(wal__blob_store_sync(&store->core.blobs, result.end, NULL));
 }
 
 /* The versions are there, in a store that is open. */
@@ -169,8 +164,7 @@ static void append_answers(struct wal_session *session, const char *const *ids,
             .timestamp = ledger_slice("2001-01-01T00:00:00Z"),
             .payload = ledger_slice("{\"text\":\"part of an answer\"}")};
 
-        assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     }
 }
 
@@ -185,14 +179,12 @@ static void put_answers(struct workload *workload, uint32_t round)
 
     if (round == 0) {
         options.id = ledger_slice(answers[0]);
-        assert_int_equal(wal_session_create(workload->actors[0].store, &options,
-                                            &session, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_create(workload->actors[0].store, &options,
+                                     &session, NULL));
         append_answers(session, first, 5);
         options.id = ledger_slice(answers[1]);
-        assert_int_equal(
-            wal_session_fork(session, ledger_slice("q"), &options, &fork, NULL),
-            WAL_OK);
+        assert_ok(wal_session_fork(session, ledger_slice("q"), &options, &fork,
+                                   NULL));
         append_answers(fork, of_fork, 1);
     } else {
         session = open_answers(workload, 0);
@@ -282,7 +274,7 @@ static void append_canary(struct wal_session *session, const char *id,
     }
     memcpy(payload + length, "\"}", 3);
     entry.payload = ledger_slice(payload);
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     free(payload);
 }
 
@@ -294,25 +286,21 @@ static void put_canaries(struct workload *workload, uint32_t round)
     struct wal_session *session = NULL;
 
     if (round == 0) {
-        assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_create(store, &options, &session, NULL));
         append_canary(session, "c", canaries[0], 0);
         wal_session_close(session);
         return;
     }
-    assert_int_equal(wal_session_open(store, options.id, &session, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_redact(session, ledger_slice("c"),
-                                        ledger_slice(""), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_open(store, options.id, &session, NULL));
+    assert_ok(wal_session_redact(session, ledger_slice("c"), ledger_slice(""),
+                                 NULL, NULL));
     wal_session_close(session);
     options.id = ledger_slice("deleted");
     options.title = ledger_slice(canaries[1]);
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     append_canary(session, "p", canaries[2], 0);
     append_canary(session, "l", canaries[3], LARGE);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
 }
 
@@ -368,12 +356,11 @@ static enum wal_status search_file(void *arg, const char *name)
     int err = 0;
 
     (void)snprintf(path, sizeof(path), "%s/%s", search->directory, name);
-    assert_int_equal(io->path_stat(io->ctx, path, &stat, &err), WAL_OK);
-    assert_int_equal(io->open(io->ctx, path, O_RDONLY, &file, &err), WAL_OK);
+    assert_ok(io->path_stat(io->ctx, path, &stat, &err));
+    assert_ok(io->open(io->ctx, path, O_RDONLY, &file, &err));
     bytes = malloc(stat.size + 1);
     assert_non_null(bytes);
-    assert_int_equal(io->pread(io->ctx, file, bytes, stat.size, 0, &got, &err),
-                     WAL_OK);
+    assert_ok(io->pread(io->ctx, file, bytes, stat.size, 0, &got, &err));
     store_bytes_visit(path, bytes, got, search_bytes, search);
     free(bytes);
     io->close(io->ctx, file);
@@ -391,9 +378,8 @@ static uint32_t count_canaries(struct workload *workload)
 
     for (size_t i = 0; i < 3; i++) {
         search.directory = directories[i];
-        assert_int_equal(search.io->list(search.io->ctx, directories[i],
-                                         search_file, &search, &err),
-                         WAL_OK);
+        assert_ok(search.io->list(search.io->ctx, directories[i], search_file,
+                                  &search, &err));
     }
     return search.found;
 }
@@ -433,7 +419,7 @@ static bool cut_short(struct workload *copy, const struct sim_fault *fault)
     struct workload_actor *actor = &copy->actors[0];
     bool struck;
 
-    assert_int_equal(workload_open(copy, 0), WAL_OK);
+    assert_ok(workload_open(copy, 0));
     memset(sim_process_counts(actor->process), 0, sizeof(struct sim_counts));
     sim_process_add_fault(actor->process, fault);
     sim_process_on_death(actor->process, on_death, copy);
@@ -462,8 +448,8 @@ static void check_stays_erased(const struct workload *compacted)
 
         workload_crash(copy, &loss, i);
         if (has_lost) {
-            assert_int_equal(workload_open(copy, 0), WAL_OK);
-            assert_int_equal(compact(copy, false), WAL_OK);
+            assert_ok(workload_open(copy, 0));
+            assert_ok(compact(copy, false));
             workload_crash(copy, &loss, i);
         }
         assert_false(sim_disk_has_lost_names(copy->disk));
@@ -479,7 +465,7 @@ static void finish(struct workload *copy, bool with_loss)
 {
     uint64_t bytes;
 
-    assert_int_equal(workload_open(copy, 0), WAL_OK);
+    assert_ok(workload_open(copy, 0));
     if (compact(copy, false) != WAL_OK) {
         ledger_fail("the next compaction fails");
     }
@@ -506,15 +492,14 @@ static void finish(struct workload *copy, bool with_loss)
         {
             struct wal_store_info info = {.struct_size = sizeof(info)};
 
-            assert_int_equal(
-                wal_store_get_info(copy->actors[0].store, &info, NULL), WAL_OK);
+            assert_ok(wal_store_get_info(copy->actors[0].store, &info, NULL));
             if (bytes > info.segments + 1) {
                 ledger_fail("%llu files of segments, and %llu segments",
                             (unsigned long long)bytes,
                             (unsigned long long)info.segments);
             }
         }
-        assert_int_equal(workload_close(copy, 0), WAL_OK);
+        assert_ok(workload_close(copy, 0));
     }
 }
 
@@ -557,13 +542,13 @@ static void run(const struct workload_options *options, uint32_t every)
     uint64_t runs = 0;
 
     workload_run(base, 40);
-    assert_int_equal(workload_open(base, 0), WAL_OK);
+    assert_ok(workload_open(base, 0));
     put_contents(base, 0);
     put_answers(base, 0);
     put_canaries(base, 0);
-    assert_int_equal(compact(base, false), WAL_OK);
+    assert_ok(compact(base, false));
     workload_run(base, 70);
-    assert_int_equal(workload_open(base, 0), WAL_OK);
+    assert_ok(workload_open(base, 0));
     put_contents(base, 1);
     check_contents(base);
     put_answers(base, 1);

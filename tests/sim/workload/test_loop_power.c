@@ -185,22 +185,18 @@ TEST(loop_power__after_written_but_unsynced_groups)
             &(struct workload_options){.seed = 401, .actors = 1});
 
         cuts.workload = workload;
-        assert_int_equal(workload_open(workload, 0), WAL_OK);
-        assert_int_equal(workload_add_session(workload, 0), WAL_OK);
+        assert_ok(workload_open(workload, 0));
+        assert_ok(workload_add_session(workload, 0));
         for (uint32_t i = 0; i < 6; i++) {
-            assert_int_equal(workload_append(workload, 0, 0,
-                                             i < 3 ? WAL_DURABLE : WAL_WRITTEN,
-                                             700),
-                             WAL_OK);
+            assert_ok(workload_append(workload, 0, 0,
+                                      i < 3 ? WAL_DURABLE : WAL_WRITTEN, 700));
         }
         sim_disk_on_call(workload->disk, on_call, &cuts);
         if (marks == 0) {
-            assert_int_equal(
-                workload_append(workload, 0, 0, WAL_DURABLE, 2000000), WAL_OK);
+            assert_ok(workload_append(workload, 0, 0, WAL_DURABLE, 2000000));
         } else {
-            assert_int_equal(
-                wal__store_commit_mark(workload->actors[0].store, &error),
-                WAL_OK);
+            assert_ok(
+                wal__store_commit_mark(workload->actors[0].store, &error));
         }
         sim_disk_on_call(workload->disk, NULL, NULL);
         workload_destroy(workload);

@@ -57,14 +57,12 @@ static void read_parts(struct scene *scene, uint64_t max_size)
     enum wal_status status = WAL_OK;
 
     if (scene->count > 0) {
-        assert_int_equal(
-            wal_part_get_info(scene->parts[scene->count - 1], &info, NULL),
-            WAL_OK);
+        assert_ok(
+            wal_part_get_info(scene->parts[scene->count - 1], &info, NULL));
     }
     old_process_start(&machine, scene->disk);
     machine.store = copied_open(&machine, OLD_ROOT, WAL_OPEN_READ_ONLY);
-    assert_int_equal(wal_part_reader_open(machine.store, &reader, NULL),
-                     WAL_OK);
+    assert_ok(wal_part_reader_open(machine.store, &reader, NULL));
     while (status == WAL_OK) {
         status = wal_part_reader_next(reader, info.after, max_size, &part,
                                       &info, &old_error);
@@ -168,7 +166,7 @@ static int entries_of(const struct scene *scene, int parts)
 
             other.count = i + 1;
             old_process_start(&machine, other.disk);
-            assert_int_equal(apply(&other, &machine, i, &applied), WAL_OK);
+            assert_ok(apply(&other, &machine, i, &applied));
             old_process_stop(&machine);
             known[i + 1] = copied_count(other.disk, REPLICA);
         }
@@ -407,11 +405,10 @@ static void make_store(const struct scene *scene)
     struct old_process machine;
 
     old_process_start(&machine, scene->disk);
-    assert_int_equal(wal__replica_open(REPLICA, false, &machine.heap.heap,
-                                       sim_process_io(machine.process),
-                                       &replica, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_replica_promote(replica, NULL), WAL_OK);
+    assert_ok(wal__replica_open(REPLICA, false, &machine.heap.heap,
+                                sim_process_io(machine.process), &replica,
+                                NULL));
+    assert_ok(wal_replica_promote(replica, NULL));
     old_process_stop(&machine);
 }
 

@@ -182,8 +182,7 @@ static void append(struct world *world, const char *id)
                                     .type = {"message", 7},
                                     .payload = {"1", 1}};
 
-    assert_int_equal(wal_append(world->session, &entry, 1, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_append(world->session, &entry, 1, NULL, NULL, NULL));
 }
 
 /* Directories go as files do not: by a process. */
@@ -194,9 +193,9 @@ static void remove_directory(struct world *world, const char *path)
     struct wal__worktree *tree;
     int err;
 
-    assert_int_equal(io->open_root(io->ctx, TREE, &tree, &err), WAL_OK);
-    assert_int_equal(io->remove_directory(io->ctx, tree, path, &err), WAL_OK);
-    assert_int_equal(io->sync_directories(io->ctx, tree, "", 1, &err), WAL_OK);
+    assert_ok(io->open_root(io->ctx, TREE, &tree, &err));
+    assert_ok(io->remove_directory(io->ctx, tree, path, &err));
+    assert_ok(io->sync_directories(io->ctx, tree, "", 1, &err));
     io->close_root(io->ctx, tree);
 }
 
@@ -213,14 +212,12 @@ static struct sim_disk *make_base(void)
     sim_disk_advance(world.disk, 5000000000u);
     start(&world);
     open_store(&world);
-    assert_int_equal(
-        wal_session_create(world.store, &options, &world.session, NULL),
-        WAL_OK);
+    assert_ok(wal_session_create(world.store, &options, &world.session, NULL));
     append(&world, "e1");
     checkpoint(&world);
     append(&world, "e2");
     wal_session_close(world.session);
-    assert_int_equal(wal_close(world.store, NULL), WAL_OK);
+    assert_ok(wal_close(world.store, NULL));
     sim_tree_make(world.disk, TREE, before, ENTRIES);
     remove_directory(&world, "n/e");
     remove_directory(&world, "n");
@@ -329,8 +326,7 @@ static bool find_undo(struct world *world, char id[256])
     struct wal_checkpoint_cursor *list = NULL;
     bool found = false;
 
-    assert_int_equal(wal_checkpoint_cursor_open(world->session, &list, NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_cursor_open(world->session, &list, NULL));
     while (wal_checkpoint_cursor_next(list, &info, NULL) == WAL_OK) {
         if (info.id.size != 1) {
             assert_false(found);

@@ -82,13 +82,11 @@ static void compact(struct sim_disk *disk)
     struct old_process machine;
 
     old_process_start(&machine, disk);
-    assert_int_equal(wal__store_open(ROOT, &options, &machine.heap.heap,
-                                     sim_process_io(machine.process), &store,
-                                     NULL),
-                     WAL_OK);
-    assert_int_equal(wal_store_compact(store, NULL, &result, NULL), WAL_OK);
+    assert_ok(wal__store_open(ROOT, &options, &machine.heap.heap,
+                              sim_process_io(machine.process), &store, NULL));
+    assert_ok(wal_store_compact(store, NULL, &result, NULL));
     assert_true(result.rewritten > 0 && result.kept_records > 0);
-    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    assert_ok(wal_close(store, NULL));
     old_process_stop(&machine);
 }
 
@@ -104,17 +102,14 @@ static uint64_t count_entries(struct sim_disk *disk)
     uint64_t count = 0;
 
     old_process_start(&machine, disk);
-    assert_int_equal(wal__store_open(OUT, &options, &machine.heap.heap,
-                                     sim_process_io(machine.process), &store,
-                                     NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_cursor_open(store, NULL, &sessions, NULL),
-                     WAL_OK);
+    assert_ok(wal__store_open(OUT, &options, &machine.heap.heap,
+                              sim_process_io(machine.process), &store, NULL));
+    assert_ok(wal_session_cursor_open(store, NULL, &sessions, NULL));
     while (wal_session_cursor_next(sessions, &info, NULL) == WAL_OK) {
         count += info.entries;
     }
     wal_session_cursor_close(sessions);
-    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    assert_ok(wal_close(store, NULL));
     old_process_stop(&machine);
     return count;
 }

@@ -134,27 +134,27 @@ TEST(loop_sync__one_sync_for_a_group)
     struct wal_store *store;
 
     books_init(&books, &(struct workload_options){.seed = 1, .actors = 1});
-    assert_int_equal(workload_open(books.workload, 0), WAL_OK);
+    assert_ok(workload_open(books.workload, 0));
     store = books.workload->actors[0].store;
-    assert_int_equal(wal_session_create(store, NULL, &session, &error), WAL_OK);
+    assert_ok(wal_session_create(store, NULL, &session, &error));
     for (int i = 0; i < 100; i++) {
         assert_int_equal(cost_of(&books, session, WAL_DURABLE), 1);
         assert_int_equal(cost_of(&books, session, WAL_WRITTEN), 0);
         assert_int_equal(cost_of(&books, session, WAL_QUEUED), 0);
     }
     books.syncs = 0;
-    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    assert_ok(wal_sync(store, &error));
     assert_int_equal(books.syncs, 1);
-    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    assert_ok(wal_sync(store, &error));
     assert_int_equal(books.syncs, 1);
-    assert_int_equal(wal__store_commit_mark(store, &error), WAL_OK);
+    assert_ok(wal__store_commit_mark(store, &error));
     assert_int_equal(books.syncs, 2); /* its COMMIT; all before it was */
-    assert_int_equal(wal__store_commit_mark(store, &error), WAL_OK);
+    assert_ok(wal__store_commit_mark(store, &error));
     assert_int_equal(books.syncs, 2);
-    assert_int_equal(wal_store_get_info(store, &info, &error), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, &error));
     assert_int_equal(info.acknowledged, 101); /* one is the session */
     wal_session_close(session);
-    assert_int_equal(workload_close(books.workload, 0), WAL_OK);
+    assert_ok(workload_close(books.workload, 0));
     assert_int_equal(books.syncs, 2);
     workload_destroy(books.workload);
 }
@@ -171,13 +171,11 @@ TEST(loop_sync__batches_and_tickets_share_one)
     struct wal_session *session = NULL;
 
     books_init(&books, &(struct workload_options){.seed = 1, .actors = 1});
-    assert_int_equal(workload_open(books.workload, 0), WAL_OK);
-    assert_int_equal(wal_session_create(books.workload->actors[0].store, NULL,
-                                        &session, &error),
-                     WAL_OK);
+    assert_ok(workload_open(books.workload, 0));
+    assert_ok(wal_session_create(books.workload->actors[0].store, NULL,
+                                 &session, &error));
     for (int i = 0; i < 200; i++) {
-        assert_int_equal(wal_append(session, &entry, 1, &options, NULL, &error),
-                         WAL_OK);
+        assert_ok(wal_append(session, &entry, 1, &options, NULL, &error));
     }
     assert_int_equal(cost_of(&books, session, WAL_DURABLE), 1);
     wal_session_close(session);

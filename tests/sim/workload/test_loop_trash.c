@@ -122,15 +122,13 @@ static struct sim_disk *prepare(enum act what)
                                           .title = text("title")};
     struct machine machine = {.disk = sim_disk_create(7)};
 
-    assert_int_equal(start(&machine, true), WAL_OK);
-    assert_int_equal(
-        wal_session_create(machine.store, &options, &machine.session, NULL),
-        WAL_OK);
-    assert_int_equal(
-        wal_append_one(machine.session, "message", text("{}"), NULL, NULL),
-        WAL_OK);
+    assert_ok(start(&machine, true));
+    assert_ok(
+        wal_session_create(machine.store, &options, &machine.session, NULL));
+    assert_ok(
+        wal_append_one(machine.session, "message", text("{}"), NULL, NULL));
     if (moves[what].from == TRASHED) {
-        assert_int_equal(act(&machine, TRASH), WAL_OK);
+        assert_ok(act(&machine, TRASH));
     }
     stop(&machine);
     return machine.disk;
@@ -157,8 +155,7 @@ static bool is_in_list(struct wal_store *store, uint32_t flags)
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
 
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
     status = wal_session_cursor_next(list, &info, NULL);
     if (status == WAL_OK) {
         assert_int_equal(info.title.size, 5);
@@ -176,7 +173,7 @@ static enum where find(struct sim_disk *disk)
     bool is_trashed;
     enum wal_status status;
 
-    assert_int_equal(start(&machine, false), WAL_OK);
+    assert_ok(start(&machine, false));
     is_listed = is_in_list(machine.store, 0);
     is_trashed = is_in_list(machine.store, WAL_SESSION_CURSOR_TRASH);
     status = wal_session_open(machine.store, text("s"), &machine.session, NULL);
@@ -204,11 +201,10 @@ static bool cut_short(struct machine *machine, enum act what,
 {
     bool struck;
 
-    assert_int_equal(start(machine, false), WAL_OK);
+    assert_ok(start(machine, false));
     if (what == TRASH) {
-        assert_int_equal(wal_session_open(machine->store, text("s"),
-                                          &machine->session, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_open(machine->store, text("s"), &machine->session,
+                                   NULL));
     }
     *died = false;
     memset(sim_process_counts(machine->process), 0, sizeof(struct sim_counts));
@@ -252,13 +248,12 @@ static bool try_fault(const struct sim_disk *before, enum act what,
     }
     /* The next one does it. */
     if (found == moves[what].from) {
-        assert_int_equal(start(&machine, false), WAL_OK);
+        assert_ok(start(&machine, false));
         if (what == TRASH) {
-            assert_int_equal(wal_session_open(machine.store, text("s"),
-                                              &machine.session, NULL),
-                             WAL_OK);
+            assert_ok(wal_session_open(machine.store, text("s"),
+                                       &machine.session, NULL));
         }
-        assert_int_equal(act(&machine, what), WAL_OK);
+        assert_ok(act(&machine, what));
         stop(&machine);
         assert_int_equal(find(machine.disk), moves[what].to);
     }
@@ -311,11 +306,10 @@ TEST(trash__without_memory_nothing_changes)
         enum wal_status status = WAL_ENOMEM;
         uint64_t nth = 0;
 
-        assert_int_equal(start(&machine, false), WAL_OK);
+        assert_ok(start(&machine, false));
         if (what == TRASH) {
-            assert_int_equal(wal_session_open(machine.store, text("s"),
-                                              &machine.session, NULL),
-                             WAL_OK);
+            assert_ok(wal_session_open(machine.store, text("s"),
+                                       &machine.session, NULL));
         }
         while (status == WAL_ENOMEM) {
             assert_true(nth < 1000);
@@ -326,7 +320,7 @@ TEST(trash__without_memory_nothing_changes)
                 assert_true(is_in_list(machine.store, 0) == (what == TRASH));
             }
         }
-        assert_int_equal(status, WAL_OK);
+        assert_ok(status);
         assert_true(nth > 1);
         stop(&machine);
         assert_int_equal(find(disk), moves[what].to);

@@ -115,8 +115,7 @@ static struct found look(struct sim_disk *disk)
     int err;
 
     start(&machine);
-    assert_int_equal(
-        wal__view_roots_list(&machine.env, count_entry, &found, NULL), WAL_OK);
+    assert_ok(wal__view_roots_list(&machine.env, count_entry, &found, NULL));
     (void)!machine.env.io->list(machine.env.io->ctx, "/store/views", count_name,
                                 &found, &err);
     stop(&machine);
@@ -131,7 +130,7 @@ static struct sim_disk *prepare(unsigned entries)
     sim_disk_write_file(machine.disk, "/store/MANIFEST", "x", 1);
     start(&machine);
     for (unsigned i = 0; i < entries; i++) {
-        assert_int_equal(add(&machine, i), WAL_OK);
+        assert_ok(add(&machine, i));
     }
     stop(&machine);
     return machine.disk;
@@ -177,7 +176,7 @@ static void add_again(struct sim_disk *disk, unsigned which, bool is_durable)
     struct found found;
 
     start(&machine);
-    assert_int_equal(add(&machine, which), WAL_OK);
+    assert_ok(add(&machine, which));
     stop(&machine);
     found = look(disk);
     assert_int_equal(found.entries, which + 1);
@@ -256,7 +255,7 @@ TEST(view_roots__without_memory_fails)
         faulty_heap_fail(&machine.heap, ++nth, false);
         status = add(&machine, 1);
     }
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     assert_true(nth > 1);
     faulty_heap_fail(&machine.heap, 1, false);
     assert_int_equal(
@@ -302,8 +301,7 @@ TEST(view_roots__when_full_takes_no_more)
             i < WAL__VIEW_ROOTS_MAX ? WAL_OK : WAL_ELIMIT);
         assert_int_equal(is_new, i < WAL__VIEW_ROOTS_MAX);
     }
-    assert_int_equal(
-        wal__view_roots_list(&machine.env, count_any, &found, NULL), WAL_OK);
+    assert_ok(wal__view_roots_list(&machine.env, count_any, &found, NULL));
     assert_int_equal(found.entries, 2);
     stop(&machine);
     sim_disk_destroy(machine.disk);

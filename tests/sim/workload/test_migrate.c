@@ -39,7 +39,7 @@ TEST_WITH(migrate__new_version_is_complete, old_set_up, old_tear_down)
 
     sim_disk_read_file(*state, OLD_FIRST, &before, &size);
     old_process_start(&machine, *state);
-    assert_int_equal(old_migrate(&machine, &result), WAL_OK);
+    assert_ok(old_migrate(&machine, &result));
     assert_int_equal(result.from, 0);
     assert_int_equal(result.to, 1);
     assert_int_equal(result.sessions, OLD_SESSIONS);
@@ -166,7 +166,7 @@ static void migrate_or_die(struct old_process *machine)
     struct wal_migrate_result result;
 
     if (setjmp(machine->death) == 0) {
-        assert_int_equal(old_migrate(machine, &result), WAL_OK);
+        assert_ok(old_migrate(machine, &result));
     }
 }
 
@@ -243,7 +243,7 @@ TEST_WITH(migrate__power_lost_at_every_call, old_set_up, old_tear_down)
 
     old_process_start(&machine, *state);
     sim_disk_on_call(*state, cut, &cuts);
-    assert_int_equal(old_migrate(&machine, &result), WAL_OK);
+    assert_ok(old_migrate(&machine, &result));
     sim_disk_on_call(*state, NULL, NULL);
     old_process_stop(&machine);
     sim_disk_power_loss(*state, &none, 1);
@@ -314,7 +314,7 @@ static void forget_index(struct sim_disk *disk)
         int err = 0;
 
         if (sim_file_exists(disk, paths[i])) {
-            assert_int_equal(io->unlink(io->ctx, paths[i], &err), WAL_OK);
+            assert_ok(io->unlink(io->ctx, paths[i], &err));
         }
     }
     sim_process_destroy(process);
@@ -325,9 +325,8 @@ static uint32_t flags_of(struct wal_store *store, const char *id)
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session *session = NULL;
 
-    assert_int_equal(
-        wal_session_open(store, old_slice(id), &session, &old_error), WAL_OK);
-    assert_int_equal(wal_session_get_info(session, &info, &old_error), WAL_OK);
+    assert_ok(wal_session_open(store, old_slice(id), &session, &old_error));
+    assert_ok(wal_session_get_info(session, &info, &old_error));
     wal_session_close(session);
     return info.flags;
 }
@@ -337,8 +336,7 @@ static enum wal_status append_to(struct wal_store *store, const char *id)
     struct wal_session *session = NULL;
     enum wal_status status;
 
-    assert_int_equal(
-        wal_session_open(store, old_slice(id), &session, &old_error), WAL_OK);
+    assert_ok(wal_session_open(store, old_slice(id), &session, &old_error));
     status = wal_append(session, &old_new_entry, 1, NULL, NULL, &old_error);
     wal_session_close(session);
     return status;
@@ -354,19 +352,19 @@ static void migrate_damaged(struct sim_disk *disk, const char *id)
 
     forget_index(disk);
     old_process_start(&machine, disk);
-    assert_int_equal(old_open(&machine), WAL_OK);
+    assert_ok(old_open(&machine));
     assert_int_not_equal(flags_of(machine.store, id) & WAL_SESSION_DAMAGED, 0);
     old_close(&machine);
     status = old_migrate(&machine, &result);
     if (status != WAL_OK) {
         fail_msg("a damaged store answers %d: %s", status, old_error.text);
     }
-    assert_int_equal(old_open(&machine), WAL_OK);
+    assert_ok(old_open(&machine));
     assert_int_not_equal(flags_of(machine.store, id) & WAL_SESSION_DAMAGED, 0);
     assert_int_equal(append_to(machine.store, id), WAL_EDAMAGED);
     assert_int_equal(old_count_listed(machine.store), OLD_SESSIONS);
     old_close(&machine);
-    assert_int_equal(old_migrate(&machine, &result), WAL_OK);
+    assert_ok(old_migrate(&machine, &result));
     assert_int_equal(result.from, 1);
     old_process_stop(&machine);
 }
@@ -417,11 +415,11 @@ TEST_WITH(migrate__concurrently_with_a_reader, old_set_up, old_tear_down)
     struct old_process machine;
 
     old_process_start(&onlooker.machine, *state);
-    assert_int_equal(old_open(&onlooker.machine), WAL_OK);
+    assert_ok(old_open(&onlooker.machine));
     old_process_start(&machine, *state);
     onlooker.migrating = machine.process;
     sim_disk_on_call(*state, look, &onlooker);
-    assert_int_equal(old_migrate(&machine, &result), WAL_OK);
+    assert_ok(old_migrate(&machine, &result));
     sim_disk_on_call(*state, NULL, NULL);
     assert_int_equal(result.sessions, OLD_SESSIONS);
     assert_true(onlooker.reads > 10);

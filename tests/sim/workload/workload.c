@@ -4,17 +4,15 @@
 #include "tests/sim/workload/internal.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/api/api_store.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/sanitizers.h"
+#include "tests/lib/test.h"
 
 /* ------------------------------------------------------------ making --- */
 

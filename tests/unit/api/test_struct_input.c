@@ -22,7 +22,7 @@ static enum wal_status call_open(struct struct_world *world, void *given,
     enum wal_status status = wal_open(NULL, given, &store, error);
 
     (void)world;
-    assert_int_equal(wal_close(store, NULL), WAL_OK);
+    assert_ok(wal_close(store, NULL));
     return status;
 }
 
@@ -216,7 +216,7 @@ static void fill_compact(struct struct_world *world, void *given)
     struct wal_head head = WAL_INIT(wal_head);
 
     head.entry_id = WAL_STR("c");
-    assert_int_equal(wal_head_move(world->session, &head, NULL, NULL), WAL_OK);
+    assert_ok(wal_head_move(world->session, &head, NULL, NULL));
     options->first_kept = WAL_STR("b");
     options->summary = WAL_STR("summary");
 }
@@ -444,7 +444,7 @@ KIT_TEST(struct_input__of_every_version_is_read)
                 print_message("%s, %zu bytes: %s\n", input->name, size,
                               error.text);
             }
-            assert_int_equal(status, WAL_OK);
+            assert_ok(status);
         }
     }
     struct_world_deinit(&world);
@@ -534,7 +534,7 @@ KIT_TEST(struct_input__size_of_the_first_is_the_stride)
         struct wal_error error = KIT_ERROR;
         char last[32];
 
-        assert_int_equal(append_two(&world, sizes[i], 0, NULL), WAL_OK);
+        assert_ok(append_two(&world, sizes[i], 0, NULL));
         (void)snprintf(last, sizeof(last), "two-%d", world.next - 1);
         assert_slice(kit_info(world.session).head, last);
         assert_int_equal(append_two(&world, sizes[i], 8, &error), WAL_EINVAL);

@@ -34,8 +34,7 @@ static enum wal_status call_list_next(struct struct_world *world, void *given,
     if (given == NULL) {
         return WAL_OK;
     }
-    assert_int_equal(wal_session_cursor_open(world->store, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_cursor_open(world->store, NULL, &cursor, NULL));
     return wal_session_cursor_next(cursor, given, error);
 }
 
@@ -63,9 +62,7 @@ static enum wal_status call_entry_next(struct struct_world *world, void *given,
     if (given == NULL) {
         return WAL_OK;
     }
-    assert_int_equal(
-        wal_entry_cursor_open(world->session, NULL, &entry_cursor, NULL),
-        WAL_OK);
+    assert_ok(wal_entry_cursor_open(world->session, NULL, &entry_cursor, NULL));
     return wal_entry_cursor_next(entry_cursor, given, error);
 }
 
@@ -78,9 +75,7 @@ static enum wal_status call_entry_cursor_get(struct struct_world *world,
     if (given == NULL) {
         return WAL_OK;
     }
-    assert_int_equal(
-        wal_entry_cursor_open(world->session, NULL, &entry_cursor, NULL),
-        WAL_OK);
+    assert_ok(wal_entry_cursor_open(world->session, NULL, &entry_cursor, NULL));
     return wal_entry_cursor_get(entry_cursor, WAL_STR("c"), given, error);
 }
 
@@ -100,9 +95,8 @@ static enum wal_status call_doc_next(struct struct_world *world, void *given,
     if (given == NULL) {
         return WAL_OK;
     }
-    assert_int_equal(
-        wal_doc_cursor_open(NULL, world->session, NULL, &doc_cursor, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_doc_cursor_open(NULL, world->session, NULL, &doc_cursor, NULL));
     return wal_doc_cursor_next(doc_cursor, given, error);
 }
 
@@ -114,9 +108,8 @@ static enum wal_status call_doc_cursor_get(struct struct_world *world,
     if (given == NULL) {
         return WAL_OK;
     }
-    assert_int_equal(
-        wal_doc_cursor_open(NULL, world->session, NULL, &doc_cursor, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_doc_cursor_open(NULL, world->session, NULL, &doc_cursor, NULL));
     return wal_doc_cursor_get(doc_cursor, WAL_STR("key"), 0, given, error);
 }
 
@@ -130,8 +123,7 @@ static enum wal_status call_head_next(struct struct_world *world, void *given,
     if (given == NULL) {
         return WAL_OK;
     }
-    assert_int_equal(wal_head_cursor_open(world->session, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_head_cursor_open(world->session, &cursor, NULL));
     return wal_head_cursor_next(cursor, given, error);
 }
 
@@ -145,9 +137,8 @@ static enum wal_status call_claim_next(struct struct_world *world, void *given,
     if (given == NULL) {
         return wal_session_unclaim(world->session, error);
     }
-    assert_int_equal(wal_session_claim(world->session, NULL), WAL_OK);
-    assert_int_equal(wal_claim_cursor_open(world->store, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_claim(world->session, NULL));
+    assert_ok(wal_claim_cursor_open(world->store, &cursor, NULL));
     return wal_claim_cursor_next(cursor, given, error);
 }
 
@@ -193,7 +184,7 @@ static enum wal_status call_checkpoint_info(struct struct_world *world,
         file_cursor = NULL;
         return WAL_OK;
     }
-    assert_int_equal(open_file_cursor(world), WAL_OK);
+    assert_ok(open_file_cursor(world));
     return wal_checkpoint_get_info(file_cursor, given, error);
 }
 
@@ -203,7 +194,7 @@ static enum wal_status call_file_next(struct struct_world *world, void *given,
     if (given == NULL) {
         return call_checkpoint_info(world, NULL, error);
     }
-    assert_int_equal(open_file_cursor(world), WAL_OK);
+    assert_ok(open_file_cursor(world));
     return wal_file_cursor_next(file_cursor, given, error);
 }
 
@@ -218,8 +209,7 @@ static enum wal_status call_checkpoint_next(struct struct_world *world,
     if (given == NULL) {
         return WAL_OK;
     }
-    assert_int_equal(wal_checkpoint_cursor_open(world->session, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_cursor_open(world->session, &cursor, NULL));
     return wal_checkpoint_cursor_next(cursor, given, error);
 }
 
@@ -230,10 +220,8 @@ static void open_changes(struct struct_world *world)
 {
     wal_file_change_cursor_close(changes);
     changes = NULL;
-    assert_int_equal(wal_checkpoint_diff(world->session, WAL_STR("c"),
-                                         (struct wal_slice){NULL, 0}, &changes,
-                                         NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_diff(world->session, WAL_STR("c"),
+                                  (struct wal_slice){NULL, 0}, &changes, NULL));
 }
 
 static enum wal_status call_changes_info(struct struct_world *world,
@@ -283,7 +271,7 @@ static enum wal_status call_view_import(struct struct_world *world, void *given,
 
     (void)world;
     options.flags = WAL_OPEN_NOOP;
-    assert_int_equal(wal_open(NULL, &options, &other.store, NULL), WAL_OK);
+    assert_ok(wal_open(NULL, &options, &other.store, NULL));
     other.session = kit_create(other.store, "s");
     other.view = struct_open_view(&other);
     status = wal_view_import(other.view, given, error);
@@ -305,13 +293,11 @@ static enum wal_status call_view_next(struct struct_world *world, void *given,
     }
     options.dialect = WAL_STR("entries");
     options.root = WAL_STR("views");
-    assert_int_equal(
-        wal_view_open(world->store, world->session, &options, &view, NULL),
-        WAL_OK);
-    assert_int_equal(wal_view_flush(view, NULL, NULL), WAL_OK);
+    assert_ok(
+        wal_view_open(world->store, world->session, &options, &view, NULL));
+    assert_ok(wal_view_flush(view, NULL, NULL));
     wal_view_close(view);
-    assert_int_equal(wal_view_cursor_open(world->store, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_view_cursor_open(world->store, NULL, &cursor, NULL));
     return wal_view_cursor_next(cursor, given, error);
 }
 
@@ -363,7 +349,7 @@ static uint8_t *filled(struct struct_world *world, const struct output *output,
     assert_non_null(given);
     memset(given, FILL, size);
     memcpy(given, &struct_size, sizeof(struct_size));
-    assert_int_equal(output->call(world, given, NULL), WAL_OK);
+    assert_ok(output->call(world, given, NULL));
     memcpy(&left, given, sizeof(left));
     assert_int_equal(left, size);
     return given;

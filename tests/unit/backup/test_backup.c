@@ -122,9 +122,8 @@ KIT_TEST(backup__of_a_writable_store_has_what_is_queued)
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry entry = kit_entry("a", NULL, "{\"id\":\"a\"}");
 
-    assert_int_equal(wal_append(session, &entry, 1, &options, NULL, NULL),
-                     WAL_OK);
-    assert_int_equal(kit_try_backup(store, "copy"), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, &options, NULL, NULL));
+    assert_ok(kit_try_backup(store, "copy"));
     wal_session_close(session);
     kit_close(store);
     assert_same_store("store", "copy");
@@ -141,7 +140,7 @@ KIT_TEST(backup__of_a_writable_store_has_what_another_has_written)
     for (int i = 0; i < 3; i++) {
         kit_append_as(of_other, WAL_WRITTEN);
     }
-    assert_int_equal(kit_try_backup(store, "copy"), WAL_OK);
+    assert_ok(kit_try_backup(store, "copy"));
     assert_int_equal(kit_backup_result.last_sequence, kit_last_sequence(other));
     assert_same_store("store", "copy");
     wal_session_close(of_other);
@@ -168,7 +167,7 @@ static void append_durable(struct wal_session *session, const char *id)
 {
     struct wal_entry entry = kit_entry(id, NULL, "{}");
 
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
 }
 
 /* The last group of a store in use does not say that it is durable. */
@@ -321,11 +320,11 @@ KIT_TEST(backup__of_a_copy_that_was_recovered_goes_on)
     store = kit_open("store", 0);
     session = kit_session(store, "s");
     kit_append(session, "a", NULL);
-    assert_int_equal(kit_try_backup(store, "copy"), WAL_OK);
+    assert_ok(kit_try_backup(store, "copy"));
     kit_close(kit_open("copy", 0));
     assert_true(kit_exists("copy/log/0000000000000002.seg"));
     kit_append(session, "b", NULL);
-    assert_int_equal(kit_try_backup(store, "copy"), WAL_OK);
+    assert_ok(kit_try_backup(store, "copy"));
     wal_session_close(session);
     kit_close(store);
     assert_same_store("store", "copy");
@@ -373,12 +372,10 @@ KIT_TEST(backup__keeps_compaction_out)
     store = kit_open("store", 0);
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
     options.ctx = store;
-    assert_int_equal(wal_store_backup(store, "copy", &options, NULL, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_store_backup(reader, "second", &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_backup(store, "copy", &options, NULL, NULL));
+    assert_ok(wal_store_backup(reader, "second", &options, NULL, NULL));
     compaction.ctx = reader;
-    assert_int_equal(wal_store_compact(store, &compaction, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &compaction, NULL, NULL));
     kit_close(reader);
     kit_close(store);
 }
@@ -449,10 +446,9 @@ KIT_TEST(backup__shares_blocks_where_it_can)
     kit_append_to("store", 0, 60, LARGE);
     sharing = wal__io_posix;
     sharing.clone = clone_by_copying;
-    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc,
-                                     &sharing, &store, NULL),
-                     WAL_OK);
-    assert_int_equal(kit_try_backup(store, "copy"), WAL_OK);
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &sharing,
+                              &store, NULL));
+    assert_ok(kit_try_backup(store, "copy"));
     kit_close(store);
     assert_true(clones > 0);
     assert_int_equal(clones, kit_backup_result.segments - 1);

@@ -44,7 +44,7 @@ static const struct wal__heap failing_heap = {failing_resize, NULL};
 
 static void put(struct wal__bitset *bits, uint32_t number)
 {
-    assert_int_equal(wal__bitset_reserve(bits, number), WAL_OK);
+    assert_ok(wal__bitset_reserve(bits, number));
     wal__bitset_set(bits, number);
 }
 
@@ -92,7 +92,7 @@ TEST(bits__no_memory_changes_nothing)
     wal__bitset_init(&bits, &failing_heap);
     put(&bits, 5);
     failing = true;
-    assert_int_equal(wal__bitset_reserve(&bits, 6), WAL_OK);
+    assert_ok(wal__bitset_reserve(&bits, 6));
     assert_int_equal(wal__bitset_reserve(&bits, 40000), WAL_ENOMEM);
     failing = false;
     assert_true(wal__bitset_contains(&bits, 5));

@@ -62,7 +62,7 @@ TEST(buf__appended_bytes_stay_in_order)
 
     wal__buf_init(&buf, &heap);
     for (size_t size = 0; size < 300; size++) {
-        assert_int_equal(append_pattern(&buf, size), WAL_OK);
+        assert_ok(append_pattern(&buf, size));
         total += size;
         assert_int_equal(buf.size, total);
         assert_true(buf.capacity >= total);
@@ -81,8 +81,8 @@ TEST(buf__reserve_adds_capacity_and_keeps_the_size)
     uint8_t *at = NULL;
 
     wal__buf_init(&buf, &wal__heap_libc);
-    assert_int_equal(append_pattern(&buf, 10), WAL_OK);
-    assert_int_equal(wal__buf_reserve(&buf, 5000, &at), WAL_OK);
+    assert_ok(append_pattern(&buf, 10));
+    assert_ok(wal__buf_reserve(&buf, 5000, &at));
     assert_int_equal(buf.size, 10);
     assert_ptr_equal(at, buf.data + 10);
     memset(at, 0x5A, 5000);
@@ -92,7 +92,7 @@ TEST(buf__reserve_adds_capacity_and_keeps_the_size)
     const uint8_t *data = buf.data;
 
     for (int i = 0; i < 50; i++) {
-        assert_int_equal(append_pattern(&buf, 100), WAL_OK);
+        assert_ok(append_pattern(&buf, 100));
     }
     assert_ptr_equal(buf.data, data);
     assert_pattern(&buf);
@@ -107,15 +107,15 @@ TEST(buf__zero_sizes_are_valid)
 
     wal__buf_deinit(&zeroed);
     wal__buf_deinit(&buf);
-    assert_int_equal(wal__buf_append(&buf, NULL, 0), WAL_OK);
+    assert_ok(wal__buf_append(&buf, NULL, 0));
     assert_int_equal(buf.size, 0);
-    assert_int_equal(wal__buf_reserve(&buf, 0, &at), WAL_OK);
+    assert_ok(wal__buf_reserve(&buf, 0, &at));
     assert_non_null(at);
-    assert_int_equal(append_pattern(&buf, 3), WAL_OK);
+    assert_ok(append_pattern(&buf, 3));
     wal__buf_deinit(&buf);
 
     /* A deinitialised buffer is an empty one. */
-    assert_int_equal(append_pattern(&buf, 3), WAL_OK);
+    assert_ok(append_pattern(&buf, 3));
     assert_pattern(&buf);
     wal__buf_deinit(&buf);
     wal__buf_deinit(&buf);
@@ -132,7 +132,7 @@ static int append_with_failures(struct wal__buf *buf, int count)
         if (append_pattern(buf, 200) != WAL_OK) {
             failures++;
             assert_memory_equal(buf, &before, sizeof(before));
-            assert_int_equal(append_pattern(buf, 200), WAL_OK);
+            assert_ok(append_pattern(buf, 200));
         }
     }
     return failures;
@@ -167,7 +167,7 @@ TEST(buf__sizes_that_overflow_are_no_memory)
     uint8_t *at = &byte;
 
     wal__buf_init(&buf, &heap);
-    assert_int_equal(append_pattern(&buf, 1), WAL_OK);
+    assert_ok(append_pattern(&buf, 1));
     assert_int_equal(wal__buf_reserve(&buf, SIZE_MAX, &at), WAL_ENOMEM);
     assert_ptr_equal(at, &byte);
     assert_int_equal(counted.calls, 1);

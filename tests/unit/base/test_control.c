@@ -33,17 +33,15 @@ static struct members *begin(void)
     members->env.io = &wal__io_posix;
     members->env.lock_timeout_ms = TIMEOUT_MS;
     members->error = KIT_ERROR;
-    assert_int_equal(wal__control_open(&members->first, &members->env, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_open(&members->first, &members->env, NULL));
     return members;
 }
 
 static void join(struct members *members)
 {
-    assert_int_equal(wal__control_finish_open(&members->first, NULL), WAL_OK);
-    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
-                     WAL_OK);
-    assert_int_equal(wal__control_finish_open(&members->second, NULL), WAL_OK);
+    assert_ok(wal__control_finish_open(&members->first, NULL));
+    assert_ok(wal__control_open(&members->second, &members->env, NULL));
+    assert_ok(wal__control_finish_open(&members->second, NULL));
 }
 
 KIT_TEST(control__first_process_recovers)
@@ -60,8 +58,7 @@ KIT_TEST(control__first_process_recovers)
     assert_false(members->second.is_first_opener);
     wal__control_close(&members->second);
     wal__control_close(&members->first);
-    assert_int_equal(wal__control_open(&members->first, &members->env, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_open(&members->first, &members->env, NULL));
     assert_true(members->first.is_first_opener);
     wal__control_close(&members->first);
     free(members);
@@ -103,7 +100,7 @@ static void set_in_place(void *ctx, struct wal__file *file)
     struct wal__io_stat stat;
     int err = 0;
 
-    assert_int_equal(wal__io_posix.stat(ctx, file, &stat, &err), WAL_OK);
+    assert_ok(wal__io_posix.stat(ctx, file, &stat, &err));
     assert_int_equal(stat.size, 0);
     wal__io_posix.set_in_place(ctx, file);
     in_place_count++;
@@ -123,8 +120,7 @@ KIT_TEST(control__page_is_written_in_place)
     members->env.heap = &wal__heap_libc;
     members->env.io = &io;
     members->env.lock_timeout_ms = TIMEOUT_MS;
-    assert_int_equal(wal__control_open(&members->first, &members->env, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_open(&members->first, &members->env, NULL));
     join(members);
     assert_int_equal(in_place_count, 1);
     wal__control_close(&members->second);
@@ -137,16 +133,14 @@ KIT_TEST(control__lock_reports_its_holder)
     struct members *members = begin();
 
     join(members);
-    assert_int_equal(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL));
     assert_int_equal(
         wal__control_lock(&members->second, APPEND_LOCK, 0, &members->error),
         WAL_ELOCKED);
     assert_int_equal(members->error.holder, getpid());
     assert_int_equal(members->error.offset, APPEND_LOCK);
     wal__control_unlock(&members->first, APPEND_LOCK, 0);
-    assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL));
     wal__control_unlock(&members->second, APPEND_LOCK, 0);
     wal__control_close(&members->second);
     wal__control_close(&members->first);
@@ -194,10 +188,8 @@ KIT_TEST(control__lock_freed_before_sleeping_is_taken)
     env.io = &freeing_io;
     members->second.env = &env;
     waits = 0;
-    assert_int_equal(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL),
-                     WAL_OK);
-    assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL));
+    assert_ok(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL));
     assert_int_equal(waits, 0);
     wal__control_unlock(&members->second, APPEND_LOCK, 0);
     members->second.env = &members->env;
@@ -228,19 +220,16 @@ KIT_TEST(control__late_unlock_frees_its_own_round)
     int err = 0;
 
     join(members);
-    assert_int_equal(wal__control_lock(&members->first, SYNC_LOCK, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_lock(&members->first, SYNC_LOCK, 0, NULL));
     take_over(members);
-    assert_int_equal(wal__control_lock(&members->second, SYNC_LOCK, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_lock(&members->second, SYNC_LOCK, 0, NULL));
     wal__control_unlock(&members->first, SYNC_LOCK, 0);
     assert_int_equal(wal__control_try_lock(&members->first, SYNC_LOCK, 0, &err),
                      WAL_ELOCKED);
     wal__control_unlock(&members->second, SYNC_LOCK, 0);
     /* The byte of the first round comes again. */
     atomic_store(&members->first.page->logs[0].sync_round, WAL__SYNC_ROUNDS);
-    assert_int_equal(
-        wal__control_try_lock(&members->second, SYNC_LOCK, 0, &err), WAL_OK);
+    assert_ok(wal__control_try_lock(&members->second, SYNC_LOCK, 0, &err));
     wal__control_unlock(&members->second, SYNC_LOCK, 0);
     wal__control_close(&members->second);
     wal__control_close(&members->first);
@@ -274,8 +263,7 @@ KIT_TEST(control__round_that_is_over_is_not_kept)
     env.io = &freeing_io;
     members->second.env = &env;
     waits = 0;
-    assert_int_equal(
-        wal__control_try_lock(&members->second, SYNC_LOCK, 0, &err), WAL_OK);
+    assert_ok(wal__control_try_lock(&members->second, SYNC_LOCK, 0, &err));
     assert_int_equal(members->second.sync_round[0], 1);
     members->second.env = &members->env;
     assert_int_equal(wal__control_try_lock(&members->first, SYNC_LOCK, 0, &err),
@@ -294,7 +282,7 @@ KIT_TEST(control__reached_position_needs_no_lock)
     const uint64_t turn = WAL__LOCK_SYNC;
 
     join(members);
-    assert_int_equal(wal__control_lock(&members->first, turn, 0, NULL), WAL_OK);
+    assert_ok(wal__control_lock(&members->first, turn, 0, NULL));
     assert_int_equal(
         wal__control_lock_unless_durable(&members->second, turn, 0, 10, NULL),
         WAL_ELOCKED);
@@ -306,9 +294,8 @@ KIT_TEST(control__reached_position_needs_no_lock)
         wal__control_lock_unless_durable(&members->second, turn, 0, 11, NULL),
         WAL_ELOCKED);
     wal__control_unlock(&members->first, turn, 0);
-    assert_int_equal(
-        wal__control_lock_unless_durable(&members->second, turn, 0, 11, NULL),
-        WAL_OK);
+    assert_ok(
+        wal__control_lock_unless_durable(&members->second, turn, 0, 11, NULL));
     wal__control_unlock(&members->second, turn, 0);
     wal__control_close(&members->second);
     wal__control_close(&members->first);
@@ -321,11 +308,9 @@ KIT_TEST(control__closing_frees_the_locks)
     struct members *members = begin();
 
     join(members);
-    assert_int_equal(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL));
     wal__control_close(&members->first);
-    assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL));
     wal__control_unlock(&members->second, APPEND_LOCK, 0);
     wal__control_close(&members->second);
     free(members);
@@ -363,11 +348,9 @@ KIT_TEST(control__waiter_acquires_the_lock)
 
     members->env.lock_timeout_ms = 60000;
     join(members);
-    assert_int_equal(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL));
     assert_int_equal(pthread_create(&thread, NULL, unlock_later, members), 0);
-    assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL));
     assert_int_equal(pthread_join(thread, NULL), 0);
     wal__control_unlock(&members->second, APPEND_LOCK, 0);
     wal__control_close(&members->second);
@@ -379,20 +362,18 @@ KIT_TEST(control__reader_follows_writer_or_is_alone)
 {
     struct members *members = begin();
 
-    assert_int_equal(wal__control_finish_open(&members->first, NULL), WAL_OK);
+    assert_ok(wal__control_finish_open(&members->first, NULL));
     members->env.read_only = true;
-    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_open(&members->second, &members->env, NULL));
     assert_false(members->second.is_first_opener);
     atomic_store(&members->first.page->logs[0].written, 4711);
     assert_int_equal(atomic_load(&members->second.page->logs[0].written), 4711);
     assert_false(wal__control_try_exclusive(&members->first));
-    assert_int_equal(wal__control_finish_open(&members->second, NULL), WAL_OK);
+    assert_ok(wal__control_finish_open(&members->second, NULL));
     assert_true(wal__control_try_exclusive(&members->first));
     wal__control_close(&members->second);
     wal__control_close(&members->first);
-    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_open(&members->second, &members->env, NULL));
     assert_true(members->second.is_first_opener);
     assert_ptr_equal(members->second.page, &members->second.private_page);
     assert_true(wal__control_is_same_process(&members->second));
@@ -408,29 +389,25 @@ KIT_TEST(control__unrecovered_page_is_rejected)
     const struct wal__io *io = members->env.io;
     int err = 0;
 
-    assert_int_equal(io->lock(io->ctx, members->first.file,
-                              WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_SHARED, &err),
-                     WAL_OK);
+    assert_ok(io->lock(io->ctx, members->first.file, WAL__LOCK_PARTICIPANT,
+                       WAL__IO_LOCK_SHARED, &err));
     /* It keeps the open lock: no other process opens the store. */
     assert_int_equal(
         wal__control_open(&members->second, &members->env, &members->error),
         WAL_ELOCKED);
-    assert_int_equal(io->lock(io->ctx, members->first.file, WAL__LOCK_OPEN,
-                              WAL__IO_LOCK_NONE, &err),
-                     WAL_OK);
+    assert_ok(io->lock(io->ctx, members->first.file, WAL__LOCK_OPEN,
+                       WAL__IO_LOCK_NONE, &err));
     assert_int_equal(
         wal__control_open(&members->second, &members->env, &members->error),
         WAL_ECORRUPT);
     members->env.read_only = true;
-    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_open(&members->second, &members->env, NULL));
     assert_true(members->second.is_first_opener);
     assert_ptr_equal(members->second.page, &members->second.private_page);
     wal__control_close(&members->second);
     members->env.read_only = false;
     wal__control_close(&members->first);
-    assert_int_equal(wal__control_open(&members->second, &members->env, NULL),
-                     WAL_OK);
+    assert_ok(wal__control_open(&members->second, &members->env, NULL));
     assert_true(members->second.is_first_opener);
     wal__control_close(&members->second);
     free(members);
@@ -466,7 +443,7 @@ static void leave_page(struct members *members, enum found found)
     struct wal__control_page *page = members->first.page;
     struct wal__control_log *stream = &page->logs[0];
 
-    assert_int_equal(wal__control_finish_open(&members->first, NULL), WAL_OK);
+    assert_ok(wal__control_finish_open(&members->first, NULL));
     atomic_store(&stream->poison, 0); /* it has recovered */
     atomic_store(&stream->written, 5000);
     atomic_store(&stream->durable, 4000);
@@ -490,8 +467,7 @@ KIT_TEST(control__stale_page_is_rejected)
         bool doubt = found > FOUND_OF_ANOTHER_BOOT;
 
         leave_page(members, found);
-        assert_int_equal(
-            wal__control_open(&members->first, &members->env, NULL), WAL_OK);
+        assert_ok(wal__control_open(&members->first, &members->env, NULL));
         stream = &members->first.page->logs[0];
         assert_true(members->first.is_first_opener);
         assert_int_equal(members->first.lock_file_replaced, doubt);
@@ -520,8 +496,7 @@ KIT_TEST(control__page_of_another_store_is_rejected)
     for (enum found found = 1; found < FOUND_KINDS; found++) {
         struct members *members = begin();
 
-        assert_int_equal(wal__control_finish_open(&members->first, NULL),
-                         WAL_OK);
+        assert_ok(wal__control_finish_open(&members->first, NULL));
         change_page(members->first.page, found);
         assert_int_equal(
             wal__control_open(&members->second, &members->env, &members->error),

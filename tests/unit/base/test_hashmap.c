@@ -117,7 +117,7 @@ static void add_to_both(struct wal__hashmap *map, struct model *model,
     uint64_t hash = random_hash(choice);
     uint32_t value = (uint32_t)(next_random() % 1000);
 
-    assert_int_equal(wal__hashmap_add(map, hash, value), WAL_OK);
+    assert_ok(wal__hashmap_add(map, hash, value));
     model_add(model, hash, value);
     assert_int_equal(map->count, model->count);
     assert_true(map->count * UINT64_C(4) <= map->capacity * UINT64_C(3));
@@ -156,9 +156,9 @@ TEST(map__empty_map_finds_nothing)
     wal__hashmap_deinit(&map);
     assert_false(wal__hashmap_find(&map, 1, &cursor, &value));
     wal__hashmap_init(&map, &wal__heap_libc);
-    assert_int_equal(wal__hashmap_reserve(&map, 0), WAL_OK);
+    assert_ok(wal__hashmap_reserve(&map, 0));
     assert_int_equal(map.capacity, 0);
-    assert_int_equal(wal__hashmap_reserve(&map, 1), WAL_OK);
+    assert_ok(wal__hashmap_reserve(&map, 1));
     assert_false(wal__hashmap_find(&map, 0, &cursor, &value));
     assert_int_equal(value, 7);
     wal__hashmap_deinit(&map);
@@ -173,10 +173,9 @@ TEST(map__extreme_values_and_equal_pairs)
     int found = 0;
 
     wal__hashmap_init(&map, &wal__heap_libc);
-    assert_int_equal(wal__hashmap_add(&map, UINT64_MAX, 0), WAL_OK);
-    assert_int_equal(wal__hashmap_add(&map, UINT64_MAX, 0), WAL_OK);
-    assert_int_equal(wal__hashmap_add(&map, UINT64_MAX, UINT32_MAX - 1),
-                     WAL_OK);
+    assert_ok(wal__hashmap_add(&map, UINT64_MAX, 0));
+    assert_ok(wal__hashmap_add(&map, UINT64_MAX, 0));
+    assert_ok(wal__hashmap_add(&map, UINT64_MAX, UINT32_MAX - 1));
     while (wal__hashmap_find(&map, UINT64_MAX, &cursor, &value)) {
         sum += value;
         found++;
@@ -196,14 +195,14 @@ TEST(map__adds_within_a_reserve_cannot_fail)
 
         wal__hashmap_init(&map, &heap);
         for (uint32_t i = 0; i < more % 7; i++) {
-            assert_int_equal(wal__hashmap_add(&map, i, i), WAL_OK);
+            assert_ok(wal__hashmap_add(&map, i, i));
         }
-        assert_int_equal(wal__hashmap_reserve(&map, more), WAL_OK);
+        assert_ok(wal__hashmap_reserve(&map, more));
 
         int calls = counted.calls;
 
         for (uint32_t i = 0; i < more; i++) {
-            assert_int_equal(wal__hashmap_add(&map, next_random(), i), WAL_OK);
+            assert_ok(wal__hashmap_add(&map, next_random(), i));
         }
         assert_int_equal(counted.calls, calls);
         wal__hashmap_deinit(&map);
@@ -225,7 +224,7 @@ static int add_with_failures(struct wal__hashmap *map, struct model *model,
             failures++;
             assert_memory_equal(map, &before, sizeof(before));
             assert_same(map, model, hash);
-            assert_int_equal(wal__hashmap_add(map, hash, i), WAL_OK);
+            assert_ok(wal__hashmap_add(map, hash, i));
         }
         model_add(model, hash, i);
     }
@@ -264,7 +263,7 @@ TEST(map__above_its_capacity_is_no_memory)
     wal__hashmap_init(&map, &heap);
     assert_int_equal(wal__hashmap_reserve(&map, UINT32_MAX), WAL_ENOMEM);
     assert_int_equal(counted.calls, 0);
-    assert_int_equal(wal__hashmap_add(&map, 1, 1), WAL_OK);
+    assert_ok(wal__hashmap_add(&map, 1, 1));
     assert_int_equal(wal__hashmap_reserve(&map, UINT32_MAX), WAL_ENOMEM);
     assert_int_equal(map.count, 1);
     wal__hashmap_deinit(&map);

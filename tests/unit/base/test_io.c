@@ -124,9 +124,8 @@ TEST(io__short_reads_are_continued)
             int sys_errno = 0;
 
             fill(disk.bytes, disk.size);
-            assert_int_equal(wal__io_read_full(&io, NULL, data, sizeof(data),
-                                               33, &got, &sys_errno),
-                             WAL_OK);
+            assert_ok(wal__io_read_full(&io, NULL, data, sizeof(data), 33, &got,
+                                        &sys_errno));
             assert_int_equal(got, sizeof(data));
             assert_memory_equal(data, disk.bytes + 33, sizeof(data));
         }
@@ -142,18 +141,15 @@ TEST(io__a_read_stops_at_the_end_of_the_file)
     int sys_errno = 0;
 
     fill(disk.bytes, disk.size);
-    assert_int_equal(
-        wal__io_read_full(&io, NULL, data, sizeof(data), 5, &got, &sys_errno),
-        WAL_OK);
+    assert_ok(
+        wal__io_read_full(&io, NULL, data, sizeof(data), 5, &got, &sys_errno));
     assert_int_equal(got, 45);
     assert_memory_equal(data, disk.bytes + 5, 45);
-    assert_int_equal(
-        wal__io_read_full(&io, NULL, data, sizeof(data), 50, &got, &sys_errno),
-        WAL_OK);
+    assert_ok(
+        wal__io_read_full(&io, NULL, data, sizeof(data), 50, &got, &sys_errno));
     assert_int_equal(got, 0);
     disk.calls = 0;
-    assert_int_equal(wal__io_read_full(&io, NULL, NULL, 0, 0, &got, &sys_errno),
-                     WAL_OK);
+    assert_ok(wal__io_read_full(&io, NULL, NULL, 0, 0, &got, &sys_errno));
     assert_int_equal(disk.calls, 0);
 }
 
@@ -234,9 +230,8 @@ TEST(io__short_writes_are_continued_without_a_gap)
             int sys_errno = 0;
 
             memcpy(before, iov, sizeof(iov[0]) * (size_t)count);
-            assert_int_equal(
-                wal__io_write_full(&io, NULL, iov, count, 77, &sys_errno),
-                WAL_OK);
+            assert_ok(
+                wal__io_write_full(&io, NULL, iov, count, 77, &sys_errno));
             assert_memory_equal(disk.bytes + 77, data, sizeof(data));
             assert_int_equal(disk.bytes[76], 0);
             assert_int_equal(disk.bytes[77 + sizeof(data)], 0);
@@ -255,8 +250,7 @@ TEST(io__a_whole_write_is_one_call)
     int sys_errno = 0;
 
     fill(data, sizeof(data));
-    assert_int_equal(wal__io_write_full(&io, NULL, iov, count, 0, &sys_errno),
-                     WAL_OK);
+    assert_ok(wal__io_write_full(&io, NULL, iov, count, 0, &sys_errno));
     assert_int_equal(disk.calls, 1);
 }
 
@@ -267,10 +261,8 @@ TEST(io__writing_nothing_makes_no_call)
     struct wal__io io = table(&disk);
     int sys_errno = 0;
 
-    assert_int_equal(wal__io_write_full(&io, NULL, iov, 3, 0, &sys_errno),
-                     WAL_OK);
-    assert_int_equal(wal__io_write_full(&io, NULL, NULL, 0, 0, &sys_errno),
-                     WAL_OK);
+    assert_ok(wal__io_write_full(&io, NULL, iov, 3, 0, &sys_errno));
+    assert_ok(wal__io_write_full(&io, NULL, NULL, 0, 0, &sys_errno));
     assert_int_equal(disk.calls, 0);
 }
 
@@ -290,8 +282,7 @@ TEST(io__repeated_empty_write_is_eio)
 
     /* A few empty ones are passed over. */
     disk = (struct disk){.piece = 30, .fail_at = 3, .fail_count = 5};
-    assert_int_equal(wal__io_write_full(&io, NULL, &iov, 1, 0, &sys_errno),
-                     WAL_OK);
+    assert_ok(wal__io_write_full(&io, NULL, &iov, 1, 0, &sys_errno));
     assert_memory_equal(disk.bytes, data, sizeof(data));
 }
 

@@ -75,8 +75,7 @@ static void *map_file(struct wal__file *file, uint64_t size)
     void *at = NULL;
     int sys_errno = 0;
 
-    assert_int_equal(io->map(io->ctx, file, size, false, &at, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->map(io->ctx, file, size, false, &at, &sys_errno));
     assert_non_null(at);
     return at;
 }
@@ -87,9 +86,8 @@ static void assert_content(struct wal__file *file, const char *text)
     size_t got = 0;
     int sys_errno = 0;
 
-    assert_int_equal(
-        io->pread(io->ctx, file, back, sizeof(back), 0, &got, &sys_errno),
-        WAL_OK);
+    assert_ok(
+        io->pread(io->ctx, file, back, sizeof(back), 0, &got, &sys_errno));
     assert_int_equal(got, strlen(text));
     assert_memory_equal(back, text, got);
 }
@@ -143,7 +141,7 @@ TEST_WITH(io_memory__an_unlinked_file_stays_until_its_last_use, enter, leave)
     io_case_write(file, "hello", 0);
     at = map_file(file, 5);
     assert_int_equal(count_memfds(&any), 2);
-    assert_int_equal(io->unlink(io->ctx, "a", &sys_errno), WAL_OK);
+    assert_ok(io->unlink(io->ctx, "a", &sys_errno));
     assert_int_equal(heap.live, live - 1);
     assert_int_equal(count_memfds(&any), 1);
     io_case_open_fails("a", 0, WAL_ENOTFOUND, ENOENT);
@@ -152,7 +150,7 @@ TEST_WITH(io_memory__an_unlinked_file_stays_until_its_last_use, enter, leave)
     io->close(io->ctx, file);
     assert_memory_equal(at, "hello", 5);
     io->unmap(io->ctx, at, 5);
-    assert_int_equal(io->unlink(io->ctx, "a", &sys_errno), WAL_OK);
+    assert_ok(io->unlink(io->ctx, "a", &sys_errno));
     assert_int_equal(count_memfds(&any), 0);
 }
 
@@ -165,7 +163,7 @@ TEST_WITH(io_memory__a_replaced_file_stays_until_its_last_use, enter, leave)
 
     io_case_write(old, "old", 0);
     io_case_write(new, "new", 0);
-    assert_int_equal(io->rename(io->ctx, "a.new", "a", &sys_errno), WAL_OK);
+    assert_ok(io->rename(io->ctx, "a.new", "a", &sys_errno));
     assert_true(io_case_stat(old).inode != io_case_stat(new).inode);
     assert_content(old, "old");
     file = io_case_open("a", 0);
@@ -183,7 +181,7 @@ TEST_WITH(io_memory__allocated_space_takes_no_memory, enter, leave)
     struct wal__file *file = make_file("a");
     int sys_errno = 0;
 
-    assert_int_equal(io->allocate(io->ctx, file, size, &sys_errno), WAL_OK);
+    assert_ok(io->allocate(io->ctx, file, size, &sys_errno));
     assert_int_equal(io_case_stat(file).size, size);
     assert_true(io_case_stat(file).allocated <= size / 16);
     io_case_write(file, "x", size / 2);
@@ -203,8 +201,7 @@ TEST_WITH(io_memory__a_mapped_file_grows, enter, leave)
     io_case_write(file, "world", 5 * page - 5);
     assert_memory_equal(at + 5 * page - 5, "world", 5);
     io_case_write(file, "beyond", 500 * page);
-    assert_int_equal(io->allocate(io->ctx, file, 600 * page, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->allocate(io->ctx, file, 600 * page, &sys_errno));
     assert_int_equal(io_case_stat(file).size, 600 * page);
     io_case_write(file, "again", 0);
     assert_memory_equal(at, "again", 5);
@@ -222,7 +219,7 @@ TEST_WITH(io_memory__a_truncated_file_is_zeros_again, enter, leave)
     at = map_file(file, 200);
     io->close(io->ctx, io_case_open("a", WAL__IO_WRITE | WAL__IO_TRUNCATE));
     assert_int_equal(io_case_stat(file).size, 0);
-    assert_int_equal(io->allocate(io->ctx, file, 200, &sys_errno), WAL_OK);
+    assert_ok(io->allocate(io->ctx, file, 200, &sys_errno));
     for (size_t i = 0; i < 200; i++) {
         assert_int_equal(at[i], 0);
     }
@@ -269,13 +266,13 @@ TEST_WITH(io_memory__paths, enter, leave)
     struct wal__io_stat st;
     int sys_errno = 0;
 
-    assert_int_equal(io->make_directory(io->ctx, "d", &sys_errno), WAL_OK);
-    assert_int_equal(io->make_directory(io->ctx, "d/e", &sys_errno), WAL_OK);
+    assert_ok(io->make_directory(io->ctx, "d", &sys_errno));
+    assert_ok(io->make_directory(io->ctx, "d/e", &sys_errno));
     io->close(io->ctx, make_file("d/e/f"));
     io->close(io->ctx, make_file("f"));
-    assert_int_equal(io->path_stat(io->ctx, "d/e/f", &st, &sys_errno), WAL_OK);
+    assert_ok(io->path_stat(io->ctx, "d/e/f", &st, &sys_errno));
     assert_false(st.is_directory);
-    assert_int_equal(io->path_stat(io->ctx, "d/e", &st, &sys_errno), WAL_OK);
+    assert_ok(io->path_stat(io->ctx, "d/e", &st, &sys_errno));
     assert_true(st.is_directory);
     io_case_open_fails("d/f", 0, WAL_ENOTFOUND, ENOENT);
     io_case_open_fails("d/e/f/g", WAL__IO_CREATE, WAL_ENOTFOUND, ENOTDIR);
@@ -288,7 +285,7 @@ TEST_WITH(io_memory__paths, enter, leave)
     io_case_open_fails(path, WAL__IO_CREATE, WAL_EIO, ENAMETOOLONG);
     path[255] = '\0';
     io->close(io->ctx, make_file(path));
-    assert_int_equal(io->path_stat(io->ctx, path, &st, &sys_errno), WAL_OK);
+    assert_ok(io->path_stat(io->ctx, path, &st, &sys_errno));
     assert_int_equal(io->unlink(io->ctx, "d", &sys_errno), WAL_EIO);
     assert_int_equal(sys_errno, EISDIR);
 }
@@ -306,16 +303,16 @@ TEST_WITH(io_memory__renaming, enter, leave)
     struct wal__io_stat st;
     int sys_errno = 0;
 
-    assert_int_equal(io->make_directory(io->ctx, "d", &sys_errno), WAL_OK);
+    assert_ok(io->make_directory(io->ctx, "d", &sys_errno));
     io->close(io->ctx, make_file("a"));
     assert_rename_fails("a", "d", EISDIR);
     assert_rename_fails("d", "a", EISDIR);
     assert_rename_fails("d", "h", EISDIR);
     assert_rename_fails("a", "x/h", ENOENT);
     assert_rename_fails("a", "a/h", ENOTDIR);
-    assert_int_equal(io->rename(io->ctx, "a", "a", &sys_errno), WAL_OK);
-    assert_int_equal(io->rename(io->ctx, "a", "d/b", &sys_errno), WAL_OK);
-    assert_int_equal(io->path_stat(io->ctx, "d/b", &st, &sys_errno), WAL_OK);
+    assert_ok(io->rename(io->ctx, "a", "a", &sys_errno));
+    assert_ok(io->rename(io->ctx, "a", "d/b", &sys_errno));
+    assert_ok(io->path_stat(io->ctx, "d/b", &st, &sys_errno));
     assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno),
                      WAL_ENOTFOUND);
 }
@@ -340,12 +337,10 @@ TEST_WITH(io_memory__a_callback_may_change_the_directory, enter, leave)
         (void)snprintf(name, sizeof(name), "%d", i);
         io->close(io->ctx, make_file(name));
     }
-    assert_int_equal(io->list(io->ctx, ".", unlink_name, &count, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->list(io->ctx, ".", unlink_name, &count, &sys_errno));
     assert_int_equal(count, 20);
     count = 0;
-    assert_int_equal(io->list(io->ctx, ".", unlink_name, &count, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->list(io->ctx, ".", unlink_name, &count, &sys_errno));
     assert_int_equal(count, 0);
 }
 
@@ -355,8 +350,7 @@ TEST_WITH(io_memory__storage_is_local, enter, leave)
     char name[32] = "";
     int sys_errno = 0;
 
-    assert_int_equal(io->storage(io->ctx, ".", &storage, name, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->storage(io->ctx, ".", &storage, name, &sys_errno));
     assert_int_equal(storage, WAL__STORAGE_LOCAL);
     assert_string_equal(name, "memory");
 }
@@ -369,14 +363,13 @@ TEST_WITH(io_memory__tables_are_independent, enter, leave)
     struct wal__io_stat st;
     int sys_errno = 0;
 
-    assert_int_equal(wal__io_memory_create(&heap.heap, false, &other, NULL),
-                     WAL_OK);
+    assert_ok(wal__io_memory_create(&heap.heap, false, &other, NULL));
     io->close(io->ctx, make_file("a"));
     assert_int_equal(other->path_stat(other->ctx, "a", &st, &sys_errno),
                      WAL_ENOTFOUND);
     wal__io_memory_destroy(other);
     wal__io_memory_destroy(NULL);
-    assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno), WAL_OK);
+    assert_ok(io->path_stat(io->ctx, "a", &st, &sys_errno));
 }
 
 TEST_WITH(io_memory__destroying_closes_every_descriptor, enter, leave)
@@ -387,17 +380,14 @@ TEST_WITH(io_memory__destroying_closes_every_descriptor, enter, leave)
     int err = 0;
     int before = count_memfds(&any);
 
-    assert_int_equal(wal__io_memory_create(&heap.heap, false, &other, NULL),
-                     WAL_OK);
-    assert_int_equal(other->make_directory(other->ctx, "d", &err), WAL_OK);
+    assert_ok(wal__io_memory_create(&heap.heap, false, &other, NULL));
+    assert_ok(other->make_directory(other->ctx, "d", &err));
     for (int i = 0; i < 20; i++) {
         char path[16];
 
         (void)snprintf(path, sizeof(path), "d/%d", i);
-        assert_int_equal(other->open(other->ctx, path,
-                                     WAL__IO_WRITE | WAL__IO_CREATE, &file,
-                                     &err),
-                         WAL_OK);
+        assert_ok(other->open(other->ctx, path, WAL__IO_WRITE | WAL__IO_CREATE,
+                              &file, &err));
         other->close(other->ctx, file);
     }
     assert_int_equal(count_memfds(&any), before + 20);

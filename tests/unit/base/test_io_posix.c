@@ -94,7 +94,7 @@ TEST_WITH(io_posix__created_files_are_private, enter, leave)
     struct stat st;
 
     io->close(NULL, io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE));
-    assert_int_equal(io->make_directory(NULL, "d", &sys_errno), WAL_OK);
+    assert_ok(io->make_directory(NULL, "d", &sys_errno));
     (void)umask(old);
     assert_int_equal(stat("a", &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
@@ -123,7 +123,7 @@ TEST_WITH(io_posix__only_regular_files_open, enter, leave)
     int after;
 
     assert_int_equal(close(before), 0);
-    assert_int_equal(io->make_directory(NULL, "d", &sys_errno), WAL_OK);
+    assert_ok(io->make_directory(NULL, "d", &sys_errno));
     assert_int_equal(mkfifo("f", 0600), 0);
     io_case_open_fails("d", 0, WAL_EIO, EISDIR);
     io_case_open_fails("d", WAL__IO_WRITE, WAL_EIO, EISDIR);
@@ -134,10 +134,9 @@ TEST_WITH(io_posix__only_regular_files_open, enter, leave)
     io_case_open_fails("l", 0, WAL_EIO, ELOOP);
     io_case_open_fails("l", WAL__IO_WRITE | WAL__IO_CREATE, WAL_EIO, ELOOP);
     assert_int_not_equal(access("none", F_OK), 0);
-    assert_int_equal(io->open(NULL, "l",
-                              WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_FOLLOW,
-                              &file, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->open(NULL, "l",
+                       WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_FOLLOW, &file,
+                       &sys_errno));
     io->close(NULL, file);
 
     /* No descriptor is left open. */
@@ -197,7 +196,7 @@ TEST_WITH(io_posix__killed_process_releases_its_locks, enter, leave)
                      WAL_ELOCKED);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &how, 0), child);
-    assert_int_equal(io_case_lock(file, 0, WAL__IO_LOCK_EXCLUSIVE), WAL_OK);
+    assert_ok(io_case_lock(file, 0, WAL__IO_LOCK_EXCLUSIVE));
     io->close(NULL, file);
 }
 
@@ -215,13 +214,11 @@ TEST_WITH(io_posix__file_systems_are_distinguished, enter, leave)
     assert_string_equal(name, "untouched");
 
     /* One that is not listed: local, named by its number. */
-    assert_int_equal(io->storage(NULL, "/proc", &storage, name, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->storage(NULL, "/proc", &storage, name, &sys_errno));
     assert_int_equal(storage, WAL__STORAGE_LOCAL);
     assert_string_equal(name, "0x00009fa0");
     storage = WAL__STORAGE_SHARED;
-    assert_int_equal(io->storage(NULL, "/dev/shm", &storage, name, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->storage(NULL, "/dev/shm", &storage, name, &sys_errno));
     assert_int_equal(storage, WAL__STORAGE_LOCAL);
     assert_string_equal(name, "tmpfs");
 }
@@ -480,11 +477,9 @@ TEST_WITH(io_posix__a_wake_crosses_processes_and_maps, enter, leave)
     pid_t child;
     uint64_t before;
 
-    assert_int_equal(io->allocate(NULL, file, 4096, &sys_errno), WAL_OK);
-    assert_int_equal(io->map(NULL, file, 4096, true, &ours, &sys_errno),
-                     WAL_OK);
-    assert_int_equal(io->map(NULL, file, 4096, false, &theirs, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->allocate(NULL, file, 4096, &sys_errno));
+    assert_ok(io->map(NULL, file, 4096, true, &ours, &sys_errno));
+    assert_ok(io->map(NULL, file, 4096, false, &theirs, &sys_errno));
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {

@@ -100,12 +100,12 @@ TEST(parallel_for__each_item_once)
     struct wal__io io = wal__io_posix;
 
     for (uint32_t count = 0; count < 20; count++) {
-        assert_int_equal(run_parallel(&io, count, 8, ITEMS, NULL), WAL_OK);
+        assert_ok(run_parallel(&io, count, 8, ITEMS, NULL));
         check_done(count);
         assert_int_equal(atomic_load(&notes.threads),
                          (count + 2) / 3 < 8 ? (count + 2) / 3 : 8);
     }
-    assert_int_equal(run_parallel(&io, ITEMS, 0, ITEMS, NULL), WAL_OK);
+    assert_ok(run_parallel(&io, ITEMS, 0, ITEMS, NULL));
     check_done(ITEMS);
 }
 
@@ -114,7 +114,7 @@ TEST(parallel_for__without_threads_in_order)
     struct wal__io io = wal__io_posix;
 
     io.threads = false;
-    assert_int_equal(run_parallel(&io, ITEMS, 8, ITEMS, NULL), WAL_OK);
+    assert_ok(run_parallel(&io, ITEMS, 8, ITEMS, NULL));
     check_done(ITEMS);
     assert_int_equal(atomic_load(&notes.threads), 1);
     assert_int_equal(atomic_load(&notes.disorder), 0);
@@ -168,11 +168,11 @@ TEST(parallel_for__guided_claim_is_a_share_of_the_rest)
                                     .threads = 2,
                                     .body = wait_for_second};
 
-    assert_int_equal(wal__parallel_for(&two, NULL), WAL_OK);
+    assert_ok(wal__parallel_for(&two, NULL));
     assert_int_equal(atomic_load(&second), ITEMS / 8);
     two.guided = false;
     atomic_store(&second, 0);
-    assert_int_equal(wal__parallel_for(&two, NULL), WAL_OK);
+    assert_ok(wal__parallel_for(&two, NULL));
     assert_int_equal(atomic_load(&second), 3);
 }
 

@@ -58,7 +58,7 @@ TEST(throttle__bytes_take_their_time)
     struct wal__throttle throttle = begin(&clock, MIB);
 
     for (int i = 0; i < 3 * 1024; i++) {
-        assert_int_equal(wal__throttle_spend(&throttle, KIB, NULL), WAL_OK);
+        assert_ok(wal__throttle_spend(&throttle, KIB, NULL));
     }
     assert_in_range(clock.slept, 3 * SECOND - SECOND / 10,
                     3 * SECOND + SECOND / 10);
@@ -69,10 +69,10 @@ TEST(throttle__unused_time_is_not_made_up_for)
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, MIB);
 
-    assert_int_equal(wal__throttle_spend(&throttle, MIB, NULL), WAL_OK);
+    assert_ok(wal__throttle_spend(&throttle, MIB, NULL));
     clock.now += 100 * SECOND;
     clock.slept = 0;
-    assert_int_equal(wal__throttle_spend(&throttle, MIB, NULL), WAL_OK);
+    assert_ok(wal__throttle_spend(&throttle, MIB, NULL));
     assert_int_equal(clock.slept, SECOND);
 }
 
@@ -81,13 +81,12 @@ TEST(throttle__time_of_the_work_counts)
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, MIB);
 
-    assert_int_equal(wal__throttle_spend(&throttle, MIB, NULL), WAL_OK);
+    assert_ok(wal__throttle_spend(&throttle, MIB, NULL));
     clock.slept = 0;
     /* Slower than the rate: never sleeps longer than the step takes. */
     for (int i = 0; i < 8; i++) {
         clock.now += SECOND;
-        assert_int_equal(wal__throttle_spend(&throttle, 128 * KIB, NULL),
-                         WAL_OK);
+        assert_ok(wal__throttle_spend(&throttle, 128 * KIB, NULL));
     }
     assert_in_range(clock.slept, 0, 8 * SECOND / 8);
 }
@@ -118,8 +117,7 @@ TEST(throttle__no_limit)
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, UINT64_MAX);
 
-    assert_int_equal(wal__throttle_spend(&throttle, UINT64_MAX / 2, NULL),
-                     WAL_OK);
+    assert_ok(wal__throttle_spend(&throttle, UINT64_MAX / 2, NULL));
     wal__throttle_count_sync(&throttle, SECOND);
     wal__throttle_count_sync(&throttle, 10 * SECOND);
     for (int i = 0; i < 2; i++) {
@@ -135,10 +133,10 @@ TEST(throttle__extreme_rates)
     struct clock clock;
     struct wal__throttle throttle = begin(&clock, 1);
 
-    assert_int_equal(wal__throttle_spend(&throttle, MIB, NULL), WAL_OK);
+    assert_ok(wal__throttle_spend(&throttle, MIB, NULL));
     assert_int_equal(clock.slept, MIB * SECOND);
     throttle = begin(&clock, UINT64_MAX - 1);
-    assert_int_equal(wal__throttle_spend(&throttle, MIB, NULL), WAL_OK);
+    assert_ok(wal__throttle_spend(&throttle, MIB, NULL));
     assert_int_equal(clock.slept, 0);
 }
 
@@ -189,7 +187,7 @@ TEST(throttle__reports_while_it_sleeps_and_can_be_stopped)
 
     wal__throttle_set_progress(&throttle, on_progress, &caller);
     wal__throttle_expect(&throttle, 0, 7);
-    assert_int_equal(wal__throttle_spend(&throttle, MIB, &error), WAL_OK);
+    assert_ok(wal__throttle_spend(&throttle, MIB, &error));
     assert_in_range(caller.calls, 3, 3);
     assert_int_equal(caller.total, 7);
     assert_int_equal(wal__throttle_report(&throttle, 5, 7, &error),

@@ -255,7 +255,7 @@ TEST_WITH(tree_posix__immutable_file_is_not_replaced, enter, leave)
     int sys_errno = 0;
 
     tree_case_put("x", "x");
-    assert_int_equal(tree_do_may_replace("x", &sys_errno), WAL_OK);
+    assert_ok(tree_do_may_replace("x", &sys_errno));
     named_attributes = STATX_ATTR_IMMUTABLE;
     is_denied("x", EPERM);
     named_attributes = STATX_ATTR_APPEND;
@@ -263,7 +263,7 @@ TEST_WITH(tree_posix__immutable_file_is_not_replaced, enter, leave)
     named_attributes = STATX_ATTR_MOUNT_ROOT;
     is_denied("x", EBUSY);
     named_attributes = STATX_ATTR_COMPRESSED;
-    assert_int_equal(tree_do_may_replace("x", &sys_errno), WAL_OK);
+    assert_ok(tree_do_may_replace("x", &sys_errno));
 
     named_attributes = 0;
     parent_attributes = STATX_ATTR_IMMUTABLE;
@@ -284,14 +284,14 @@ TEST_WITH(tree_posix__sticky_directory_permissions_apply, enter, leave)
     tree_case_directory("d");
     tree_case_put("d/x", "x");
     set_mode("d", 01777);
-    assert_int_equal(tree_do_may_replace("d/x", &sys_errno), WAL_OK);
+    assert_ok(tree_do_may_replace("d/x", &sys_errno));
     foreign_sticky = true;
     /* The rule is not for the superuser. */
     assert_int_equal(tree_do_may_replace("d/x", &sys_errno),
                      geteuid() == 0 ? WAL_OK : WAL_EACCESS);
     drop(true);
     is_denied("d/x", EPERM);
-    assert_int_equal(tree_do_may_replace("d/new", &sys_errno), WAL_OK);
+    assert_ok(tree_do_may_replace("d/new", &sys_errno));
     drop(false);
 }
 
@@ -306,9 +306,8 @@ TEST_WITH(tree_posix__full_disk_is_reported, enter, leave)
     int sys_errno = 0;
     enum wal_status status;
 
-    assert_int_equal(
-        io->create(io->ctx, tree_case_root(), "x", 0600, &file, &sys_errno),
-        WAL_OK);
+    assert_ok(
+        io->create(io->ctx, tree_case_root(), "x", 0600, &file, &sys_errno));
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = (struct rlimit){.rlim_cur = 4096, .rlim_max = old.rlim_max};
     (void)signal(SIGXFSZ, SIG_IGN);
@@ -382,15 +381,13 @@ TEST_WITH(tree_posix__descriptors_are_closed_on_exec, enter, leave)
     int fd;
 
     (void)note_open(before);
-    assert_int_equal(
-        io->create(io->ctx, tree_case_root(), "x", 0600, &file, &sys_errno),
-        WAL_OK);
+    assert_ok(
+        io->create(io->ctx, tree_case_root(), "x", 0600, &file, &sys_errno));
     fd = opened_since(before);
     assert_true((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
     assert_int_equal(fcntl(fd, F_GETFL) & O_SYNC, 0);
     io->close(io->ctx, file);
-    assert_int_equal(io->open_root(io->ctx, place.root, &tree, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->open_root(io->ctx, place.root, &tree, &sys_errno));
     fd = opened_since(before);
     assert_true((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
     io->close_root(io->ctx, tree);
@@ -438,16 +435,15 @@ TEST_WITH(tree_posix__another_file_system_is_synced_at_once, enter, leave)
     bool before[descriptors];
 
     (void)snprintf(path, sizeof(path), "shm/agentwal-tree-%ld", (long)getpid());
-    assert_int_equal(io->open_root(io->ctx, "/dev", &tree, &sys_errno), WAL_OK);
-    assert_int_equal(io->stat(io->ctx, tree, "shm", &st, &sys_errno), WAL_OK);
+    assert_ok(io->open_root(io->ctx, "/dev", &tree, &sys_errno));
+    assert_ok(io->stat(io->ctx, tree, "shm", &st, &sys_errno));
     assert_int_equal(st.kind, WAL__WORKTREE_DIRECTORY);
     (void)note_open(before);
-    assert_int_equal(io->create(io->ctx, tree, path, 0600, &file, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->create(io->ctx, tree, path, 0600, &file, &sys_errno));
     assert_true((fcntl(opened_since(before), F_GETFL) & O_SYNC) == O_SYNC);
-    assert_int_equal(io->set_mode(io->ctx, file, 0644, &sys_errno), WAL_OK);
+    assert_ok(io->set_mode(io->ctx, file, 0644, &sys_errno));
     io->close(io->ctx, file);
-    assert_int_equal(io->unlink(io->ctx, tree, path, &sys_errno), WAL_OK);
+    assert_ok(io->unlink(io->ctx, tree, path, &sys_errno));
     io->close_root(io->ctx, tree);
 }
 
@@ -515,7 +511,7 @@ TEST_WITH(tree_posix__directories_of_other_mounts_are_synced_separately, enter,
     assert_int_equal(stat("/dev", &dev), 0);
     assert_int_equal(stat("/dev/shm", &shm), 0);
     assert_int_not_equal(dev.st_dev, shm.st_dev);
-    assert_int_equal(io->open_root(io->ctx, "/dev", &tree, &sys_errno), WAL_OK);
+    assert_ok(io->open_root(io->ctx, "/dev", &tree, &sys_errno));
     expect_syncs(tree, PATHS("shm"), WAL_OK, 1, 0);
     expect_syncs(tree, PATHS("\0shm"), WAL_OK, 2, 0);
     expect_syncs(tree, PATHS("\0fd/..\0shm"), WAL_EOUTSIDE, 0, 0);
@@ -549,7 +545,7 @@ TEST_WITH(tree_posix__moved_directory_is_not_written, enter, leave)
     tree_assert_fails(tree_do_sync_directory, "d", WAL_ENOTFOUND);
     tree_case_directory("d");
     tree_case_put("d/y", "new");
-    assert_int_equal(tree_do_may_replace("d/y", &sys_errno), WAL_OK);
+    assert_ok(tree_do_may_replace("d/y", &sys_errno));
     move("../gone", "back");
     tree_case_assert_content("back/x", "old");
     assert_int_equal(tree_case_stat("back/y").kind, WAL__WORKTREE_ABSENT);
@@ -569,8 +565,7 @@ TEST_WITH(tree_posix__new_root_sees_existing_files, enter, leave)
     tree_case_put("d/x", "x");
     assert_int_equal(tree_case_stat("d/x").kind, WAL__WORKTREE_REGULAR);
     move("d", "gone");
-    assert_int_equal(io->open_root(io->ctx, place.root, &tree, &sys_errno),
-                     WAL_OK);
+    assert_ok(io->open_root(io->ctx, place.root, &tree, &sys_errno));
     tree = tree_case_swap_root(tree);
     assert_int_equal(tree_case_stat("d/x").kind, WAL__WORKTREE_ABSENT);
     io->close_root(io->ctx, tree);

@@ -55,12 +55,9 @@ static int open_segment(void **state)
     segment.id = 7;
     segment.size = CAPACITY;
     (void)unlink("segment");
-    assert_int_equal(io->open(io->ctx, "segment",
-                              WAL__IO_WRITE | WAL__IO_CREATE, &segment.file,
-                              &err),
-                     WAL_OK);
-    assert_int_equal(io->allocate(io->ctx, segment.file, CAPACITY, &err),
-                     WAL_OK);
+    assert_ok(io->open(io->ctx, "segment", WAL__IO_WRITE | WAL__IO_CREATE,
+                       &segment.file, &err));
+    assert_ok(io->allocate(io->ctx, segment.file, CAPACITY, &err));
     wal__write_map_init(&map);
     for (size_t i = 0; i < sizeof(bytes); i++) {
         bytes[i] = (uint8_t)(i * 7 + i / 256);
@@ -90,9 +87,8 @@ static void assert_in_file(uint64_t offset, size_t size)
     size_t got = 0;
     int err = 0;
 
-    assert_int_equal(
-        wal__io_read_full(io, segment.file, found, size, offset, &got, &err),
-        WAL_OK);
+    assert_ok(
+        wal__io_read_full(io, segment.file, found, size, offset, &got, &err));
     assert_int_equal(got, size);
     assert_memory_equal(found, bytes, size);
 }
@@ -186,8 +182,7 @@ TEST_WITH(map__read_only_file_is_refused, open_segment, close_segment)
     struct wal__file *writable = segment.file;
     int err = 0;
 
-    assert_int_equal(io->open(io->ctx, "segment", 0, &segment.file, &err),
-                     WAL_OK);
+    assert_ok(io->open(io->ctx, "segment", 0, &segment.file, &err));
     assert_false(write_at(4096, PIECE));
     io->close(io->ctx, segment.file);
     segment.file = writable;
@@ -232,11 +227,9 @@ TEST_WITH(map__next_segment_replaces_the_map, open_segment, close_segment)
 
     assert_true(write_at(4096, PIECE));
     segment.id = 8;
-    assert_int_equal(io->open(io->ctx, "next", WAL__IO_WRITE | WAL__IO_CREATE,
-                              &segment.file, &err),
-                     WAL_OK);
-    assert_int_equal(io->allocate(io->ctx, segment.file, CAPACITY, &err),
-                     WAL_OK);
+    assert_ok(io->open(io->ctx, "next", WAL__IO_WRITE | WAL__IO_CREATE,
+                       &segment.file, &err));
+    assert_ok(io->allocate(io->ctx, segment.file, CAPACITY, &err));
     assert_true(write_at(8192, PIECE));
     assert_in_file(8192, PIECE);
     io->close(io->ctx, segment.file);

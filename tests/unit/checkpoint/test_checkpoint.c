@@ -65,14 +65,12 @@ KIT_TEST(checkpoint__large_and_binary_content)
     kit_write_bytes(&work, "large", data, SIZE);
     kit_checkpoint(&work, "c", "large");
     kit_work_reopen(&work, 0);
-    assert_int_equal(
-        wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL),
-        WAL_OK);
-    assert_int_equal(wal_file_cursor_next(checkpoint, &file, NULL), WAL_OK);
+    assert_ok(
+        wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL));
+    assert_ok(wal_file_cursor_next(checkpoint, &file, NULL));
     assert_int_equal(file.size, SIZE);
-    assert_int_equal(wal_blob_open(work.store, file.digest, &blob, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_blob_read(blob, 0, back, SIZE, &got, NULL), WAL_OK);
+    assert_ok(wal_blob_open(work.store, file.digest, &blob, NULL));
+    assert_ok(wal_blob_read(blob, 0, back, SIZE, &got, NULL));
     assert_int_equal(got, SIZE);
     assert_memory_equal(data, back, SIZE);
     wal_blob_close(blob);
@@ -109,20 +107,17 @@ KIT_TEST(checkpoint__explicit_root_overrides_the_working_directory)
     snprintf(root, sizeof(root), "%s/odd \xfe//", work.root);
     options.root = kit_text(root);
     options.id = kit_text("c");
-    assert_int_equal(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL));
     kit_work_reopen(&work, 0);
     assert_string_equal(kit_files(&work, work.session, "c"), "f=below");
     {
         struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
         struct wal_file_cursor *checkpoint;
 
-        assert_int_equal(wal_file_cursor_open(work.session, kit_text("c"),
-                                              &checkpoint, NULL),
-                         WAL_OK);
-        assert_int_equal(wal_checkpoint_get_info(checkpoint, &info, NULL),
-                         WAL_OK);
+        assert_ok(wal_file_cursor_open(work.session, kit_text("c"), &checkpoint,
+                                       NULL));
+        assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
         root[strlen(root) - 2] = '\0';
         assert_slice(info.root, root);
         wal_file_cursor_close(checkpoint);
@@ -183,8 +178,7 @@ KIT_TEST(checkpoints__are_listed_oldest_first)
     kit_checkpoint(&work, "a", "a");
     kit_checkpoint(&work, "z", "b");
     assert_string_equal(kit_checkpoints(work.session), "z m a");
-    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("z"), NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_delete(work.session, kit_text("z"), NULL));
     assert_string_equal(kit_checkpoints(work.session), "m a");
     kit_checkpoint(&work, "z", "c");
     kit_work_reopen(&work, 0);
@@ -226,8 +220,7 @@ KIT_TEST(checkpoint__of_a_fork_is_separate)
     assert_string_equal(kit_files(&work, fork, "c"), "a=1 b=2");
     assert_string_equal(kit_files(&work, source, "c"), "a=1");
     assert_string_equal(kit_checkpoints(source), "c later");
-    assert_int_equal(wal_checkpoint_delete(source, kit_text("c"), NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_delete(source, kit_text("c"), NULL));
     assert_string_equal(kit_files(&work, fork, "c"), "a=1 b=2");
     wal_session_close(fork);
     work.session = source;
@@ -247,7 +240,7 @@ KIT_TEST(checkpoint__disabled_records_nothing)
     kit_append(source, "e", NULL);
     kit_write(&work, "a", "1");
     kit_checkpoint(&work, "c", "a");
-    assert_int_equal(wal_session_set_checkpointing(source, 0, NULL), WAL_OK);
+    assert_ok(wal_session_set_checkpointing(source, 0, NULL));
     kit_work_reopen(&work, 0);
     source = work.session;
     info = kit_checkpoint(&work, "d", "a no/../such");
@@ -257,7 +250,7 @@ KIT_TEST(checkpoint__disabled_records_nothing)
     assert_string_equal(kit_checkpoints(source), "c");
     assert_string_equal(kit_files(&work, source, "c"), "a=1");
     fork = kit_fork(source, NULL, "f");
-    assert_int_equal(wal_session_set_checkpointing(source, 7, NULL), WAL_OK);
+    assert_ok(wal_session_set_checkpointing(source, 7, NULL));
     assert_int_equal(kit_checkpoint(&work, "d", "a").flags, 0);
     work.session = fork;
     assert_int_equal(kit_checkpoint(&work, "d", "a").flags, WAL_CHECKPOINT_OFF);
@@ -293,9 +286,8 @@ KIT_TEST(checkpoint__is_not_listed_as_a_document)
                      WAL_EINVAL);
     assert_int_equal(wal_batch_commit(work.session, &batch, NULL, NULL, NULL),
                      WAL_EINVAL);
-    assert_int_equal(
-        wal_doc_cursor_open(work.store, work.session, &options, &docs, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_doc_cursor_open(work.store, work.session, &options, &docs, NULL));
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
     assert_int_equal(wal_doc_cursor_get(docs, slice, 0, &doc, NULL),
                      WAL_EINVAL);
@@ -339,14 +331,12 @@ KIT_TEST(checkpoint__persistence_off_records_nothing)
     assert_int_equal(
         wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL),
         WAL_ENOTFOUND);
-    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_set_checkpointing(work.session, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_delete(work.session, kit_text("c"), NULL));
+    assert_ok(wal_session_set_checkpointing(work.session, 0, NULL));
     assert_int_equal(wal_checkpoint_diff(work.session, kit_text("c"),
                                          kit_text("d"), &changes, NULL),
                      WAL_ENOTFOUND);
-    assert_int_equal(wal_session_diff(work.session, &changes, NULL), WAL_OK);
+    assert_ok(wal_session_diff(work.session, &changes, NULL));
     assert_string_equal(kit_changes(changes), "");
     assert_int_equal(kit_try_checkpoint(&work, "c", "../x", &error),
                      WAL_EOUTSIDE);

@@ -65,7 +65,7 @@ KIT_TEST(diff__with_the_disk_reads_current_files)
     kit_write(&work, "b", "1\n");
     assert_int_equal(symlink("b", kit_path(&work, "l")), 0);
     kit_checkpoint(&work, "c", "a b l n");
-    assert_int_equal(wal_store_get_info(work.store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(work.store, &info, NULL));
     pack = info.pack_bytes;
     assert_string_equal(kit_diff(work.session, "c", ""), "");
     kit_write(&work, "a", "1\n2\n");
@@ -74,7 +74,7 @@ KIT_TEST(diff__with_the_disk_reads_current_files)
     assert_int_equal(symlink("a", kit_path(&work, "l")), 0);
     assert_string_equal(kit_diff(work.session, "c", ""),
                         "a +1 -0, l +1 -1, n +1 -0");
-    assert_int_equal(wal_store_get_info(work.store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(work.store, &info, NULL));
     assert_int_equal(info.pack_bytes, pack); /* nothing of it is kept */
     kit_work_end(&work);
 }
@@ -97,7 +97,7 @@ KIT_TEST(changes__compare_first_and_last_state)
     assert_int_equal(unlink(kit_path(&work, "late")), 0);
     kit_checkpoint(&work, "3", "a back");
     kit_checkpoint(&work, "4", "late");
-    assert_int_equal(wal_session_diff(work.session, &changes, NULL), WAL_OK);
+    assert_ok(wal_session_diff(work.session, &changes, NULL));
     assert_string_equal(kit_changes(changes), "a +2 -0, late +0 -1");
     kit_work_end(&work);
 }
@@ -121,10 +121,9 @@ KIT_TEST(changes__several_roots_are_separate)
     kit_checkpoint(&work, "2", "g");
     snprintf(root, sizeof(root), "%s/d", work.root);
     options.root = kit_text(root);
-    assert_int_equal(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
-        WAL_OK);
-    assert_int_equal(wal_session_diff(work.session, &changes, NULL), WAL_OK);
+    assert_ok(
+        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL));
+    assert_ok(wal_session_diff(work.session, &changes, NULL));
     snprintf(expected, sizeof(expected), "f +1 -0, %s/g +1 -1", work.root);
     assert_string_equal(kit_changes(changes), expected);
     kit_work_end(&work);
@@ -144,9 +143,9 @@ KIT_TEST(changes__fork_includes_shared_changes)
     work.session = kit_fork(source, NULL, "f");
     kit_write(&work, "a", "1\n2\n");
     kit_checkpoint(&work, "2", "a");
-    assert_int_equal(wal_session_diff(work.session, &changes, NULL), WAL_OK);
+    assert_ok(wal_session_diff(work.session, &changes, NULL));
     assert_string_equal(kit_changes(changes), "a +1 -0");
-    assert_int_equal(wal_session_diff(source, &changes, NULL), WAL_OK);
+    assert_ok(wal_session_diff(source, &changes, NULL));
     assert_string_equal(kit_changes(changes), "");
     wal_session_close(work.session);
     work.session = source;

@@ -14,9 +14,8 @@ static struct wal_file file_of(const struct kit_work *work, const char *path,
         .struct_size = sizeof(file), .kind = kind, .path = kit_text(path)};
 
     if (content != NULL) {
-        assert_int_equal(
-            wal_blob_put(work->store, kit_text(content), file.digest, NULL),
-            WAL_OK);
+        assert_ok(
+            wal_blob_put(work->store, kit_text(content), file.digest, NULL));
     }
     return file;
 }
@@ -51,14 +50,13 @@ KIT_TEST(import__records_the_given_files)
     files[2] = file_of(&work, "link", WAL_FILE_SYMLINK, "run.sh");
     files[3] = file_of(&work, absolute, WAL_FILE_REGULAR, "deep");
     files[4] = file_of(&work, "x/y", WAL_FILE_REGULAR, "deep");
-    assert_int_equal(import(&work, "c", files, 5, &error), WAL_OK);
+    assert_ok(import(&work, "c", files, 5, &error));
     kit_work_reopen(&work, 0);
     assert_string_equal(kit_files(&work, work.session, "c"),
                         "link->run.sh none- run.sh(755)=#!/bin/sh\n x/y=deep");
-    assert_int_equal(
-        wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL),
-        WAL_OK);
-    assert_int_equal(wal_checkpoint_get_info(checkpoint, &info, NULL), WAL_OK);
+    assert_ok(
+        wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL));
+    assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
     assert_int_equal(info.created_ms, 1234567890123);
     assert_int_equal(info.bytes, 10 + 6 + 4);
     wal_file_cursor_close(checkpoint);
@@ -79,10 +77,8 @@ KIT_TEST(import__can_be_rewound_to)
 
     kit_write(&work, "a", "2\n");
     kit_write(&work, "b", "x\n");
-    assert_int_equal(import(&work, "c", files, 2, &error), WAL_OK);
-    assert_int_equal(
-        wal_rewind(work.session, kit_text("c"), NULL, &info, NULL, NULL),
-        WAL_OK);
+    assert_ok(import(&work, "c", files, 2, &error));
+    assert_ok(wal_rewind(work.session, kit_text("c"), NULL, &info, NULL, NULL));
     assert_int_equal(info.can_rewind, 1);
     assert_int_equal(info.files_changed, 2);
     assert_int_equal(info.insertions, 1);
@@ -104,7 +100,7 @@ KIT_TEST(import__is_never_reused_for_files_on_disk)
 
     kit_write(&work, "a", "disk");
     kit_wait_past_mtime();
-    assert_int_equal(import(&work, "c", &file, 1, &error), WAL_OK);
+    assert_ok(import(&work, "c", &file, 1, &error));
     kit_checkpoint(&work, "d", "a");
     assert_string_equal(kit_files(&work, work.session, "d"), "a=disk");
     kit_work_end(&work);
@@ -122,8 +118,8 @@ KIT_TEST(import__first_state_of_a_path_is_kept)
         file_of(&work, "b", WAL_FILE_REGULAR, "second"),
     };
 
-    assert_int_equal(import(&work, "c", &first, 1, &error), WAL_OK);
-    assert_int_equal(import(&work, "c", second, 2, &error), WAL_OK);
+    assert_ok(import(&work, "c", &first, 1, &error));
+    assert_ok(import(&work, "c", second, 2, &error));
     assert_string_equal(kit_files(&work, work.session, "c"),
                         "a=first b=second");
     assert_string_equal(kit_checkpoints(work.session), "c");
@@ -145,7 +141,7 @@ KIT_TEST(import__missing_content_is_refused)
     assert_string_equal(error.file, "b");
     assert_string_equal(kit_checkpoints(work.session), "");
     files[1].kind = WAL_FILE_ABSENT; /* has none, whatever the digest */
-    assert_int_equal(import(&work, "c", files, 2, &error), WAL_OK);
+    assert_ok(import(&work, "c", files, 2, &error));
     assert_string_equal(kit_files(&work, work.session, "c"), "a=there b-");
     kit_work_end(&work);
 }
@@ -204,7 +200,7 @@ KIT_TEST(import__contradictions_are_refused)
     assert_int_equal(import(&work, "c", NULL, 1, &error), WAL_EINVAL);
     assert_int_equal(import(&work, "c", &empty, 1, &error), WAL_EINVAL);
     assert_string_equal(kit_checkpoints(work.session), "");
-    assert_int_equal(import(&work, "c", NULL, 0, &error), WAL_OK);
+    assert_ok(import(&work, "c", NULL, 0, &error));
     assert_string_equal(kit_checkpoints(work.session), "c");
     kit_work_end(&work);
 }
@@ -216,9 +212,8 @@ KIT_TEST(import__disabled_records_nothing)
     struct kit_work work = kit_work_begin(0);
     const struct wal_file file = file_of(&work, "a", WAL_FILE_REGULAR, "a");
 
-    assert_int_equal(wal_session_set_checkpointing(work.session, 0, NULL),
-                     WAL_OK);
-    assert_int_equal(import(&work, "c", &file, 1, &error), WAL_OK);
+    assert_ok(wal_session_set_checkpointing(work.session, 0, NULL));
+    assert_ok(import(&work, "c", &file, 1, &error));
     assert_string_equal(kit_checkpoints(work.session), "");
     kit_work_end(&work);
 }

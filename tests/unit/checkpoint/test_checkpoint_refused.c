@@ -222,8 +222,7 @@ KIT_TEST(checkpoint__unknown_id_is_not_found)
         WAL_EINVAL);
     assert_int_equal(wal_checkpoint_delete(work.session, kit_text("d"), &error),
                      WAL_ENOTFOUND);
-    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_delete(work.session, kit_text("c"), NULL));
     assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL),
                      WAL_ENOTFOUND);
     assert_int_equal(wal_checkpoint_diff(work.session, kit_text("c"),

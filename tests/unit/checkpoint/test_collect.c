@@ -79,9 +79,8 @@ static struct kit_work begin(void)
     boot = 1;
     failing = NULL;
     changes_left = 0;
-    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc, &io,
-                                     &work.store, NULL),
-                     WAL_OK);
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io,
+                              &work.store, NULL));
     work.session = kit_session(work.store, "s");
     atomic_store(&opens, 0);
     return work;
@@ -142,14 +141,11 @@ static void capture_one(const struct kit_work *work,
     int sys_errno = 0;
 
     wal__files_init(files, core->env.heap);
-    assert_int_equal(wal__files_from_paths(files, work->root, &path, 1, NULL),
-                     WAL_OK);
-    assert_int_equal(
-        tree.open_root(tree.ctx, work->root, &collect.worktree, &sys_errno),
-        WAL_OK);
-    assert_int_equal(wal__content_guard_enter(&guard, &core->control, NULL),
-                     WAL_OK);
-    assert_int_equal(wal__capture(&collect, files, NULL), WAL_OK);
+    assert_ok(wal__files_from_paths(files, work->root, &path, 1, NULL));
+    assert_ok(
+        tree.open_root(tree.ctx, work->root, &collect.worktree, &sys_errno));
+    assert_ok(wal__content_guard_enter(&guard, &core->control, NULL));
+    assert_ok(wal__capture(&collect, files, NULL));
     wal__content_guard_leave(&guard);
     tree.close_root(tree.ctx, collect.worktree);
     *result = collect.result;
@@ -409,10 +405,9 @@ static void check_many(struct kit_work *work, const char *id)
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
     struct wal_file_cursor *checkpoint;
 
-    assert_int_equal(
-        wal_file_cursor_open(work->session, kit_text(id), &checkpoint, NULL),
-        WAL_OK);
-    assert_int_equal(wal_checkpoint_get_info(checkpoint, &info, NULL), WAL_OK);
+    assert_ok(
+        wal_file_cursor_open(work->session, kit_text(id), &checkpoint, NULL));
+    assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
     assert_int_equal(info.files, MANY);
     wal_file_cursor_close(checkpoint);
     assert_string_equal(kit_diff(work->session, id, ""), "");
@@ -441,18 +436,16 @@ KIT_TEST(collect__threads_agree_with_one_thread)
     assert_string_equal(error.file, names[333]);
     failing = NULL;
     options.id = kit_text("8");
-    assert_int_equal(wal_checkpoint_create(work.session, paths, MANY, &options,
-                                           &checkpoint, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_checkpoint_get_info(checkpoint, &info, NULL), WAL_OK);
+    assert_ok(wal_checkpoint_create(work.session, paths, MANY, &options,
+                                    &checkpoint, NULL));
+    assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
     assert_int_equal(info.new_blobs, 500);
     wal_file_cursor_close(checkpoint);
     options.threads = 1;
     options.id = kit_text("1");
-    assert_int_equal(wal_checkpoint_create(work.session, paths, MANY, &options,
-                                           &checkpoint, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_checkpoint_get_info(checkpoint, &info, NULL), WAL_OK);
+    assert_ok(wal_checkpoint_create(work.session, paths, MANY, &options,
+                                    &checkpoint, NULL));
+    assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
     assert_int_equal(info.new_blobs, 0);
     wal_file_cursor_close(checkpoint);
     assert_string_equal(kit_diff(work.session, "8", "1"), "");
@@ -500,7 +493,7 @@ KIT_TEST(checkpoint__concurrent_additions_to_one)
     }
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_int_equal(adders[i].status, WAL_OK);
+        assert_ok(adders[i].status);
     }
     check_many(&work, "shared");
     kit_work_end(&work);

@@ -39,9 +39,8 @@ static void open_counted(struct kit_work *work)
 
     faulty_heap_init(&heap, &wal__heap_libc);
     fails_writes = false;
-    assert_int_equal(
-        wal__store_open("store", &options, &heap.heap, &io, &work->store, NULL),
-        WAL_OK);
+    assert_ok(wal__store_open("store", &options, &heap.heap, &io, &work->store,
+                              NULL));
     work->session = kit_session(work->store, "s");
 }
 
@@ -132,25 +131,20 @@ KIT_TEST(collect__content_after_a_batch_that_fails_is_freed)
 
     struct kit_work work = begin();
 
-    assert_int_equal(
-        wal__content_guard_enter(&guard, &work.store->core.control, &error),
-        WAL_OK);
+    assert_ok(
+        wal__content_guard_enter(&guard, &work.store->core.control, &error));
     capture.env = &work.store->core.env;
     capture.blobs = &work.store->core.blobs;
     assert_int_equal(pthread_mutex_init(&job.mutex, NULL), 0);
     assert_int_equal(pthread_cond_init(&job.batch_written, NULL), 0);
     filling = (struct wal__blob_prepared){0};
-    assert_int_equal(
-        wal__blob_prepare(capture.blobs,
-                          (struct wal__span){(const uint8_t *)"first", 5}, NULL,
-                          WAL__BLOB_OF_RECORDS, &filling, &error),
-        WAL_OK);
+    assert_ok(wal__blob_prepare(capture.blobs,
+                                (struct wal__span){(const uint8_t *)"first", 5},
+                                NULL, WAL__BLOB_OF_RECORDS, &filling, &error));
     job.filling.count = 1;
-    assert_int_equal(
-        wal__blob_prepare(capture.blobs,
-                          (struct wal__span){(const uint8_t *)"second", 6},
-                          NULL, WAL__BLOB_OF_RECORDS, &last, &error),
-        WAL_OK);
+    assert_ok(wal__blob_prepare(
+        capture.blobs, (struct wal__span){(const uint8_t *)"second", 6}, NULL,
+        WAL__BLOB_OF_RECORDS, &last, &error));
     fails_writes = true;
     assert_int_equal(wal__capture_add_content(&job, &last, &error), WAL_EIO);
     fails_writes = false;

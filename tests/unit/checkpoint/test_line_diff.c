@@ -289,15 +289,13 @@ static void assert_diff(const char *before, const char *after,
 {
     struct wal__numstat counts;
 
-    assert_int_equal(
-        wal__numstat_diff(&wal__heap_libc, span(before), span(after), &counts),
-        WAL_OK);
+    assert_ok(
+        wal__numstat_diff(&wal__heap_libc, span(before), span(after), &counts));
     assert_int_equal(counts.insertions, insertions);
     assert_int_equal(counts.deletions, deletions);
     assert_false(counts.is_binary);
-    assert_int_equal(
-        wal__numstat_diff(&wal__heap_libc, span(after), span(before), &counts),
-        WAL_OK);
+    assert_ok(
+        wal__numstat_diff(&wal__heap_libc, span(after), span(before), &counts));
     assert_int_equal(counts.insertions, deletions);
     assert_int_equal(counts.deletions, insertions);
 }
@@ -328,13 +326,11 @@ TEST(line_diff__absent_content_is_null)
     struct wal__span absent = {NULL, 0};
     struct wal__numstat counts;
 
-    assert_int_equal(
-        wal__numstat_diff(&wal__heap_libc, absent, span("a\nb\n"), &counts),
-        WAL_OK);
+    assert_ok(
+        wal__numstat_diff(&wal__heap_libc, absent, span("a\nb\n"), &counts));
     assert_int_equal(counts.insertions, 2);
     assert_int_equal(counts.deletions, 0);
-    assert_int_equal(
-        wal__numstat_diff(&wal__heap_libc, absent, absent, &counts), WAL_OK);
+    assert_ok(wal__numstat_diff(&wal__heap_libc, absent, absent, &counts));
     assert_int_equal(counts.insertions, 0);
 }
 
@@ -343,8 +339,7 @@ static void assert_binary(struct wal__span before, struct wal__span after,
 {
     struct wal__numstat counts = {7, 7, !is_binary};
 
-    assert_int_equal(wal__numstat_diff(&wal__heap_libc, before, after, &counts),
-                     WAL_OK);
+    assert_ok(wal__numstat_diff(&wal__heap_libc, before, after, &counts));
     assert_int_equal(counts.is_binary, is_binary);
     if (is_binary) {
         assert_int_equal(counts.insertions, 0);
@@ -404,9 +399,8 @@ static void assert_least(const char *before, const char *after,
 {
     struct wal__numstat least;
 
-    assert_int_equal(wal__numstat_diff_minimal(&wal__heap_libc, span(before),
-                                               span(after), &least),
-                     WAL_OK);
+    assert_ok(wal__numstat_diff_minimal(&wal__heap_libc, span(before),
+                                        span(after), &least));
     assert_int_equal(least.insertions, insertions);
     assert_int_equal(least.deletions, deletions);
 }
@@ -454,7 +448,7 @@ TEST(line_diff__no_memory_changes_nothing)
             wal__numstat_diff(&faulty.heap, span(before), span(after), &counts);
         assert_int_equal(faulty.live, 0);
     }
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     assert_false(counts.is_binary);
     assert_true(nth > 8);
 }

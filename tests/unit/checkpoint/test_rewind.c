@@ -130,9 +130,9 @@ KIT_TEST(rewind__dry_run_reports_the_same_and_changes_nothing)
     struct kit_rewind_result answer;
 
     change_all();
-    assert_int_equal(wal_store_get_info(store, &before, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &before, NULL));
     answer = kit_rewind_with(session, "c", &dry);
-    assert_int_equal(wal_store_get_info(store, &after, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &after, NULL));
     assert_rewound(&answer, all_changes);
     assert_int_equal(answer.info.insertions, 2);
     assert_int_equal(answer.info.deletions, 6);
@@ -256,7 +256,7 @@ KIT_TEST(rewind__forks_keep_their_checkpoints)
     assert_branch(session, "e1 e2");
     answer = kit_rewind(session, "c2");
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "c2");
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     answer = kit_rewind(fork, "c2");
     assert_rewound(&answer, " a+1-1");
     answer = kit_rewind(fork, "c1");
@@ -379,9 +379,8 @@ KIT_TEST(rewind__verified_content_is_not_read_again)
     kit_close(store);
     tree.create = damage_and_create;
     io.worktree = &tree;
-    assert_int_equal(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
-        WAL_OK);
+    assert_ok(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     session = kit_session(store, "s");
     answer = kit_rewind(session, "c");
     assert_int_equal(answer.info.can_rewind, 1);

@@ -27,7 +27,7 @@ static void assert_main(struct wal_session *session, const char *expected)
 {
     char id[WAL_ID_SIZE];
 
-    assert_int_equal(wal_head_get(session, 0, kit_text(""), id, NULL), WAL_OK);
+    assert_ok(wal_head_get(session, 0, kit_text(""), id, NULL));
     assert_string_equal(id, expected);
 }
 
@@ -168,10 +168,8 @@ KIT_TEST(rewind_head__in_forks)
     struct kit_rewind_result answer;
 
     tree_checkpoint(session, "late", "a");
-    assert_int_equal(wal_session_fork(session, kit_text(""), NULL, &fork, NULL),
-                     WAL_OK);
-    assert_int_equal(
-        wal_session_fork(session, kit_text("e1"), NULL, &older, NULL), WAL_OK);
+    assert_ok(wal_session_fork(session, kit_text(""), NULL, &fork, NULL));
+    assert_ok(wal_session_fork(session, kit_text("e1"), NULL, &older, NULL));
     kit_append_all(fork, "f1");
     kit_append_all(older, "o1");
     answer = rewind_head(older, "late", 0);
@@ -293,9 +291,8 @@ KIT_TEST(rewind_head__concurrent_move_undoes_the_files)
     kit_close(store);
     tree.sync_directories = append_and_sync;
     io.worktree = &tree;
-    assert_int_equal(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
-        WAL_OK);
+    assert_ok(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     session = kit_session(store, "s");
     appender = kit_session(store, "s");
     struct wal_session *other = appender;

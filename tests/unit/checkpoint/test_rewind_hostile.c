@@ -110,7 +110,7 @@ KIT_TEST(rewind_hostile__paths_of_4095_bytes)
         struct kit_rewind_result answer;
         int directory = make_deep(path, 4095, lasts[i], "1\n");
 
-        assert_int_equal(checkpoint_one(session, "c", path), WAL_OK);
+        assert_ok(checkpoint_one(session, "c", path));
         WAL__ASSERT(close(directory) == 0);
         directory = make_deep(path, 4095, lasts[i], "two\n");
         answer = kit_rewind(session, "c");
@@ -250,9 +250,8 @@ static struct wal_session *open_watched(struct wal_store **store)
     memset(&before, 0, sizeof(before));
     before.renames = UINT32_MAX;
     before.writes = UINT32_MAX;
-    assert_int_equal(
-        wal__store_open("store", &options, &wal__heap_libc, &io, store, NULL),
-        WAL_OK);
+    assert_ok(
+        wal__store_open("store", &options, &wal__heap_libc, &io, store, NULL));
     return tree_session(*store);
 }
 

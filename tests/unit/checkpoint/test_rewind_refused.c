@@ -15,7 +15,7 @@ static int count_checkpoints(struct wal_session *session)
     struct wal_checkpoint_cursor *list = NULL;
     int count = 0;
 
-    assert_int_equal(wal_checkpoint_cursor_open(session, &list, NULL), WAL_OK);
+    assert_ok(wal_checkpoint_cursor_open(session, &list, NULL));
     while (wal_checkpoint_cursor_next(list, &info, NULL) == WAL_OK) {
         count++;
     }
@@ -62,11 +62,11 @@ KIT_TEST(rewind_refused__checkpoints_off)
     struct wal_session *session = make_changed(store);
     struct kit_rewind_result answer;
 
-    assert_int_equal(wal_session_set_checkpointing(session, 0, NULL), WAL_OK);
+    assert_ok(wal_session_set_checkpointing(session, 0, NULL));
     answer = kit_rewind(session, "c");
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "off");
     check_untouched(session);
-    assert_int_equal(wal_session_set_checkpointing(session, 1, NULL), WAL_OK);
+    assert_ok(wal_session_set_checkpointing(session, 1, NULL));
     answer = kit_rewind(session, "c");
     assert_rewound(&answer, " a+1-1 d/b+1-1");
     wal_session_close(session);

@@ -73,7 +73,7 @@ static int count_checkpoints(void)
     struct wal_checkpoint_cursor *list = NULL;
     int count = 0;
 
-    assert_int_equal(wal_checkpoint_cursor_open(session, &list, NULL), WAL_OK);
+    assert_ok(wal_checkpoint_cursor_open(session, &list, NULL));
     while (wal_checkpoint_cursor_next(list, &info, NULL) == WAL_OK) {
         count++;
     }
@@ -216,8 +216,7 @@ KIT_TEST(rewind_resume__the_checkpoint_was_deleted)
     assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
     store = kit_store();
     session = kit_session(store, "s");
-    assert_int_equal(wal_checkpoint_delete(session, kit_text("c"), NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_delete(session, kit_text("c"), NULL));
     wal_session_close(session);
     kit_close(store);
     settle();

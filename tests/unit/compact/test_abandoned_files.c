@@ -24,7 +24,7 @@ static uint64_t compact(struct wal_store *store, uint32_t flags)
         .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
 
-    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, &result, NULL));
     return result.rewritten;
 }
 
@@ -66,7 +66,7 @@ static struct wal_store *make_store(void)
     kit_append(session, "a", NULL);
     (void)compact(store, 0);
     assert_true(has_canary("store/index/catalogue"));
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     return store;
 }
@@ -96,8 +96,7 @@ KIT_TEST(abandoned__files_go_though_others_have_the_store_open)
     struct wal_store *other = kit_store();
     uint8_t digest[32];
 
-    assert_int_equal(wal_blob_put(store, kit_text(canary), digest, NULL),
-                     WAL_OK);
+    assert_ok(wal_blob_put(store, kit_text(canary), digest, NULL));
     for (size_t i = 0; i < count; i++) {
         write_file(paths[i]);
     }

@@ -48,8 +48,7 @@ static void replay(struct wal_store *store, struct applied *applied)
     memcpy((void *)&view, log, sizeof(view));
     view.client = (struct wal__log_client){.ctx = applied, .apply = apply};
     wal__replay_init_start(segment, &start);
-    assert_int_equal(wal__replay_scan(&view, segment, &start, &facts, NULL),
-                     WAL_OK);
+    assert_ok(wal__replay_scan(&view, segment, &start, &facts, NULL));
 }
 
 KIT_TEST(replay__records_of_blocks_in_the_order_of_the_log)
@@ -74,7 +73,7 @@ KIT_TEST(replay__records_of_blocks_in_the_order_of_the_log)
             kit_append(sessions[i], id, NULL);
         }
     }
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
     replay(store, &applied);
     assert_true(applied.is_ascending);
     assert_int_equal(applied.count, SESSIONS * (ROUNDS + 1));

@@ -79,7 +79,7 @@ static struct sim_disk *make_disk(void)
     struct wal_session *session = kit_create(store, "s");
 
     append_half(session, 0);
-    assert_int_equal(compact(store), WAL_OK);
+    assert_ok(compact(store));
     append_half(session, ENTRIES / 2);
     wal_session_close(session);
     kit_close(store);
@@ -118,8 +118,7 @@ static uint64_t count_read(struct wal_session *session, uint32_t flags,
     struct wal_entry_cursor *cursor = NULL;
     uint64_t count = 0;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         count++;
     }
@@ -178,7 +177,7 @@ static void append_much(struct wal_session *session, const char *prefix)
 
         (void)snprintf(id, sizeof(id), "%s%d", prefix, i);
         entry = kit_entry(id, NULL, payload);
-        assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+        assert_ok(kit_try_append(session, &entry, NULL, NULL));
     }
     free(payload);
 }
@@ -200,11 +199,11 @@ static struct sim_disk *make_disk_to_erase(void)
     entry.payload = (struct wal_slice){large, LARGE};
     append_much(session, "s");
     append_much(deleted, "t");
-    assert_int_equal(kit_try_append(deleted, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(deleted, &entry, NULL, NULL));
     free(large);
-    assert_int_equal(compact(store), WAL_OK);
+    assert_ok(compact(store));
     append_half(session, ENTRIES / 2);
-    assert_int_equal(wal_session_delete(deleted, NULL), WAL_OK);
+    assert_ok(wal_session_delete(deleted, NULL));
     wal_session_close(deleted);
     wal_session_close(session);
     kit_close(store);
@@ -289,13 +288,13 @@ static uint64_t count_dead_bytes(struct wal_store *store)
         .flags = WAL_STORE_COMPACT_DRY_RUN | WAL_STORE_COMPACT_ERASE};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
 
-    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, &result, NULL));
     return result.dead_bytes;
 }
 
 static void erase_from(struct sim_disk *disk, struct wal_store *store)
 {
-    assert_int_equal(compact(store), WAL_OK);
+    assert_ok(compact(store));
     check_no_leftovers(disk, store);
     assert_int_equal(count_dead_bytes(store), 0);
 }
@@ -389,8 +388,7 @@ static struct sim_disk *make_summarised_disk(void)
     struct wal_store *store = open_store(process);
     struct wal_session *session = kit_session(store, "s");
 
-    assert_int_equal(wal_session_compact(session, &options, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_compact(session, &options, NULL, NULL, NULL));
     wal_session_close(session);
     kit_close(store);
     sim_process_destroy(process);

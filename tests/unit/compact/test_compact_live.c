@@ -17,8 +17,7 @@ static struct wal_store_compact_result compact(struct wal_store *store,
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_store_compact(store, &options, &result, &error),
-                     WAL_OK);
+    assert_ok(wal_store_compact(store, &options, &result, &error));
     assert_int_equal(result.refused, 0);
     return result;
 }
@@ -36,9 +35,8 @@ static void append_many(struct wal_session *session, uint32_t count)
 
 static void redact(struct wal_session *session, const char *id)
 {
-    assert_int_equal(
-        wal_session_redact(session, kit_text(id), kit_text("why"), NULL, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_redact(session, kit_text(id), kit_text("why"), NULL, NULL));
 }
 
 KIT_TEST(compact__resent_entry_that_was_erased_is_a_duplicate)
@@ -52,7 +50,7 @@ KIT_TEST(compact__resent_entry_that_was_erased_is_a_duplicate)
     kit_append_all(session, "a b");
     redact(session, "a");
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).erased_records, 1);
-    assert_int_equal(kit_try_append(session, &entry, &result, &error), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, &result, &error));
     assert_int_equal(result.duplicates, 1);
     /* What is left of it is compared. */
     entry.type = kit_text("custom");
@@ -77,8 +75,7 @@ KIT_TEST(compact__erased_compaction_still_begins_the_branch)
     struct wal_append_result result = {.struct_size = sizeof(result)};
 
     kit_append_all(session, "a b c");
-    assert_int_equal(
-        wal_session_compact(session, &options, NULL, &result, NULL), WAL_OK);
+    assert_ok(wal_session_compact(session, &options, NULL, &result, NULL));
     redact(session, result.last_id);
     kit_append(session, "d", NULL);
     for (int i = 0; i < 3; i++) {
@@ -105,12 +102,10 @@ KIT_TEST(compact__pinned_slices_stay)
     assert_non_null(entries);
     append_many(session, ENTRIES);
     (void)compact(store, 0);
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     for (uint32_t i = 0; i < ENTRIES; i++) {
         entries[i].struct_size = sizeof(entries[i]);
-        assert_int_equal(wal_entry_cursor_next(cursor, &entries[i], NULL),
-                         WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entries[i], NULL));
     }
     for (uint32_t i = 0; i < ENTRIES; i++) {
         char id[16];
@@ -173,11 +168,9 @@ KIT_TEST(compact__open_cursors_go_on)
     append_many(session, ENTRIES);
     (void)kit_put(store, session, "k1", "1");
     (void)kit_put(store, session, "k2", "2");
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_doc_cursor_open(store, session, NULL, &docs, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
+    assert_ok(wal_doc_cursor_open(store, session, NULL, &docs, NULL));
+    assert_ok(wal_doc_cursor_next(docs, &doc, NULL));
     for (uint32_t i = 0; i < ENTRIES; i++) {
         char id[16];
 
@@ -187,10 +180,10 @@ KIT_TEST(compact__open_cursors_go_on)
             kit_append(session, id, NULL);
         }
         (void)snprintf(id, sizeof(id), "e%u", i);
-        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
         assert_slice(entry.id, id);
     }
-    assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
+    assert_ok(wal_doc_cursor_next(docs, &doc, NULL));
     assert_slice(doc.key, "k2");
     assert_slice(doc.value, "2");
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
@@ -209,10 +202,9 @@ KIT_TEST(compact__cursor_of_a_deleted_session_says_so)
     struct wal_error error = KIT_ERROR;
 
     append_many(session, ENTRIES);
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
+    assert_ok(wal_session_delete(session, NULL));
     (void)compact(store, 0);
     assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error),
                      WAL_ENOTFOUND);
@@ -231,7 +223,7 @@ KIT_TEST(compact__opens_without_derived_files)
     kit_append_all(session, "a b c");
     fork = kit_fork(session, "b", "f");
     kit_append(fork, "x", NULL);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     (void)compact(store, WAL_STORE_COMPACT_ERASE);
     wal_session_close(session);
     wal_session_close(fork);
@@ -306,7 +298,7 @@ KIT_TEST(compact__index_of_a_rewritten_segment_is_lost)
     redact(fork, "e3");
     kit_move_head(session, "left", "e4");
     kit_move_head(session, "main", "x3");
-    assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
+    assert_ok(wal_session_delete(gone, NULL));
     wal_session_close(gone);
     (void)compact(store, WAL_STORE_COMPACT_ERASE);
     before[0] = kit_snapshot(store, session);
@@ -344,11 +336,11 @@ KIT_TEST(compact__index_lost_and_source_deleted)
     kit_append_all(session, "a b c");
     fork = kit_fork(session, "b", "f");
     kit_append(fork, "x", NULL);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     last = kit_fork(fork, "x", "g");
     kit_append(last, "y", NULL);
-    assert_int_equal(wal_session_delete(fork, NULL), WAL_OK);
+    assert_ok(wal_session_delete(fork, NULL));
     wal_session_close(fork);
     wal_session_close(last);
     (void)compact(store, WAL_STORE_COMPACT_ERASE);

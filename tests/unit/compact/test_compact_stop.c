@@ -68,7 +68,7 @@ static void compact(struct wal_store *store)
         .struct_size = sizeof(options), .rate = UINT64_MAX};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
 
-    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, &result, NULL));
     assert_int_equal(result.refused, 0);
     assert_true(result.rewritten > 0);
 }
@@ -100,10 +100,8 @@ static void put_content(struct wal_store *store, uint32_t seed)
         seed = seed * 1664525 + 1013904223;
         bytes[i] = (uint8_t)(seed >> 24);
     }
-    assert_int_equal(wal_blob_put(store,
-                                  (struct wal_slice){bytes, CONTENT_SIZE},
-                                  digest, NULL),
-                     WAL_OK);
+    assert_ok(wal_blob_put(store, (struct wal_slice){bytes, CONTENT_SIZE},
+                           digest, NULL));
     free(bytes);
 }
 

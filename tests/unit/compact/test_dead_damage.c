@@ -43,7 +43,7 @@ static void append_marked(struct wal_session *session, size_t size)
     payload[size - 1] = '"';
     payload[size] = '\0';
     entry = kit_entry("marked", NULL, payload);
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     free(payload);
 }
 
@@ -107,7 +107,7 @@ static void make(enum place place, const char **path)
         assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).refused, 0);
     }
     kit_append(live, "c", NULL);
-    assert_int_equal(wal_session_delete(dead, NULL), WAL_OK);
+    assert_ok(wal_session_delete(dead, NULL));
     wal_session_close(dead);
     wal_session_close(live);
     kit_close(store);

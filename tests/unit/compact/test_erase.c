@@ -180,7 +180,7 @@ static void append(struct wal_session *session, const char *id,
     struct wal_entry entry = kit_entry(id, NULL, payload);
 
     entry.meta = kit_text(meta);
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
 }
 
 /* An entry with the canary, of `size` bytes or a few. */
@@ -214,17 +214,14 @@ static void put_delta(struct wal_store *store)
 
     memcpy(kept, content.data + 1000, CANARY_SIZE);
     memcpy(content.data + 1000, canaries[DELTA_BASE], CANARY_SIZE);
-    assert_int_equal(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS,
-                                  &base, &result, NULL),
-                     WAL_OK);
+    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &base,
+                           &result, NULL));
     memcpy(content.data + 1000, kept, CANARY_SIZE);
-    assert_int_equal(put_unsynced(store, span, &base, WAL__BLOB_OF_CALLER,
-                                  &digest, &result, NULL),
-                     WAL_OK);
+    assert_ok(put_unsynced(store, span, &base, WAL__BLOB_OF_CALLER, &digest,
+                           &result, NULL));
     memcpy(content.data, canaries[UNNAMED_CONTENT], CANARY_SIZE);
-    assert_int_equal(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS,
-                                  &base, &result, NULL),
-                     WAL_OK);
+    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &base,
+                           &result, NULL));
     kit_content_free(&content);
 }
 
@@ -272,8 +269,7 @@ static struct wal_session *create(struct wal_store *store, const char *id,
     options.title = kit_text(canaries[title]);
     options.cwd = kit_text(cwd);
     options.metadata = kit_text(metadata);
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     return session;
 }
 
@@ -299,12 +295,10 @@ static void replace_texts(struct wal_store *store)
                               .change = &change};
 
     append(session, "e", "{\"role\":\"user\",\"content\":\"stays\"}", "");
-    assert_int_equal(wal_batch_commit(session, &batch, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_batch_commit(session, &batch, NULL, NULL, NULL));
     head.note = kit_text("now");
     batch.change = NULL;
-    assert_int_equal(wal_batch_commit(session, &batch, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_batch_commit(session, &batch, NULL, NULL, NULL));
     wal_session_close(session);
 }
 
@@ -325,17 +319,16 @@ static void put_delta_before_fork(struct wal_session *deleted)
     (void)snprintf(text, sizeof(text), "{\"content\":\"%s\"}",
                    canaries[DELTA_BEFORE_FORK]);
     entry.flags = WAL_ENTRY_HEAD_KEEP;
-    assert_int_equal(wal_append(deleted, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(deleted, &entry, 1, NULL, NULL, NULL));
     entry = kit_entry("delta", "aside", "");
     entry.type = kit_text("message_delta_batch");
     entry.payload = kit_text(text);
-    assert_int_equal(wal_append(deleted, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(deleted, &entry, 1, NULL, NULL, NULL));
     entry = kit_entry("shared", NULL, "{\"role\":\"user\",\"content\":\"b\"}");
     entry.flags = WAL_ENTRY_HEAD_KEEP;
-    assert_int_equal(wal_append(deleted, &entry, 1, NULL, NULL, NULL), WAL_OK);
-    assert_int_equal(
-        wal_session_fork(deleted, kit_text("shared"), &options, &fork, NULL),
-        WAL_OK);
+    assert_ok(wal_append(deleted, &entry, 1, NULL, NULL, NULL));
+    assert_ok(
+        wal_session_fork(deleted, kit_text("shared"), &options, &fork, NULL));
     assert_int_equal(
         wal_session_redact(fork, kit_text("delta"), kit_text(""), NULL, NULL),
         WAL_ENOTFOUND);
@@ -356,10 +349,8 @@ static void give_title(struct wal_session *kept)
     struct wal_session *fork = NULL;
 
     append_text(kept, "title", GIVEN_TITLE, 0);
-    assert_int_equal(wal_batch_commit(kept, &batch, NULL, NULL, NULL), WAL_OK);
-    assert_int_equal(
-        wal_session_fork(kept, kit_text("title"), &options, &fork, NULL),
-        WAL_OK);
+    assert_ok(wal_batch_commit(kept, &batch, NULL, NULL, NULL));
+    assert_ok(wal_session_fork(kept, kit_text("title"), &options, &fork, NULL));
     wal_session_close(fork);
 }
 
@@ -380,22 +371,16 @@ static void put_checkpoints(struct wal_store *store)
     (void)strcat(work.root, canaries[CHECKPOINT_ROOT]);
     assert_int_equal(mkdir(work.root, 0755), 0);
     options.cwd = kit_text("/");
-    assert_int_equal(wal_session_create(store, &options, &work.session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &work.session, NULL));
     kit_write(&work, canaries[CHECKPOINT_PATH], canaries[CHECKPOINT_FILE]);
     checkpoint.root = kit_text(work.root);
-    assert_int_equal(
-        wal_checkpoint_create(work.session, &path, 1, &checkpoint, NULL, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_checkpoint_create(work.session, &path, 1, &checkpoint, NULL, NULL));
     kit_write(&work, canaries[CHECKPOINT_PATH], canaries[REWOUND_FILE]);
-    assert_int_equal(
-        wal_rewind(work.session, kit_text("c"), NULL, &result, NULL, NULL),
-        WAL_OK);
-    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL),
-                     WAL_OK);
-    assert_int_equal(
-        wal_checkpoint_delete(work.session, kit_text(result.undo), NULL),
-        WAL_OK);
+    assert_ok(
+        wal_rewind(work.session, kit_text("c"), NULL, &result, NULL, NULL));
+    assert_ok(wal_checkpoint_delete(work.session, kit_text("c"), NULL));
+    assert_ok(wal_checkpoint_delete(work.session, kit_text(result.undo), NULL));
     wal_session_close(work.session);
 }
 
@@ -406,7 +391,7 @@ static void check_no_title(struct wal_store *store, const char *id)
     struct wal_session *session = kit_session(store, id);
     struct wal_session_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
+    assert_ok(wal_session_get_info(session, &info, NULL));
     assert_int_equal(info.title.size, 0);
     wal_session_close(session);
 }
@@ -429,11 +414,10 @@ static void fill(struct wal_store *store, struct wal_session *kept,
     append_text(deleted, "d2", DELETED_LARGE_PAYLOAD, LARGE);
     (void)snprintf(text, sizeof(text), "{\"d\":\"%s\"}", canaries[DOCUMENT]);
     document.value = kit_text(text);
-    assert_int_equal(wal_doc_put(store, deleted, &document, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_doc_put(store, deleted, &document, NULL, NULL));
     put_delta(store);
     put_checkpoints(store);
-    assert_int_equal(wal_sync(store, NULL), WAL_OK);
+    assert_ok(wal_sync(store, NULL));
     write_beyond_end(&store->core.log, BEYOND_END);
     write_beyond_end(&store->core.blobs.log, BEYOND_END_OF_PACK);
     write_left_files();
@@ -483,13 +467,12 @@ static void erase(struct wal_store *store, struct wal_session *kept,
                                            "title"};
 
     for (size_t i = 0; i < sizeof(redacted) / sizeof(redacted[0]); i++) {
-        assert_int_equal(wal_session_redact(kept, kit_text(redacted[i]),
-                                            kit_text("why"), NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_redact(kept, kit_text(redacted[i]),
+                                     kit_text("why"), NULL, NULL));
     }
     check_no_title(store, "kept");
     check_no_title(store, "copy");
-    assert_int_equal(wal_session_delete(deleted, NULL), WAL_OK);
+    assert_ok(wal_session_delete(deleted, NULL));
     compact(store);
 }
 
@@ -528,8 +511,7 @@ static void update_views(struct wal_store *store)
     struct wal_view_cursor *cursor = NULL;
     unsigned count = 0;
 
-    assert_int_equal(wal_view_cursor_open(store, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_view_cursor_open(store, &options, &cursor, NULL));
     while (wal_view_cursor_next(cursor, &info, NULL) == WAL_OK) {
         struct wal_error error = KIT_ERROR;
 
@@ -636,8 +618,7 @@ static void merge_segments(struct wal_store *store, struct wal_session *session)
 {
     for (int i = 0; i < 3; i++) {
         kit_append_as(session, WAL_DURABLE);
-        assert_int_equal(wal__committer_rotate(&store->core.committer, NULL),
-                         WAL_OK);
+        assert_ok(wal__committer_rotate(&store->core.committer, NULL));
     }
     compact(store);
     assert_int_not_equal(access("store/log/0000000000000002.seg", F_OK), 0);
@@ -715,10 +696,9 @@ KIT_TEST(erase__line_that_is_no_text_gave_no_title)
 
     entry.flags = WAL_ENTRY_LINE;
     entry.payload = WAL_STR("{\"\xff\xff\xff\xff kept\": \"\xf8\"}");
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
-    assert_int_equal(
-        wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL),
-        WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
+    assert_ok(
+        wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL));
     assert_slice(kit_info(session).title, "kept");
     wal_session_close(session);
     kit_close(store);
@@ -735,7 +715,7 @@ KIT_TEST(erase__title_of_a_redaction_cut_short)
     make_canaries();
     give_title(session);
     entry.type = kit_text(WAL_TYPE_REDACTION);
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     wal_session_close(session);
     compact(store);
     check_no_title(store, "kept");
@@ -860,8 +840,7 @@ static struct wal_store *store_with_attempt(struct wal_session **session)
     file = fopen(failed_attempt, "we");
     assert_true(file != NULL && fputs("-", file) >= 0 && fclose(file) == 0);
     append_text(*session, "before", FIRST_TEXT, INLINE);
-    assert_int_equal(wal__committer_rotate(&store->core.committer, NULL),
-                     WAL_OK);
+    assert_ok(wal__committer_rotate(&store->core.committer, NULL));
     append_text(*session, "e", PAYLOAD, 0);
     copy_as_attempt();
     return store;
@@ -881,15 +860,12 @@ KIT_TEST(erase__copy_that_a_failed_attempt_left_goes)
                 .struct_size = sizeof(options), .max_bytes = 1100000};
 
             options.rate = UINT64_MAX;
-            assert_int_equal(wal_store_compact(store, &options, NULL, NULL),
-                             WAL_OK);
+            assert_ok(wal_store_compact(store, &options, NULL, NULL));
             options.max_bytes = 0;
-            assert_int_equal(wal_store_compact(store, &options, NULL, NULL),
-                             WAL_OK);
+            assert_ok(wal_store_compact(store, &options, NULL, NULL));
         }
-        assert_int_equal(wal_session_redact(session, kit_text("e"),
-                                            kit_text(""), NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_redact(session, kit_text("e"), kit_text(""), NULL,
+                                     NULL));
         search_store(found);
         assert_true(found[PAYLOAD]);
         compact(store);
@@ -913,7 +889,7 @@ compact_with_result(struct wal_store *store)
         .rate = UINT64_MAX};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
 
-    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, &result, NULL));
     return result;
 }
 
@@ -930,8 +906,7 @@ KIT_TEST(erase__segment_without_a_group_is_named)
 
         make_canaries();
         append_text(session, "a", PAYLOAD, 0);
-        assert_int_equal(wal__committer_rotate(&store->core.committer, NULL),
-                         WAL_OK);
+        assert_ok(wal__committer_rotate(&store->core.committer, NULL));
         wal_session_close(session);
         kit_close(store);
         assert_int_equal(system("rm -f store/index/*.idx store/log/*3.seg"), 0);

@@ -55,7 +55,7 @@ static void append_large(struct wal_session *session, const char *id)
     }
     memcpy(payload + LARGE + 1, "\"", 2);
     entry = kit_entry(id, NULL, payload);
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     free(payload);
 }
 
@@ -84,15 +84,13 @@ static void compact(struct wal_store *store,
 static void hide(struct wal_session *session, bool is_deletion)
 {
     if (is_deletion) {
-        assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+        assert_ok(wal_session_delete(session, NULL));
         return;
     }
-    assert_int_equal(
-        wal_session_redact(session, kit_text("mid"), kit_text(""), NULL, NULL),
-        WAL_OK);
-    assert_int_equal(wal_session_redact(session, kit_text("large"),
-                                        kit_text(""), NULL, NULL),
-                     WAL_OK);
+    assert_ok(
+        wal_session_redact(session, kit_text("mid"), kit_text(""), NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text("large"), kit_text(""), NULL,
+                                 NULL));
 }
 
 /* --- reading ------------------------------------------------------------ */

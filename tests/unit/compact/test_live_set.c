@@ -104,7 +104,7 @@ static void add_segment(struct wal__live_set *set, struct segment *segment)
     assert_int_equal(
         wal__index_decode((struct wal__span){segment->bytes, size}, &index),
         WAL__FMT_OK);
-    assert_int_equal(wal__live_set_add(set, &index), WAL_OK);
+    assert_ok(wal__live_set_add(set, &index));
 }
 
 static void begin(struct wal__live_set *set, struct segment *segment)
@@ -118,7 +118,7 @@ static void finish(struct wal__live_set *set, struct segment *segment)
 {
     add_segment(set, segment);
     wal__live_set_complete(set);
-    assert_int_equal(wal__live_set_settle(set), WAL_OK);
+    assert_ok(wal__live_set_settle(set));
 }
 
 static void end(struct wal__live_set *set, struct segment *segment)
@@ -432,7 +432,7 @@ TEST(live_set__all_of_a_lineage_deleted)
     /* A segment that stays has something of the fork: the FORK there names
      * session 1. */
     wal__live_set_retain(&set, 2);
-    assert_int_equal(wal__live_set_settle(&set), WAL_OK);
+    assert_ok(wal__live_set_settle(&set));
     assert_false(wal__live_set_is_purged(&set, 2));
     assert_false(wal__live_set_is_purged(&set, 1));
     assert_int_equal(fate(&set, 2, WAL__FRAME_TOMBSTONE, 31), WAL__FATE_KEEP);
@@ -451,7 +451,7 @@ TEST(live_set__unknown_segment_retains_all)
     add_segment(&set, &segment);
     wal__live_set_complete(&set);
     wal__live_set_retain_all(&set);
-    assert_int_equal(wal__live_set_settle(&set), WAL_OK);
+    assert_ok(wal__live_set_settle(&set));
     assert_false(wal__live_set_is_purged(&set, 1));
     assert_int_equal(fate(&set, 1, WAL__FRAME_TOMBSTONE, 6), WAL__FATE_KEEP);
     /* A fork may be there that shares it. */

@@ -90,11 +90,9 @@ static struct wal__digest put_of_records(struct wal_store *store,
     struct wal__blob_put_result result = {0};
     struct wal__digest digest;
 
-    assert_int_equal(
-        put_unsynced(store,
-                     (struct wal__span){content->data, (size_t)content->size},
-                     base, WAL__BLOB_OF_RECORDS, &digest, &result, NULL),
-        WAL_OK);
+    assert_ok(put_unsynced(
+        store, (struct wal__span){content->data, (size_t)content->size}, base,
+        WAL__BLOB_OF_RECORDS, &digest, &result, NULL));
     return digest;
 }
 
@@ -178,10 +176,9 @@ KIT_TEST(pack__payloads_stay_as_long_as_their_entries)
     assert_int_equal(compact(store, 0).dropped_contents, 0);
     large_check(session, "kept", kept, 0);
     large_check(session, "redacted", redacted, 0);
-    assert_int_equal(wal_session_redact(session, kit_text("redacted"),
-                                        kit_text("why"), NULL, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_delete(other, NULL), WAL_OK);
+    assert_ok(wal_session_redact(session, kit_text("redacted"), kit_text("why"),
+                                 NULL, NULL));
+    assert_ok(wal_session_delete(other, NULL));
     wal_session_close(other);
     result = compact(store, WAL_STORE_COMPACT_ERASE);
     assert_int_equal(result.dropped_contents, 2);
@@ -216,7 +213,7 @@ KIT_TEST(pack__files_of_checkpoints_stay)
     assert_string_equal(kit_files(&work, work.session, "c2"), "a=three b=two");
     kit_work_reopen(&work, 0);
     assert_string_equal(kit_files(&work, work.session, "c1"), before);
-    assert_int_equal(wal_session_delete(work.session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(work.session, NULL));
     /* Two lists of files, and three contents. */
     assert_int_equal(
         compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 5);
@@ -225,8 +222,7 @@ KIT_TEST(pack__files_of_checkpoints_stay)
 
 static void delete_checkpoint(struct wal_session *session, const char *id)
 {
-    assert_int_equal(wal_checkpoint_delete(session, kit_text(id), NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_delete(session, kit_text(id), NULL));
 }
 
 /* Also of a checkpoint with this id that is made after it. */
@@ -272,9 +268,8 @@ KIT_TEST(pack__files_of_deleted_checkpoints_that_forks_see)
     kit_wait_past_mtime(); /* so that the lists of c1 and c2 are equal */
     (void)kit_checkpoint(&work, "c1", "a");
     (void)kit_checkpoint(&work, "c2", "a");
-    assert_int_equal(
-        wal_session_fork(work.session, kit_text("e"), &options, &fork, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_fork(work.session, kit_text("e"), &options, &fork, NULL));
     kit_write(&work, "a", "two");
     (void)kit_checkpoint(&work, "c3", "a");
     delete_checkpoint(work.session, "c1");
@@ -287,7 +282,7 @@ KIT_TEST(pack__files_of_deleted_checkpoints_that_forks_see)
     assert_string_equal(kit_files(&work, fork, "c1"), "a=one");
     assert_string_equal(kit_files(&work, work.session, "c2"), "a=one");
     delete_checkpoint(fork, "c1");
-    assert_int_equal(wal_session_delete(work.session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(work.session, NULL));
     /* No session sees c2 either: its list, which is that of c1, and a file. */
     assert_int_equal(
         compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
@@ -316,9 +311,8 @@ static uint8_t depth_of(struct wal_store *store,
     uint8_t depth = 99;
 
     wal__buf_init(&content, &wal__heap_libc);
-    assert_int_equal(
-        wal__chunk_load(&store->core.blobs, digest, &content, &depth, NULL),
-        WAL_OK);
+    assert_ok(
+        wal__chunk_load(&store->core.blobs, digest, &content, &depth, NULL));
     wal__buf_deinit(&content);
     return depth;
 }
@@ -333,11 +327,9 @@ KIT_TEST(pack__a_delta_whose_base_goes_is_encoded_anew)
     struct wal__blob_put_result cost = {0};
     struct wal__digest digest;
 
-    assert_int_equal(
-        put_unsynced(store,
-                     (struct wal__span){version.data, (size_t)version.size},
-                     &based, WAL__BLOB_OF_CALLER, &digest, &cost, NULL),
-        WAL_OK);
+    assert_ok(put_unsynced(
+        store, (struct wal__span){version.data, (size_t)version.size}, &based,
+        WAL__BLOB_OF_CALLER, &digest, &cost, NULL));
     assert_int_equal(depth_of(store, &digest), 1);
     (void)compact(store, WAL_STORE_COMPACT_ERASE);
     assert_false(has(store, based.bytes));
@@ -360,12 +352,10 @@ KIT_TEST(pack__a_base_of_a_delta_that_stays_is_kept)
 
     kit_put_blob(store, &base, based);
     (void)compact(store, 0);
-    assert_int_equal(
-        put_unsynced(store,
-                     (struct wal__span){version.data, (size_t)version.size},
-                     (const struct wal__digest *)based, WAL__BLOB_OF_CALLER,
-                     &digest, &cost, NULL),
-        WAL_OK);
+    assert_ok(put_unsynced(
+        store, (struct wal__span){version.data, (size_t)version.size},
+        (const struct wal__digest *)based, WAL__BLOB_OF_CALLER, &digest, &cost,
+        NULL));
     assert_int_equal(depth_of(store, &digest), 1);
     (void)compact(store, WAL_STORE_COMPACT_ERASE);
     assert_int_equal(depth_of(store, &digest), 1);
@@ -389,13 +379,13 @@ KIT_TEST(pack__a_guard_makes_the_compaction_wait)
     struct wal_blob_writer *writer = NULL;
     uint8_t digest[WAL_DIGEST_SIZE];
 
-    assert_int_equal(wal_blob_create(store, &writer, NULL), WAL_OK);
-    assert_int_equal(wal_blob_write(writer, kit_slice(&content), NULL), WAL_OK);
+    assert_ok(wal_blob_create(store, &writer, NULL));
+    assert_ok(wal_blob_write(writer, kit_slice(&content), NULL));
     assert_int_equal(wal_store_compact(store, &options, NULL, &error),
                      WAL_ELOCKED);
     assert_error(&error, WAL_ELOCKED, "another thread is still storing");
     assert_int_equal(error.holder, (int32_t)getpid());
-    assert_int_equal(wal_blob_finish(writer, digest, NULL, NULL), WAL_OK);
+    assert_ok(wal_blob_finish(writer, digest, NULL, NULL));
     wal_blob_discard(writer);
     (void)compact(store, 0);
     kit_check_blob(store, digest, &content);
@@ -423,24 +413,21 @@ KIT_TEST(pack__content_that_is_to_be_named)
     struct wal_blob_writer *writer = NULL;
 
     for (int named = 0; named < 2; named++) {
-        assert_int_equal(wal_blob_create_named(store, &writer, NULL), WAL_OK);
-        assert_int_equal(wal_blob_write(writer, kit_slice(&content), NULL),
-                         WAL_OK);
-        assert_int_equal(wal_blob_finish(writer, file.digest, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_blob_create_named(store, &writer, NULL));
+        assert_ok(wal_blob_write(writer, kit_slice(&content), NULL));
+        assert_ok(wal_blob_finish(writer, file.digest, NULL, NULL));
         assert_int_equal(wal_store_compact(store, &gc, NULL, NULL),
                          WAL_ELOCKED);
         if (named != 0) {
-            assert_int_equal(
-                wal_checkpoint_import(session, &file, 1, &options, NULL, NULL),
-                WAL_OK);
+            assert_ok(
+                wal_checkpoint_import(session, &file, 1, &options, NULL, NULL));
         }
         wal_blob_discard(writer);
         (void)compact(store, 0);
         assert_int_equal(has(store, file.digest), named != 0);
     }
     kit_check_blob(store, file.digest, &content);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     (void)compact(store, WAL_STORE_COMPACT_ERASE);
     assert_false(has(store, file.digest));
@@ -461,25 +448,20 @@ KIT_TEST(pack__condemned_content_is_stored_again)
     uint64_t end = 0;
     uint64_t size = 0;
 
-    assert_int_equal(wal__blob_store_rotate(blobs, NULL), WAL_OK);
-    assert_int_equal(wal__content_condemn(&store->core.control, 1, NULL),
-                     WAL_OK);
+    assert_ok(wal__blob_store_rotate(blobs, NULL));
+    assert_ok(wal__content_condemn(&store->core.control, 1, NULL));
     assert_true(has(store, digest.bytes));
     kit_check_blob(store, digest.bytes, &content);
-    assert_int_equal(wal__blob_find_end(blobs, &digest, &end, NULL), WAL_OK);
+    assert_ok(wal__blob_find_end(blobs, &digest, &end, NULL));
     assert_int_equal(end, 0);
-    assert_int_equal(
-        wal__content_guard_enter(&guard, &store->core.control, NULL), WAL_OK);
-    assert_int_equal(wal__blob_claim(blobs, &digest, &size, &end, NULL),
-                     WAL_OK);
+    assert_ok(wal__content_guard_enter(&guard, &store->core.control, NULL));
+    assert_ok(wal__blob_claim(blobs, &digest, &size, &end, NULL));
     wal__content_guard_leave(&guard);
     assert_int_equal(size, BIG);
     assert_true(wal__position_segment(end) > 1);
-    assert_int_equal(
-        put_unsynced(store,
-                     (struct wal__span){content.data, (size_t)content.size},
-                     NULL, WAL__BLOB_OF_RECORDS, &digest, &again, NULL),
-        WAL_OK);
+    assert_ok(put_unsynced(
+        store, (struct wal__span){content.data, (size_t)content.size}, NULL,
+        WAL__BLOB_OF_RECORDS, &digest, &again, NULL));
     assert_int_equal(again.new_blobs, 0); /* it is there since the claim */
     wal__content_absolve(&store->core.control);
     kit_check_blob(store, digest.bytes, &content);
@@ -497,10 +479,10 @@ static struct wal__digest put_apart(struct wal_store *store,
     struct wal_blob_writer *writer = NULL;
     struct wal__digest digest;
 
-    assert_int_equal(wal_blob_create_named(store, &writer, NULL), WAL_OK);
-    assert_int_equal(wal_blob_write(writer, kit_text(payload), NULL), WAL_OK);
-    assert_int_equal(wal__blob_store_rotate(&store->core.blobs, NULL), WAL_OK);
-    assert_int_equal(wal_blob_finish(writer, digest.bytes, NULL, NULL), WAL_OK);
+    assert_ok(wal_blob_create_named(store, &writer, NULL));
+    assert_ok(wal_blob_write(writer, kit_text(payload), NULL));
+    assert_ok(wal__blob_store_rotate(&store->core.blobs, NULL));
+    assert_ok(wal_blob_finish(writer, digest.bytes, NULL, NULL));
     wal_blob_discard(writer);
     return digest;
 }
@@ -511,8 +493,7 @@ static void check_incomplete(struct wal_store *store,
 {
     uint64_t end = 99;
 
-    assert_int_equal(wal__blob_find_end(&store->core.blobs, digest, &end, NULL),
-                     WAL_OK);
+    assert_ok(wal__blob_find_end(&store->core.blobs, digest, &end, NULL));
     assert_int_equal(end, 0);
 }
 
@@ -566,7 +547,7 @@ KIT_TEST(pack__a_delta_stays_and_its_base_goes)
     struct wal__digest digest = put_of_records(store, &base, NULL);
     uint8_t ignored[WAL_DIGEST_SIZE];
 
-    assert_int_equal(wal__blob_store_rotate(&store->core.blobs, NULL), WAL_OK);
+    assert_ok(wal__blob_store_rotate(&store->core.blobs, NULL));
     digest = put_of_records(store, &version, &digest);
     assert_int_equal(depth_of(store, &digest), 1);
     kit_put_blob(store, &filler, ignored);
@@ -574,11 +555,9 @@ KIT_TEST(pack__a_delta_stays_and_its_base_goes)
     assert_true(has(store, digest.bytes));
     check_incomplete(store, &digest);
     kit_check_sound("store");
-    assert_int_equal(
-        put_unsynced(store,
-                     (struct wal__span){version.data, (size_t)version.size},
-                     NULL, WAL__BLOB_OF_CALLER, &digest, &again, NULL),
-        WAL_OK);
+    assert_ok(put_unsynced(
+        store, (struct wal__span){version.data, (size_t)version.size}, NULL,
+        WAL__BLOB_OF_CALLER, &digest, &again, NULL));
     assert_int_equal(again.new_blobs, 1);
     kit_check_blob(store, digest.bytes, &version);
     kit_content_free(&filler);
@@ -605,13 +584,13 @@ KIT_TEST(pack__content_is_finished_while_its_chunks_are_condemned)
     struct kit_content found;
     pthread_t thread;
 
-    assert_int_equal(wal_blob_create_named(store, &writer, NULL), WAL_OK);
-    assert_int_equal(wal_blob_write(writer, kit_text(payload), NULL), WAL_OK);
+    assert_ok(wal_blob_create_named(store, &writer, NULL));
+    assert_ok(wal_blob_write(writer, kit_text(payload), NULL));
     assert_int_equal(pthread_create(&thread, NULL, run_compact, store), 0);
     while (wal__content_condemned(control) == 0) {
         (void)usleep(1000);
     }
-    assert_int_equal(wal_blob_finish(writer, digest.bytes, NULL, NULL), WAL_OK);
+    assert_ok(wal_blob_finish(writer, digest.bytes, NULL, NULL));
     wal_blob_discard(writer);
     assert_int_equal(pthread_join(thread, NULL), 0);
     found = (struct kit_content){(uint8_t *)payload, strlen(payload)};
@@ -667,7 +646,7 @@ KIT_TEST(pack__a_compaction_was_killed_before_others_knew)
     uint8_t ignored[WAL_DIGEST_SIZE];
 
     kit_put_blob(store, &filler, ignored);
-    assert_int_equal(wal__blob_store_rotate(&store->core.blobs, NULL), WAL_OK);
+    assert_ok(wal__blob_store_rotate(&store->core.blobs, NULL));
     kit_check_blob(store, digest.bytes, &content);
     compact_in_child(true);
     compact_in_child(false); /* which finds nothing to replace */

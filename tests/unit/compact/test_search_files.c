@@ -35,8 +35,8 @@ static struct wal_segment_info first_segment(struct wal_store *store)
     struct wal_segment_cursor *cursor = NULL;
     struct wal_segment_info info = WAL_INIT(wal_segment_info);
 
-    assert_int_equal(wal_segment_cursor_open(store, &cursor, NULL), WAL_OK);
-    assert_int_equal(wal_segment_cursor_next(cursor, &info, NULL), WAL_OK);
+    assert_ok(wal_segment_cursor_open(store, &cursor, NULL));
+    assert_ok(wal_segment_cursor_next(cursor, &info, NULL));
     wal_segment_cursor_close(cursor);
     return info;
 }
@@ -64,7 +64,7 @@ static void compact(struct wal_store *store, uint32_t flags)
         WAL_INIT(wal_store_compact_options);
 
     options.flags = flags;
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
 }
 
 KIT_TEST(names__of_both_kinds_and_others)
@@ -210,9 +210,8 @@ KIT_TEST(compact__draft_that_gets_its_name_is_removed)
     wal_session_close(session);
     kit_close(store);
     io.unlink = unlink_late;
-    assert_int_equal(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
-        WAL_OK);
+    assert_ok(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     write_file(draft, "canary", 6);
     compact(store, WAL_STORE_COMPACT_ERASE);
     assert_false(exists(draft));
@@ -231,7 +230,7 @@ KIT_TEST(compact__index_that_cannot_be_removed)
 
     kit_append_all(session, "a b");
     assert_int_equal(mkdir(path, 0700), 0); /* a directory in its place */
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
     options.flags = WAL_STORE_COMPACT_ERASE;
     assert_int_not_equal(wal_store_compact(store, &options, NULL, &error),
                          WAL_OK);
@@ -248,13 +247,13 @@ KIT_TEST(backup__removes_the_index_of_a_replaced_segment)
     char path[128];
 
     kit_append_all(session, "a b");
-    assert_int_equal(wal_store_backup(store, "copy", NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_backup(store, "copy", NULL, NULL, NULL));
     segment = first_segment(store);
     put_index("copy", &segment, WAL__SEARCH_TEXT, path);
-    assert_int_equal(wal_store_backup(store, "copy", NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_backup(store, "copy", NULL, NULL, NULL));
     assert_true(exists(path));
     compact(store, WAL_STORE_COMPACT_ERASE);
-    assert_int_equal(wal_store_backup(store, "copy", NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_backup(store, "copy", NULL, NULL, NULL));
     assert_false(exists(path));
     wal_session_close(session);
     kit_close(store);

@@ -232,7 +232,7 @@ TEST_WITH(writer__records_are_read_back, set_up, tear_down)
     struct state *s = *state;
 
     for (int level = 0; level <= 9; level += 3) {
-        assert_int_equal(write_sample(s, level), WAL_OK);
+        assert_ok(write_sample(s, level));
         assert_verified(s);
         wal__segment_writer_close(&s->writer, true);
         assert_true(sim_file_exists(s->disk, PATH));
@@ -247,7 +247,7 @@ TEST_WITH(writer__header_says_what_was_replaced, set_up, tear_down)
     uint8_t *bytes;
     size_t size;
 
-    assert_int_equal(write_sample(s, 1), WAL_OK);
+    assert_ok(write_sample(s, 1));
     sim_disk_read_file(s->disk, PATH, &bytes, &size);
     assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_OK);
     assert_int_equal(wal__segment_header_copies(bytes), 2);
@@ -279,8 +279,8 @@ TEST_WITH(writer__segment_without_records, set_up, tear_down)
 {
     struct state *s = *state;
 
-    assert_int_equal(begin(s, 1), WAL_OK);
-    assert_int_equal(finish(s), WAL_OK);
+    assert_ok(begin(s, 1));
+    assert_ok(finish(s));
     assert_verified(s);
     assert_int_equal(s->writer.header.rewrite.raw_size, 0);
     wal__segment_writer_close(&s->writer, false);
@@ -314,11 +314,11 @@ TEST_WITH(writer__block_ends_at_its_size, set_up, tear_down)
     const uint32_t size = BLOCK_SIZE / 4 - WAL__FRAME_SIZE; /* four fit */
     uint32_t count;
 
-    assert_int_equal(begin(s, 0), WAL_OK);
+    assert_ok(begin(s, 0));
     for (uint32_t i = 0; i < 9; i++) {
-        assert_int_equal(add(s, i < 4 ? 7 : 7 + i / 6, size), WAL_OK);
+        assert_ok(add(s, i < 4 ? 7 : 7 + i / 6, size));
     }
-    assert_int_equal(finish(s), WAL_OK);
+    assert_ok(finish(s));
     for (uint32_t i = 0; i < 9; i++) {
         assert_int_equal(wal__block_rank(s->added[i].offset), i % 4);
     }
@@ -341,11 +341,11 @@ TEST_WITH(writer__record_larger_than_a_block_is_alone, set_up, tear_down)
     struct state *s = *state;
     uint32_t count;
 
-    assert_int_equal(begin(s, 0), WAL_OK);
-    assert_int_equal(add(s, 1, 10), WAL_OK);
-    assert_int_equal(add(s, 1, 2 * BLOCK_SIZE), WAL_OK);
-    assert_int_equal(add(s, 1, 10), WAL_OK);
-    assert_int_equal(finish(s), WAL_OK);
+    assert_ok(begin(s, 0));
+    assert_ok(add(s, 1, 10));
+    assert_ok(add(s, 1, 2 * BLOCK_SIZE));
+    assert_ok(add(s, 1, 10));
+    assert_ok(finish(s));
     for (uint32_t i = 0; i < 3; i++) {
         (void)block_at(s, s->added[i].offset, &count);
         assert_int_equal(count, 1);
@@ -359,12 +359,12 @@ TEST_WITH(writer__block_ends_at_its_count, set_up, tear_down)
     struct state *s = *state;
     uint32_t count;
 
-    assert_int_equal(begin(s, 1), WAL_OK);
+    assert_ok(begin(s, 1));
     s->writer.block_size = UINT32_MAX;
     for (uint32_t i = 0; i < WAL__BLOCK_RECORDS_MAX + 3; i++) {
-        assert_int_equal(add(s, 1, 0), WAL_OK);
+        assert_ok(add(s, 1, 0));
     }
-    assert_int_equal(finish(s), WAL_OK);
+    assert_ok(finish(s));
     (void)block_at(s, s->added[0].offset, &count);
     assert_int_equal(count, WAL__BLOCK_RECORDS_MAX);
     (void)block_at(s, s->added[WAL__BLOCK_RECORDS_MAX].offset, &count);
@@ -382,13 +382,12 @@ TEST_WITH(writer__unfinished_file_is_no_segment, set_up, tear_down)
     uint8_t *bytes;
     size_t size;
 
-    assert_int_equal(begin(s, 0), WAL_OK);
+    assert_ok(begin(s, 0));
     for (uint32_t i = 0; i < 100; i++) {
-        assert_int_equal(add(s, 1, 60000), WAL_OK);
+        assert_ok(add(s, 1, 60000));
     }
-    assert_int_equal(
-        wal__segment_writer_end_records(&s->writer, &s->header, &s->error),
-        WAL_OK);
+    assert_ok(
+        wal__segment_writer_end_records(&s->writer, &s->header, &s->error));
     sim_disk_read_file(s->disk, PATH, &bytes, &size);
     assert_true(size > 1 << 20);
     assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_ZERO);
@@ -402,7 +401,7 @@ TEST_WITH(writer__file_of_an_earlier_run_is_replaced, set_up, tear_down)
     struct state *s = *state;
 
     sim_disk_write_file(s->disk, PATH, "left over", 9);
-    assert_int_equal(write_sample(s, 1), WAL_OK);
+    assert_ok(write_sample(s, 1));
     assert_verified(s);
     wal__segment_writer_close(&s->writer, false);
     assert_false(sim_file_exists(s->disk, PATH));
@@ -421,7 +420,7 @@ TEST_WITH(writer__file_of_an_earlier_run_cannot_be_removed, set_up, tear_down)
     assert_int_equal(s->error.sys_errno, EIO);
     sim_process_clear_faults(s->process);
     wal__segment_writer_close(&s->writer, false);
-    assert_int_equal(write_sample(s, 1), WAL_OK);
+    assert_ok(write_sample(s, 1));
     wal__segment_writer_close(&s->writer, false);
 }
 
@@ -446,10 +445,9 @@ TEST_WITH(writer__too_large_is_refused, set_up, tear_down)
     struct state *s = *state;
     struct wal__span index = {s->index, WAL__SEGMENT_MAX};
 
-    assert_int_equal(begin(s, 1), WAL_OK);
-    assert_int_equal(
-        wal__segment_writer_end_records(&s->writer, &s->header, &s->error),
-        WAL_OK);
+    assert_ok(begin(s, 1));
+    assert_ok(
+        wal__segment_writer_end_records(&s->writer, &s->header, &s->error));
     assert_int_equal(wal__segment_writer_finish(&s->writer, index, &s->error),
                      WAL_ETOOBIG);
     assert_string_equal(s->error.file, PATH);
@@ -467,11 +465,11 @@ TEST_WITH(writer__limited_rate_syncs_as_it_grows, set_up, tear_down)
 
         wal__throttle_init(&s->throttle, s->env.io,
                            limited ? UINT64_C(1) << 30 : UINT64_MAX);
-        assert_int_equal(begin(s, 0), WAL_OK);
+        assert_ok(begin(s, 0));
         for (uint32_t i = 0; i < 100; i++) {
-            assert_int_equal(add(s, 1, 60000), WAL_OK);
+            assert_ok(add(s, 1, 60000));
         }
-        assert_int_equal(finish(s), WAL_OK);
+        assert_ok(finish(s));
         assert_true(limited ? *syncs - before >= 5 : *syncs - before == 1);
         wal__segment_writer_close(&s->writer, false);
     }
@@ -589,7 +587,7 @@ TEST_WITH(verify__flipped_bit, set_up, tear_down)
     uint64_t seed = rng_seed(3);
     uint64_t capacity;
 
-    assert_int_equal(write_sample(s, 1), WAL_OK);
+    assert_ok(write_sample(s, 1));
     capacity = s->writer.header.capacity;
     for (uint64_t at = 0; at < capacity; at++) {
         const unsigned bit = (unsigned)rng_below(&seed, 8);
@@ -628,7 +626,7 @@ TEST_WITH(verify__file_of_another_size, set_up, tear_down)
     struct state *s = *state;
     size_t capacity;
 
-    assert_int_equal(write_sample(s, 1), WAL_OK);
+    assert_ok(write_sample(s, 1));
     capacity = (size_t)s->writer.header.capacity;
     resize(s, capacity + 4096);
     assert_int_equal(verify(s), WAL_ECORRUPT);
@@ -645,7 +643,7 @@ TEST_WITH(verify__file_of_another_writer, set_up, tear_down)
     struct state *s = *state;
     struct wal__segment_writer written;
 
-    assert_int_equal(write_sample(s, 1), WAL_OK);
+    assert_ok(write_sample(s, 1));
     written = s->writer;
     s->writer.header.salt++;
     assert_int_equal(verify(s), WAL_ECORRUPT);
@@ -664,7 +662,7 @@ TEST_WITH(verify__client_refuses, set_up, tear_down)
 {
     struct state *s = *state;
 
-    assert_int_equal(write_sample(s, 1), WAL_OK);
+    assert_ok(write_sample(s, 1));
     s->refuses_index = true;
     assert_int_equal(verify(s), WAL_ECORRUPT);
     s->refuses_index = false;
@@ -690,8 +688,8 @@ TEST_WITH(verify__file_is_gone, set_up, tear_down)
     struct state *s = *state;
     int err = 0;
 
-    assert_int_equal(write_sample(s, 1), WAL_OK);
-    assert_int_equal(s->env.io->unlink(s->env.io->ctx, PATH, &err), WAL_OK);
+    assert_ok(write_sample(s, 1));
+    assert_ok(s->env.io->unlink(s->env.io->ctx, PATH, &err));
     assert_int_not_equal(verify(s), WAL_OK);
     wal__segment_writer_close(&s->writer, false);
 }

@@ -83,9 +83,8 @@ static void send_damaged(struct given *given, bool is_last, size_t at,
     char id[32];
     size_t size;
 
-    assert_int_equal(wal__copy_chunk_encode(&given->chunk, given->number,
-                                            is_last, bytes, &size),
-                     WAL_OK);
+    assert_ok(wal__copy_chunk_encode(&given->chunk, given->number, is_last,
+                                     bytes, &size));
     if (harm_size > 0) {
         assert_true(at + harm_size <= size);
         memcpy(bytes + at, harm, harm_size);
@@ -111,8 +110,7 @@ static void expect_lines(struct given *given, const char *expected)
     bool is_copy = false;
     bool is_own = false;
 
-    assert_int_equal(
-        wal__copy_open(&copy, given->fork, NULL, 0, &is_copy, &error), WAL_OK);
+    assert_ok(wal__copy_open(&copy, given->fork, NULL, 0, &is_copy, &error));
     while (is_copy && (status = wal__copy_next(&copy, &entry, &is_own,
                                                &error)) != WAL_END) {
         size_t size = strlen(got);
@@ -160,18 +158,15 @@ KIT_TEST(copy__state_reports_completeness)
     bool is_whole;
 
     open_copy(&given);
-    assert_int_equal(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error),
-                     WAL_OK);
+    assert_ok(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error));
     assert_false(is_copy);
     send_chunk(&given, false);
-    assert_int_equal(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error),
-                     WAL_OK);
+    assert_ok(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error));
     assert_true(is_copy);
     assert_false(is_whole);
     encode(&given, FIRST, FIRST, "a");
     send_chunk(&given, true);
-    assert_int_equal(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error),
-                     WAL_OK);
+    assert_ok(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error));
     assert_true(is_whole);
     close_copy(&given);
 }
@@ -190,15 +185,13 @@ KIT_TEST(copy__appended_entries_follow_shared_ones)
     send_chunk(&given, true);
     append_line(given.fork, "d", 0, "{}", 2);
     append_line(given.original, "e", 0, "{}", 2);
-    assert_int_equal(
-        wal__copy_open(&copy, given.fork, NULL, 0, &is_copy, &error), WAL_OK);
-    assert_int_equal(wal__copy_open_own(&copy, ALL_FLAGS, &cursor, &error),
-                     WAL_OK);
-    assert_int_equal(wal__copy_next_entry(cursor, &entry, &error), WAL_OK);
+    assert_ok(wal__copy_open(&copy, given.fork, NULL, 0, &is_copy, &error));
+    assert_ok(wal__copy_open_own(&copy, ALL_FLAGS, &cursor, &error));
+    assert_ok(wal__copy_next_entry(cursor, &entry, &error));
     assert_slice(entry.id, "d");
     assert_int_equal(wal__copy_next_entry(cursor, &entry, &error), WAL_END);
     wal_entry_cursor_close(cursor);
-    assert_int_equal(count_shared(&copy, ALL_FLAGS, &shared, &error), WAL_OK);
+    assert_ok(count_shared(&copy, ALL_FLAGS, &shared, &error));
     assert_int_equal(shared, 3);
     wal__copy_close(&copy);
     close_copy(&given);
@@ -214,9 +207,8 @@ KIT_TEST(copy__redacted_line_loses_only_itself)
     encode(&given, "{\"n\":2,\"uuid\":\"y\"}", SECOND, NULL);
     encode(&given, THIRD, THIRD, NULL);
     send_chunk(&given, true);
-    assert_int_equal(wal_session_redact(given.original, kit_text("b"),
-                                        kit_text("why"), NULL, &error),
-                     WAL_OK);
+    assert_ok(wal_session_redact(given.original, kit_text("b"), kit_text("why"),
+                                 NULL, &error));
     expect_lines(&given, FIRST "\nGONE\n" THIRD "\n");
     close_copy(&given);
 }

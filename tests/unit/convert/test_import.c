@@ -248,8 +248,7 @@ KIT_TEST(import_file__grown_after_a_compaction)
     assert_int_equal(result.appended, 1);
     assert_int_equal(result.sessions, 1);
     session = kit_session(store, seen.session);
-    assert_int_equal(wal_entry_get(session, kit_text("line-101"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_get(session, kit_text("line-101"), &entry, NULL));
     assert_slice(entry.parent_id, "line-100");
     wal_session_close(session);
     kit_close(store);
@@ -268,9 +267,8 @@ KIT_TEST(import_file__named_dialect_that_is_unknown)
         WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "cobol");
     options.dialect = kit_text("lines");
-    assert_int_equal(
-        wal_import_file(store, kit_text("a.jsonl"), &options, NULL, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_import_file(store, kit_text("a.jsonl"), &options, NULL, NULL));
     kit_close(store);
 }
 
@@ -381,7 +379,7 @@ KIT_TEST(import_tree__without_sources)
 
     assert_int_equal(mkdir("plain", 0700), 0);
     assert_int_equal(mkdir("plain/below", 0700), 0);
-    assert_int_equal(import_tree(store, "plain", &seen, &result, NULL), WAL_OK);
+    assert_ok(import_tree(store, "plain", &seen, &result, NULL));
     assert_int_equal(result.sources, 0);
     assert_int_equal(seen.reports, 0);
     kit_close(store);
@@ -394,7 +392,7 @@ KIT_TEST(import_tree__excluded_store_is_not_a_source)
     struct seen seen = {.reports = 0};
 
     write_rows("a.jsonl", "s", 1, 2);
-    assert_int_equal(import_tree(store, ".", &seen, &result, NULL), WAL_OK);
+    assert_ok(import_tree(store, ".", &seen, &result, NULL));
     assert_int_equal(result.sources, 1);
     assert_string_equal(seen.path, "./a.jsonl");
     kit_close(store);
@@ -414,8 +412,7 @@ KIT_TEST(import_tree__one_bad_source_is_counted)
     write_rows("a.jsonl", "a", 1, 2);
     write_rows("z.jsonl", "z", 1, 3);
     assert_int_equal(symlink("loop", "loop"), 0);
-    assert_int_equal(
-        wal_import_tree(store, paths, 3, &options, &result, &error), WAL_OK);
+    assert_ok(wal_import_tree(store, paths, 3, &options, &result, &error));
     assert_int_equal(result.sessions, 2);
     assert_int_equal(result.appended, 5);
     assert_int_equal(result.failed, 1);
@@ -431,10 +428,10 @@ KIT_TEST(import_tree__second_import_adds_nothing)
     struct wal_import_result second;
     struct seen seen = {.reports = 0};
 
-    assert_int_equal(import_tree(store, MODEL, &seen, &first, NULL), WAL_OK);
+    assert_ok(import_tree(store, MODEL, &seen, &first, NULL));
     assert_true(first.sessions >= 8);
     assert_int_equal(first.failed, 0);
-    assert_int_equal(import_tree(store, MODEL, &seen, &second, NULL), WAL_OK);
+    assert_ok(import_tree(store, MODEL, &seen, &second, NULL));
     assert_int_equal(second.appended, 0);
     assert_int_equal(second.sessions, first.sessions);
     assert_int_equal(second.duplicates, first.appended + first.duplicates);
@@ -475,7 +472,7 @@ KIT_TEST(import_tree__copy_waits_for_its_origin)
     assert_int_equal(mkdir("t", 0700), 0);
     write_copy("t/a.jsonl", "origin", 20);
     write_rows("t/b.jsonl", "origin", 1, 20);
-    assert_int_equal(import_tree(store, "t", &seen, &result, NULL), WAL_OK);
+    assert_ok(import_tree(store, "t", &seen, &result, NULL));
     assert_int_equal(result.sessions, 2);
     assert_string_equal(seen.path, "t/a.jsonl");
     assert_int_equal(seen.last.shared, 20);
@@ -526,7 +523,7 @@ KIT_TEST(import_report__stops_the_tree)
     assert_int_equal(error.sys_errno, 7);
     assert_int_equal(result.sessions, 1);
     seen = (struct seen){.reports = 0};
-    assert_int_equal(import_tree(store, "t", &seen, &result, &error), WAL_OK);
+    assert_ok(import_tree(store, "t", &seen, &result, &error));
     assert_int_equal(result.sessions, 2);
     assert_int_equal(result.appended, 2);
     kit_close(store);

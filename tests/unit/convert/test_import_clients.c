@@ -177,7 +177,7 @@ static unsigned count_sessions(struct wal_store *store)
     struct wal_session_cursor *list = NULL;
     unsigned count = 0;
 
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
     while (wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
         count++;
     }
@@ -354,9 +354,8 @@ KIT_TEST(select__scan_counts_what_an_import_takes)
     make_home("home");
     add_pi("backup", "two.jsonl", "p1");
     add_text("backup", "data.jsonl", "{\"key\":\"" SECRET "\"}\n");
-    assert_int_equal(wal_import_scan(paths, 3, &options, &scan, NULL), WAL_OK);
-    assert_int_equal(wal_import_tree(store, paths, 3, &options, &done, NULL),
-                     WAL_OK);
+    assert_ok(wal_import_scan(paths, 3, &options, &scan, NULL));
+    assert_ok(wal_import_tree(store, paths, 3, &options, &done, NULL));
     assert_int_equal(scan.sources, done.sources);
     assert_int_equal(scan.failed, 1);
     assert_string_equal(seen.failed, "none");
@@ -589,8 +588,7 @@ KIT_TEST(changing__files_of_a_folder)
     add_claude("home", ".claude/projects/p/a.jsonl", "a", "one", 1, 2);
     add_claude("home", ".claude/projects/p/b.jsonl", "b", "one", 1, 2);
     add_claude("home", ".claude/projects/p/c.jsonl", "c", "one", 1, 2);
-    assert_int_equal(wal_import_tree(store, paths, 1, &options, &result, NULL),
-                     WAL_OK);
+    assert_ok(wal_import_tree(store, paths, 1, &options, &result, NULL));
     assert_int_equal(result.appended, 2 + 3);
     assert_int_equal(result.failed, 1);
     assert_int_equal(import(store, "home", 0, NULL).appended, 1);

@@ -120,10 +120,8 @@ static struct wal_import_follow *follow_path(struct wal_store *store,
     options.progress = on_progress;
     options.project = on_project;
     options.ctx = &projects_named;
-    assert_int_equal(
-        wal_import_follow_open(store, paths, 1, &options, &follow, NULL),
-        WAL_OK);
-    assert_int_equal(wal_import_follow_next(follow, 0, &result, NULL), WAL_OK);
+    assert_ok(wal_import_follow_open(store, paths, 1, &options, &follow, NULL));
+    assert_ok(wal_import_follow_next(follow, 0, &result, NULL));
     return follow;
 }
 
@@ -135,7 +133,7 @@ static uint64_t count_entries(struct wal_store *store, const char *id)
     if (wal_session_open(store, kit_text(id), &session, NULL) != WAL_OK) {
         return 0;
     }
-    assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
+    assert_ok(wal_session_get_info(session, &info, NULL));
     wal_session_close(session);
     return info.entries;
 }
@@ -146,7 +144,7 @@ static unsigned count_sessions(struct wal_store *store)
     struct wal_session_cursor *list = NULL;
     unsigned count = 0;
 
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
     while (wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
         count++;
     }
@@ -160,8 +158,7 @@ static void wait_for(struct wal_import_follow *follow, struct wal_store *store,
 {
     for (unsigned i = 0; i < TRIES && count_entries(store, id) != entries;
          i++) {
-        assert_int_equal(wal_import_follow_next(follow, WAIT_MS, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_import_follow_next(follow, WAIT_MS, NULL, NULL));
     }
     assert_int_equal(count_entries(store, id), entries);
 }
@@ -173,8 +170,7 @@ static uint64_t settle(struct wal_import_follow *follow)
     uint64_t appended = 0;
 
     for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(wal_import_follow_next(follow, 10, &result, NULL),
-                         WAL_OK);
+        assert_ok(wal_import_follow_next(follow, 10, &result, NULL));
         appended += result.appended;
     }
     return appended;
@@ -185,7 +181,7 @@ info_of(const struct wal_import_follow *follow)
 {
     struct wal_import_follow_info info = WAL_INIT(wal_import_follow_info);
 
-    assert_int_equal(wal_import_follow_get_info(follow, &info, NULL), WAL_OK);
+    assert_ok(wal_import_follow_get_info(follow, &info, NULL));
     return info;
 }
 
@@ -413,9 +409,8 @@ KIT_TEST(follow__storage_of_opencode)
     make_folder(path);
     add_text(path, "msg_1.json", message);
     for (unsigned i = 0; i < TRIES && info.documents < 2; i++) {
-        assert_int_equal(wal_import_follow_next(follow, WAIT_MS, NULL, NULL),
-                         WAL_OK);
-        assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
+        assert_ok(wal_import_follow_next(follow, WAIT_MS, NULL, NULL));
+        assert_ok(wal_session_get_info(session, &info, NULL));
     }
     assert_int_equal(info.documents, 2);
     wal_session_close(session);
@@ -534,7 +529,7 @@ KIT_TEST(follow__several_processes_add_nothing_twice)
     for (unsigned i = 1; i <= ROWS; i++) {
         add_rows(PROJECT, "a", i, i);
         add_rows(PROJECT, "b", i, i);
-        assert_int_equal(wal_import_follow_next(follow, 5, NULL, NULL), WAL_OK);
+        assert_ok(wal_import_follow_next(follow, 5, NULL, NULL));
     }
     wait_for(follow, store, "a", ROWS);
     wait_for(follow, store, "b", ROWS);
@@ -566,7 +561,7 @@ KIT_TEST(follow__signal_ends_the_wait)
     assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
     assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &begin), 0);
     assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
-    assert_int_equal(wal_import_follow_next(follow, 60000, NULL, NULL), WAL_OK);
+    assert_ok(wal_import_follow_next(follow, 60000, NULL, NULL));
     assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &end), 0);
     assert_true(end.tv_sec - begin.tv_sec < 30);
     wal_import_follow_close(follow);

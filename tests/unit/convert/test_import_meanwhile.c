@@ -371,8 +371,7 @@ KIT_TEST(import__outdated_session_that_others_write_to)
 
     assert_int_equal(mkdir("files", 0700), 0);
     prepare_outdated(store);
-    assert_int_equal(
-        wal_session_open_latest(store, kit_text(NULL), &session, NULL), WAL_OK);
+    assert_ok(wal_session_open_latest(store, kit_text(NULL), &session, NULL));
     (void)snprintf(id, sizeof(id), "%.*s", (int)kit_info(session).id.size,
                    (const char *)kit_info(session).id.data);
     wal_session_close(session);
@@ -422,9 +421,8 @@ static void prepare_empty_fork(struct wal_store *store)
 
     prepare_copy(store);
     original = kit_session(store, ORIGINAL);
-    assert_int_equal(
-        wal_session_fork(original, kit_text(NULL), &options, &fork, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_fork(original, kit_text(NULL), &options, &fork, NULL));
     wal_session_close(fork);
     wal_session_close(original);
 }

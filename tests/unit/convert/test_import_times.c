@@ -95,9 +95,8 @@ KIT_TEST(import_times__order_the_list)
     import(store, "a.jsonl", NULL);
     import(store, "b.jsonl", NULL);
     import(store, "c.jsonl", NULL);
-    assert_int_equal(wal_session_open_latest(store, kit_text("/home/u/work"),
-                                             &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_open_latest(store, kit_text("/home/u/work"), &session,
+                                      NULL));
     assert_slice(kit_info(session).id, "a");
     wal_session_close(session);
     kit_close(store);
@@ -219,8 +218,8 @@ KIT_TEST(import_project__without_a_directory)
     fprintf(file, "just text\n");
     assert_int_equal(fclose(file), 0);
     import(store, "f.txt", &options);
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
-    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
+    assert_ok(wal_session_cursor_next(list, &info, NULL));
     assert_slice(info.project, "");
     wal_session_cursor_close(list);
     kit_close(store);

@@ -99,9 +99,9 @@ static unsigned count_lines(const char *line)
 
 KIT_TEST(shared_file__document_that_exists_is_kept)
 {
-    assert_int_equal(add("{}", NULL, false), WAL_OK);
+    assert_ok(add("{}", NULL, false));
     assert_string_equal(read_file(), "{}");
-    assert_int_equal(add("{\"id\":1}", NULL, false), WAL_OK);
+    assert_ok(add("{\"id\":1}", NULL, false));
     assert_string_equal(read_file(), "{}");
     assert_int_not_equal(access("temporary", F_OK), 0);
 }
@@ -113,7 +113,7 @@ KIT_TEST(shared_file__left_link_is_not_truncated)
         assert_true(write_file(OTHER));
         assert_int_equal(rename("index", "theirs"), 0);
         assert_int_equal(link("theirs", "temporary"), 0);
-        assert_int_equal(add(LINE, NULL, is_line), WAL_OK);
+        assert_ok(add(LINE, NULL, is_line));
         assert_string_equal(read_file(), LINE);
         assert_int_not_equal(access("temporary", F_OK), 0);
         assert_int_equal(rename("theirs", "index"), 0);
@@ -125,16 +125,16 @@ KIT_TEST(shared_file__left_link_is_not_truncated)
 KIT_TEST(shared_file__line_is_added_once)
 {
     assert_true(write_file(OTHER));
-    assert_int_equal(add(LINE, NULL, true), WAL_OK);
+    assert_ok(add(LINE, NULL, true));
     assert_string_equal(read_file(), OTHER LINE);
-    assert_int_equal(add(SAME, NULL, true), WAL_OK);
+    assert_ok(add(SAME, NULL, true));
     assert_string_equal(read_file(), OTHER LINE);
 }
 
 KIT_TEST(shared_file__unterminated_line_is_ended)
 {
     assert_true(write_file("{\"id\":"));
-    assert_int_equal(add(LINE, NULL, true), WAL_OK);
+    assert_ok(add(LINE, NULL, true));
     assert_string_equal(read_file(), "{\"id\":\n" LINE);
 }
 
@@ -147,7 +147,7 @@ KIT_TEST(shared_file__file_made_meanwhile_is_kept)
         bool is_over = false;
         for (unsigned at = 0; !is_over; at++) {
             struct step step = {.at = at, .text = OTHER};
-            assert_int_equal(add(LINE, &step, is_line), WAL_OK);
+            assert_ok(add(LINE, &step, is_line));
             is_over = step.count <= at;
             made += step.has_made;
             assert_int_equal(count_lines(OTHER), step.has_made);
@@ -181,7 +181,7 @@ KIT_TEST(shared_file__death_at_each_step_loses_nothing)
             has_died = WEXITSTATUS(status) == 1;
             deaths += has_died;
             (void)unlink("temporary"); /* as the view's next flush does */
-            assert_int_equal(add(LINE, NULL, true), WAL_OK);
+            assert_ok(add(LINE, NULL, true));
             /* A line that only lacked its newline is there twice: the client
              * takes the last one. */
             assert_in_range(count_lines(LINE), 1, has_died ? 2 : 1);

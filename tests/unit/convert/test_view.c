@@ -387,9 +387,8 @@ KIT_TEST(view__touched_file_is_still_recognised)
 
     (void)view_kit_flush(view);
     assert_int_equal(utime(view_kit_path(view), &times), 0);
-    assert_int_equal(wal_session_redact(session, kit_text(view_kit_id(2)),
-                                        kit_text(""), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(session, kit_text(view_kit_id(2)),
+                                 kit_text(""), NULL, NULL));
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
     wal_view_close(view);
@@ -484,10 +483,8 @@ KIT_TEST(view__redacted_bytes_are_in_no_file)
             view = view_kit_open(store, session, dialect, "root");
             (void)view_kit_flush(view);
             assert_true(view_kit_contains("root", "the secret"));
-            assert_int_equal(wal_session_redact(session,
-                                                kit_text(view_kit_id(3)),
-                                                kit_text(""), NULL, NULL),
-                             WAL_OK);
+            assert_ok(wal_session_redact(session, kit_text(view_kit_id(3)),
+                                         kit_text(""), NULL, NULL));
             if (reopens == 1) {
                 wal_view_close(view);
                 view = view_kit_open(store, session, dialect, "root");
@@ -512,11 +509,9 @@ KIT_TEST(view__redaction_by_a_fork_is_applied)
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
 
     (void)view_kit_flush(view);
-    assert_int_equal(wal_session_fork(session, kit_text(""), NULL, &fork, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_redact(fork, kit_text(view_kit_id(2)),
-                                        kit_text(""), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_fork(session, kit_text(""), NULL, &fork, NULL));
+    assert_ok(wal_session_redact(fork, kit_text(view_kit_id(2)), kit_text(""),
+                                 NULL, NULL));
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
     assert_int_equal(view->position.redacted, 1);
@@ -531,7 +526,7 @@ static void move_head(struct wal_session *session, unsigned id)
     const struct wal_head head = {.struct_size = sizeof(head),
                                   .entry_id = kit_text(view_kit_id(id))};
 
-    assert_int_equal(wal_head_move(session, &head, NULL, NULL), WAL_OK);
+    assert_ok(wal_head_move(session, &head, NULL, NULL));
 }
 
 KIT_TEST(view__head_moves_back_and_forward)
@@ -584,7 +579,7 @@ KIT_TEST(view__directory_changed_moves_the_file)
     struct wal_view *view = view_kit_open(store, session, "pi", "root");
 
     (void)view_kit_flush(view);
-    assert_int_equal(wal_session_update(session, set_cwd, place, NULL), WAL_OK);
+    assert_ok(wal_session_update(session, set_cwd, place, NULL));
     (void)view_kit_flush(view);
     assert_true(view_kit_contains("root", "/another/place"));
     view_kit_assert_full_export(store, session, "pi", "root");
@@ -606,8 +601,7 @@ KIT_TEST(view__contains_appends_before_the_flush)
                                        "{\"role\":\"user\","
                                        "\"content\":\"q\"}");
 
-    assert_int_equal(wal_append(session, &entry, 1, &queued, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, &queued, NULL, NULL));
     (void)view_kit_flush(view);
     assert_true(view_kit_contains("root", "\"last\""));
     wal_view_close(view);
@@ -630,17 +624,16 @@ KIT_TEST(view__never_runs_ahead_of_the_durable_log)
     struct wal_session *sessions[2];
     struct wal_view *view;
 
-    assert_int_equal(wal_open("store", &slow, &writer, NULL), WAL_OK);
+    assert_ok(wal_open("store", &slow, &writer, NULL));
     sessions[0] = imported(writer, 2);
-    assert_int_equal(wal_append(sessions[0], &entry, 1, &written, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_append(sessions[0], &entry, 1, &written, NULL, NULL));
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
     sessions[1] = kit_session(reader, view_kit_id(0xFFFF));
     for (unsigned i = 0; i < 2; i++) {
         view = view_kit_open(reader, sessions[1], i == 0 ? "pi" : "rollouts",
                              "root");
         assert_int_equal(view_kit_flush(view).entries, 2);
-        assert_int_equal(wal_sync(writer, NULL), WAL_OK);
+        assert_ok(wal_sync(writer, NULL));
         assert_int_equal(view_kit_flush(view).entries, 3);
         wal_view_close(view);
         if (i == 0) {
@@ -689,8 +682,7 @@ KIT_TEST(view__callback_receives_the_lines)
     char *data;
 
     (void)view_kit_export(store, session, "sdk", "root");
-    assert_int_equal(wal_view_open(store, session, &options, &view, NULL),
-                     WAL_OK);
+    assert_ok(wal_view_open(store, session, &options, &view, NULL));
     for (unsigned i = 0; i < 2; i++) {
         char path[256];
         sink.size = 0;
@@ -789,8 +781,7 @@ KIT_TEST(view__invalid_arguments_are_refused)
                      WAL_ENOTFOUND);
     assert_null(view);
     options.dialect = kit_text("pi");
-    assert_int_equal(wal_view_open(store, session, &options, &view, NULL),
-                     WAL_OK);
+    assert_ok(wal_view_open(store, session, &options, &view, NULL));
     assert_int_equal(wal_view_flush(view, &report, NULL), WAL_EINVAL);
     assert_int_equal(wal_view_flush(NULL, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_view_path(view, 0, NULL, NULL), WAL_EINVAL);

@@ -35,16 +35,14 @@ static void add_call(struct growing *growing)
              growing->count / 3, growing->count);
     entry.id = kit_text(view_kit_id(++growing->count));
     entry.payload = kit_text(payload);
-    assert_int_equal(wal_append(growing->session, &entry, 1, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_append(growing->session, &entry, 1, NULL, NULL, NULL));
     snprintf(payload, sizeof(payload),
              "{\"role\":\"tool\",\"toolCallId\":\"call_%u\",\"toolName\":"
              "\"read\",\"content\":\"result\"}",
              growing->count - 1);
     entry.id = kit_text(view_kit_id(++growing->count));
     entry.payload = kit_text(payload);
-    assert_int_equal(wal_append(growing->session, &entry, 1, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_append(growing->session, &entry, 1, NULL, NULL, NULL));
 }
 
 static void move_head(struct growing *growing)
@@ -53,8 +51,7 @@ static void move_head(struct growing *growing)
                                   .entry_id =
                                       kit_text(view_kit_id(any(growing)))};
 
-    assert_int_equal(wal_head_move(growing->session, &head, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_head_move(growing->session, &head, NULL, NULL));
 }
 
 static int32_t rename_it(void *ctx, const struct wal_session_info *now,
@@ -99,9 +96,7 @@ static void step(struct growing *growing, bool is_import)
                       "{\"eol\":false,\"inexact\":true}");
     } else if (kind == 17) {
         snprintf(title, sizeof(title), "title %u", growing->count);
-        assert_int_equal(
-            wal_session_update(growing->session, rename_it, title, NULL),
-            WAL_OK);
+        assert_ok(wal_session_update(growing->session, rename_it, title, NULL));
     } else if (kind == 18 && below(growing, 3) == 0) {
         struct wal_error error = KIT_ERROR;
         enum wal_status status = wal_session_redact(

@@ -30,8 +30,7 @@ static struct wal_session *native(struct wal_store *store, unsigned messages)
     };
     struct wal_session *session = NULL;
 
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     for (unsigned i = 1; i <= messages; i++) {
         view_kit_message(session, i, 0, i % 2 == 1 ? "user" : "assistant",
                          "native text");
@@ -87,10 +86,8 @@ static void expect_parent(struct wal_session *session, const char *id,
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
+    assert_ok(wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL));
     assert_int_equal(entry.parent_id.size, strlen(parent));
     assert_memory_equal(entry.parent_id.data, parent, strlen(parent));
     wal_entry_cursor_close(cursor);
@@ -103,8 +100,7 @@ static uint64_t count_entries(struct wal_session *session)
     struct wal_entry_cursor *cursor = NULL;
     uint64_t count;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     count = wal_entry_cursor_remaining(cursor);
     wal_entry_cursor_close(cursor);
     return count;
@@ -340,7 +336,7 @@ KIT_TEST(view_import__interrupted_append_is_refused)
     assert_int_equal(stat(path, &stat_of_file), 0);
     memset(text, 't', sizeof(text) - 1);
     view_kit_row(session, 40, 39, text);
-    assert_int_equal(wal_sync(store, NULL), WAL_OK);
+    assert_ok(wal_sync(store, NULL));
     wal_view_close(view);
     wal_session_close(session);
     kit_close(store);
@@ -384,8 +380,7 @@ KIT_TEST(view_import__issue_is_kept_and_reported)
     assert_int_equal(report.damaged, 1);
     assert_int_equal(report.unknown, 1);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(wal_view_issue(view, i, &offset, &reason, NULL),
-                         WAL_OK);
+        assert_ok(wal_view_issue(view, i, &offset, &reason, NULL));
         assert_string_equal(reason, reasons[i]);
         assert_true(i == 0 ? offset == size : offset > size);
     }
@@ -540,9 +535,8 @@ KIT_TEST(view_import__file_finds_its_view)
     assert_int_equal(
         wal_view_find(store, kit_text("root/nearby.jsonl"), &place, &error),
         WAL_ENOTFOUND);
-    assert_int_equal(
-        wal_view_find(store, kit_text(view_kit_path(view)), &place, &error),
-        WAL_OK);
+    assert_ok(
+        wal_view_find(store, kit_text(view_kit_path(view)), &place, &error));
     assert_string_equal(place.session, view_kit_id(0xFFFF));
     assert_string_equal(place.dialect, "claude");
     assert_string_equal(strrchr(place.root, '/') + 1, "root");
@@ -568,16 +562,13 @@ KIT_TEST(view_import__index_knows_new_views)
 
     wal__view_index_init(&index, store, &wal__heap_libc);
     (void)view_kit_flush(view);
-    assert_int_equal(wal__view_index_find(&index, kit_text(view_kit_path(view)),
-                                          &place, NULL),
-                     WAL_OK);
+    assert_ok(wal__view_index_find(&index, kit_text(view_kit_path(view)),
+                                   &place, NULL));
     assert_string_equal(place.dialect, "claude");
     (void)view_kit_flush(other);
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(wal__view_index_find(&index,
-                                              kit_text(view_kit_path(other)),
-                                              &place, NULL),
-                         WAL_OK);
+        assert_ok(wal__view_index_find(&index, kit_text(view_kit_path(other)),
+                                       &place, NULL));
         assert_string_equal(place.dialect, "pi");
     }
     assert_int_equal(index.items[0]->state_count, 2);

@@ -22,9 +22,8 @@ static struct wal_session *imported(struct wal_store *store, unsigned number)
 
 static void redact(struct wal_session *session, unsigned id)
 {
-    assert_int_equal(wal_session_redact(session, kit_text(view_kit_id(id)),
-                                        kit_text("why"), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(session, kit_text(view_kit_id(id)),
+                                 kit_text("why"), NULL, NULL));
 }
 
 /* The listed views as "SESSION DIALECT ROOT FLAGS;", with the last four bytes
@@ -63,8 +62,8 @@ static struct wal_view_info first(struct wal_store *store)
     struct wal_view_info info = WAL_INIT(wal_view_info);
     struct wal_view_cursor *cursor = NULL;
 
-    assert_int_equal(wal_view_cursor_open(store, NULL, &cursor, NULL), WAL_OK);
-    assert_int_equal(wal_view_cursor_next(cursor, &info, NULL), WAL_OK);
+    assert_ok(wal_view_cursor_open(store, NULL, &cursor, NULL));
+    assert_ok(wal_view_cursor_next(cursor, &info, NULL));
     wal_view_cursor_close(cursor);
     return info;
 }
@@ -157,9 +156,8 @@ KIT_TEST(view_list__without_files_is_empty)
             (void)view_kit_export(store, session, "claude", "root");
             wal_session_close(session);
         }
-        assert_int_equal(wal_view_root_add(store, kit_text("claude"),
-                                           kit_text("root"), NULL),
-                         WAL_OK);
+        assert_ok(wal_view_root_add(store, kit_text("claude"), kit_text("root"),
+                                    NULL));
         assert_string_equal(list(store, 0, ""), "");
         kit_close(store);
     }
@@ -175,14 +173,12 @@ KIT_TEST(view_list__of_a_reader_is_written_on_request)
     struct wal_session *read;
 
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
-    assert_int_equal(
-        wal_session_open(reader, kit_info(session).id, &read, NULL), WAL_OK);
+    assert_ok(wal_session_open(reader, kit_info(session).id, &read, NULL));
     (void)view_kit_export(reader, read, "claude", "root");
     assert_int_equal(count_entries(), 0);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wal_view_root_add(reader, kit_text("claude"),
-                                           kit_text("root"), NULL),
-                         WAL_OK);
+        assert_ok(wal_view_root_add(reader, kit_text("claude"),
+                                    kit_text("root"), NULL));
         assert_int_equal(count_entries(), 1);
     }
     assert_string_equal(list(store, 0, ""), "ffff claude root 0;");
@@ -404,11 +400,10 @@ KIT_TEST(view_update__rewrites_a_view_with_a_redaction)
         struct wal_view_info info = WAL_INIT(wal_view_info);
         struct wal_view_cursor *cursor = NULL;
 
-        assert_int_equal(wal_view_cursor_open(store, &options, &cursor, NULL),
-                         WAL_OK);
-        assert_int_equal(wal_view_cursor_next(cursor, &info, NULL), WAL_OK);
+        assert_ok(wal_view_cursor_open(store, &options, &cursor, NULL));
+        assert_ok(wal_view_cursor_next(cursor, &info, NULL));
         wal_view_cursor_close(cursor);
-        assert_int_equal(wal_view_update(store, &info, NULL, NULL), WAL_OK);
+        assert_ok(wal_view_update(store, &info, NULL, NULL));
     }
     assert_false(view_kit_contains("root", "the-canary"));
     assert_false(view_kit_contains("forks", "the-canary"));
@@ -432,18 +427,18 @@ KIT_TEST(view_update__removes_a_view_of_a_deleted_session)
 
         (void)view_kit_export(store, gone, dialects[i], "root");
         assert_true(view_kit_contains("root", "the-canary"));
-        assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
+        assert_ok(wal_session_delete(gone, NULL));
         wal_session_close(gone);
         info = first(store);
         assert_int_equal(info.flags, WAL_VIEW_INFO_DELETED);
         redact(kept, 2);
         (void)view_kit_export(store, kept, dialects[i], "root");
-        assert_int_equal(wal_view_update(store, &info, NULL, NULL), WAL_OK);
+        assert_ok(wal_view_update(store, &info, NULL, NULL));
         assert_false(view_kit_contains("root", "the-canary"));
         assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""), "");
         run("test -z \"$(find root -type d -empty)\"");
         /* Again: another process did. */
-        assert_int_equal(wal_view_update(store, &info, NULL, NULL), WAL_OK);
+        assert_ok(wal_view_update(store, &info, NULL, NULL));
         wal_session_close(kept);
         kit_close(store);
         run("rm -r store root");
@@ -458,7 +453,7 @@ KIT_TEST(view_update__leaves_a_view_of_the_trash)
     struct wal_error error = KIT_ERROR;
 
     (void)view_kit_export(store, session, "claude", "root");
-    assert_int_equal(wal_session_trash(session, NULL), WAL_OK);
+    assert_ok(wal_session_trash(session, NULL));
     assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""), "");
     assert_int_equal(update(store, &error), WAL_ETRASHED);
     assert_true(view_kit_contains("root", "the-canary"));
@@ -479,7 +474,7 @@ KIT_TEST(view_update__leaves_a_file_that_changed)
     (void)snprintf(path, sizeof(path), "%s", view_kit_path(view));
     view_kit_write(path, "{}\n", 3, true);
     wal_view_close(view);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     assert_int_equal(update(store, &error), WAL_ECHANGED);
     assert_true(error.file[0] != '\0' && strstr(path, error.file) != NULL);
@@ -487,7 +482,7 @@ KIT_TEST(view_update__leaves_a_file_that_changed)
     assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""),
                         "ffff claude root 1;");
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(update(store, &error), WAL_OK);
+    assert_ok(update(store, &error));
     assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""), "");
     kit_close(store);
 }
@@ -543,7 +538,7 @@ KIT_TEST(view_update__of_a_read_only_root_fails)
     (void)view_kit_export(store, gone, "claude", "gone");
     infos[1] = first(store); /* roots are in order */
     redact(kept, 2);
-    assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
+    assert_ok(wal_session_delete(gone, NULL));
     run("chmod -R a+rX . && chmod -R a-w kept gone && chmod a+rx ..");
     (void)(user == 0 && seteuid(65534) == 0);
     for (int i = 0; i < 2; i++) {
@@ -556,8 +551,7 @@ KIT_TEST(view_update__of_a_read_only_root_fails)
     assert_true(view_kit_contains("gone", "the-canary"));
     run("chmod -R u+w kept gone");
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wal_view_update(store, &infos[i], NULL, &error),
-                         WAL_OK);
+        assert_ok(wal_view_update(store, &infos[i], NULL, &error));
     }
     assert_false(view_kit_contains("kept", "the-canary"));
     assert_false(view_kit_contains("gone", "the-canary"));

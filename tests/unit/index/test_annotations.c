@@ -19,8 +19,7 @@ static void add(struct wal__annotations *annotations, uint8_t type,
     struct wal__posting posting = {
         .type = type, .kind = kind, .sequence = sequence, .parent = parent};
 
-    assert_int_equal(
-        wal__annotations_add(annotations, &posting, sequence * 100), WAL_OK);
+    assert_ok(wal__annotations_add(annotations, &posting, sequence * 100));
 }
 
 static void delta(struct wal__annotations *annotations, uint64_t sequence)
@@ -44,8 +43,7 @@ static void head(struct wal__annotations *annotations, uint64_t name,
                                    .sequence = sequence,
                                    .parent = target};
 
-    assert_int_equal(
-        wal__annotations_add(annotations, &posting, sequence * 100), WAL_OK);
+    assert_ok(wal__annotations_add(annotations, &posting, sequence * 100));
 }
 
 TEST(marks__of_no_records)
@@ -230,8 +228,7 @@ static void add_one(struct wal__annotations *annotations, uint64_t i,
         faulty_heap_fail(faulty, 1, false);
         if (wal__annotations_add(annotations, &postings[k], 1) == WAL_ENOMEM) {
             assert_memory_equal(&before, annotations, sizeof(before));
-            assert_int_equal(wal__annotations_add(annotations, &postings[k], 1),
-                             WAL_OK);
+            assert_ok(wal__annotations_add(annotations, &postings[k], 1));
         }
         faulty_heap_fail(faulty, 0, false);
     }

@@ -150,25 +150,23 @@ KIT_TEST(blobs__misuse_changes_nothing)
     assert_int_equal(wal_blob_create(NULL, &writer, &error), WAL_EINVAL);
     assert_int_equal(wal_blob_write(NULL, kit_text("a"), &error), WAL_EINVAL);
     assert_int_equal(wal_blob_finish(NULL, digest, NULL, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_create(store, &writer, &error), WAL_OK);
+    assert_ok(wal_blob_create(store, &writer, &error));
     assert_int_equal(wal_blob_write(writer, nothing, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_write(writer, kit_text("a"), &error), WAL_OK);
-    assert_int_equal(wal_blob_finish(writer, digest, NULL, &error), WAL_OK);
+    assert_ok(wal_blob_write(writer, kit_text("a"), &error));
+    assert_ok(wal_blob_finish(writer, digest, NULL, &error));
     assert_int_equal(wal_blob_write(writer, kit_text("a"), &error), WAL_EINVAL);
     wal_blob_discard(writer);
     assert_int_equal(wal_blob_open(store, NULL, &blob, &error), WAL_EINVAL);
     assert_int_equal(wal_blob_open(store, digest, NULL, &error), WAL_EINVAL);
     assert_int_equal(wal_blob_open(NULL, digest, &blob, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_open(store, digest, &blob, &error), WAL_OK);
+    assert_ok(wal_blob_open(store, digest, &blob, &error));
     assert_int_equal(wal_blob_read(blob, 0, NULL, 1, &got, &error), WAL_EINVAL);
     assert_int_equal(wal_blob_read(blob, 0, &byte, 1, NULL, &error),
                      WAL_EINVAL);
     assert_int_equal(wal_blob_read(NULL, 0, &byte, 1, &got, &error),
                      WAL_EINVAL);
     assert_int_equal(got, 77);
-    assert_int_equal(
-        wal_blob_read(blob, UINT64_MAX, &byte, UINT64_MAX, &got, &error),
-        WAL_OK);
+    assert_ok(wal_blob_read(blob, UINT64_MAX, &byte, UINT64_MAX, &got, &error));
     assert_int_equal(got, 0);
     assert_int_equal(wal_blob_size(NULL), 0);
     wal_blob_close(blob);
@@ -188,15 +186,14 @@ KIT_TEST(blobs__pieces_in_any_order)
 
     assert_non_null(bytes);
     kit_put_blob(store, &content, digest);
-    assert_int_equal(wal_blob_open(store, digest, &blob, &error), WAL_OK);
+    assert_ok(wal_blob_open(store, digest, &blob, &error));
     for (int i = 0; i < 60; i++) {
         uint64_t offset = kit_random(&random) % content.size;
         uint64_t size = kit_random(&random) % (2 * KIT_MIB);
         uint64_t left = content.size - offset;
         uint64_t got = 0;
 
-        assert_int_equal(wal_blob_read(blob, offset, bytes, size, &got, &error),
-                         WAL_OK);
+        assert_ok(wal_blob_read(blob, offset, bytes, size, &got, &error));
         assert_int_equal(got, size < left ? size : left);
         assert_memory_equal(bytes, content.data + offset, got);
     }

@@ -227,9 +227,8 @@ KIT_TEST(delta__any_bytes_decode_safely)
 
     assert_non_null(out);
     wal__buf_init(&delta, &wal__heap_libc);
-    assert_int_equal(wal__delta_encode(&wal__heap_libc, span_of(&now),
-                                       span_of(&was), now.size, &delta),
-                     WAL_OK);
+    assert_ok(wal__delta_encode(&wal__heap_libc, span_of(&now), span_of(&was),
+                                now.size, &delta));
     chunk.data = (struct wal__span){delta.data, delta.size};
     assert_true(wal__chunk_decode_content(&chunk, span_of(&was), out));
     assert_memory_equal(out, now.data, now.size);

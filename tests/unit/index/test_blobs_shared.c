@@ -161,8 +161,7 @@ KIT_TEST(shared__child_of_fork_cannot_use_handles)
     int result = -1;
     pid_t child;
 
-    assert_int_equal(wal_blob_put(store, kit_text("x"), digest, &error),
-                     WAL_OK);
+    assert_ok(wal_blob_put(store, kit_text("x"), digest, &error));
     child = fork();
     if (child == 0) {
         enum wal_status put =

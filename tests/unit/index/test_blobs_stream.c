@@ -57,7 +57,7 @@ static void write_all(struct wal_store *store,
     uint64_t state = content->size + 1;
     uint64_t total = 77;
 
-    assert_int_equal(wal_blob_create(store, &writer, &error), WAL_OK);
+    assert_ok(wal_blob_create(store, &writer, &error));
     for (uint64_t at = 0; at < content->size;) {
         uint64_t piece = size != 0 ? size : kit_random(&state) % 700000;
 
@@ -111,7 +111,7 @@ KIT_TEST(stream__unfinished_content_is_not_found)
     struct wal_blob *blob = NULL;
     uint64_t bytes;
 
-    assert_int_equal(wal_blob_create(store, &writer, &error), WAL_OK);
+    assert_ok(wal_blob_create(store, &writer, &error));
     write_piece(writer, &content, 0, content.size);
     wal_blob_discard(writer);
     wal_blob_discard(NULL);
@@ -121,7 +121,7 @@ KIT_TEST(stream__unfinished_content_is_not_found)
     /* Two of its chunks were there. */
     assert_true(kit_store_info(store).pack_bytes - bytes < bytes);
     kit_check_blob(store, digest, &content);
-    assert_int_equal(wal_blob_open(store, digest, &blob, &error), WAL_OK);
+    assert_ok(wal_blob_open(store, digest, &blob, &error));
     wal_blob_close(blob);
     wal_blob_close(NULL);
     kit_content_free(&content);
@@ -183,10 +183,9 @@ KIT_TEST(stream__memory_is_bounded)
     assert_non_null(read);
     in_use = 0;
     peak = 0;
-    assert_int_equal(wal__store_open("store", &options, &measured,
-                                     &wal__io_posix, &store, &error),
-                     WAL_OK);
-    assert_int_equal(wal_blob_create(store, &writer, &error), WAL_OK);
+    assert_ok(wal__store_open("store", &options, &measured, &wal__io_posix,
+                              &store, &error));
+    assert_ok(wal_blob_create(store, &writer, &error));
     for (uint64_t i = 0; i < mib; i++) {
         fill(piece, KIT_MIB, i);
         if (wal_blob_write(writer, (struct wal_slice){piece, KIT_MIB},
@@ -194,14 +193,14 @@ KIT_TEST(stream__memory_is_bounded)
             fail_msg("%s", error.text);
         }
     }
-    assert_int_equal(wal_blob_finish(writer, digest, &size, &error), WAL_OK);
+    assert_ok(wal_blob_finish(writer, digest, &size, &error));
     wal_blob_discard(writer);
     assert_int_equal(size, mib * KIT_MIB);
     check_large(store, digest, mib, piece, read);
     print_message("%llu MiB took %lld KiB of memory\n", (unsigned long long)mib,
                   (long long)(peak / 1024));
     assert_true(peak < 12 * KIT_MIB);
-    assert_int_equal(wal_close(store, &error), WAL_OK);
+    assert_ok(wal_close(store, &error));
     assert_int_equal(in_use, 0);
     free(piece);
     free(read);
@@ -218,15 +217,13 @@ KIT_TEST(stream__content_put_again_names_its_end)
     struct wal__blob_put_result again = {0};
     struct wal__digest digest;
 
-    assert_int_equal(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS,
-                                  &digest, &first, NULL),
-                     WAL_OK);
+    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &digest,
+                           &first, NULL));
     assert_true(wal__blob_store_durable_end(blobs) < first.end);
-    assert_int_equal(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS,
-                                  &digest, &again, NULL),
-                     WAL_OK);
+    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &digest,
+                           &again, NULL));
     assert_int_equal(again.new_blobs, 0);
-    assert_int_equal(wal__blob_store_sync(blobs, again.end, NULL), WAL_OK);
+    assert_ok(wal__blob_store_sync(blobs, again.end, NULL));
     assert_true(wal__blob_store_durable_end(blobs) >= first.end);
     kit_content_free(&content);
     kit_close(store);
@@ -251,27 +248,21 @@ KIT_TEST(stream__chunks_in_another_order_are_refused)
 
     kit_put_blob(store, &content, digest);
     wal__buf_init(&chunks, &wal__heap_libc);
-    assert_int_equal(wal__blob_list_chunks(blobs,
-                                           (const struct wal__digest *)digest,
-                                           &chunks, &got, NULL),
-                     WAL_OK);
+    assert_ok(wal__blob_list_chunks(blobs, (const struct wal__digest *)digest,
+                                    &chunks, &got, NULL));
     assert_int_equal(chunks.size, sizeof(swapped));
     memcpy(swapped, chunks.data + WAL_DIGEST_SIZE, WAL_DIGEST_SIZE);
     memcpy(swapped + WAL_DIGEST_SIZE, chunks.data, WAL_DIGEST_SIZE);
     wal__buf_deinit(&chunks);
     memset(record.digest.bytes, 0x55, sizeof(record.digest.bytes));
     record.chunks = swapped;
-    assert_int_equal(
-        wal__content_guard_enter(&guard, &store->core.control, NULL), WAL_OK);
-    assert_int_equal(wal__blob_prepare_chunk_list(
-                         blobs, &record, WAL__BLOB_OF_CALLER, &prepared, NULL),
-                     WAL_OK);
-    assert_int_equal(wal__pack_append(blobs, &prepared, 1, &result, NULL),
-                     WAL_OK);
+    assert_ok(wal__content_guard_enter(&guard, &store->core.control, NULL));
+    assert_ok(wal__blob_prepare_chunk_list(blobs, &record, WAL__BLOB_OF_CALLER,
+                                           &prepared, NULL));
+    assert_ok(wal__pack_append(blobs, &prepared, 1, &result, NULL));
     wal__blob_prepared_deinit(&prepared);
     wal__content_guard_leave(&guard);
-    assert_int_equal(wal_blob_open(store, record.digest.bytes, &blob, NULL),
-                     WAL_OK);
+    assert_ok(wal_blob_open(store, record.digest.bytes, &blob, NULL));
     assert_int_equal(
         wal_blob_read(blob, 0, content.data, content.size, &got, &error),
         WAL_ECORRUPT);

@@ -185,8 +185,7 @@ static void assert_path(const struct wal__branch *branch,
     uint64_t rest = UINT64_MAX;
 
     wal__buf_init(&out, &wal__heap_libc);
-    assert_int_equal(wal__branch_path(branch, stream, ordinal, &out, &rest),
-                     WAL_OK);
+    assert_ok(wal__branch_path(branch, stream, ordinal, &out, &rest));
     for (size_t at = 0; at < out.size; at += sizeof(struct wal__entry_range)) {
         struct wal__entry_range stretch;
 
@@ -372,19 +371,18 @@ TEST(branch__random_trees_agree_with_a_parent_walk)
         }
         while (model.count < records) {
             if (branch.ids_deferred && model.count == loaded) {
-                assert_int_equal(add_ids(&branch, &model), WAL_OK);
+                assert_ok(add_ids(&branch, &model));
             }
             sequence += 1 + random_u64() % 3;
 
             struct wal__posting posting = random_posting(&model, sequence);
 
-            assert_int_equal(
-                wal__branch_add(&branch, &posting, position_of(sequence)),
-                WAL_OK);
+            assert_ok(
+                wal__branch_add(&branch, &posting, position_of(sequence)));
             model.postings[model.count++] = posting;
         }
         if (branch.ids_deferred) {
-            assert_int_equal(add_ids(&branch, &model), WAL_OK);
+            assert_ok(add_ids(&branch, &model));
         }
         assert_same(&branch, &model);
         wal__branch_deinit(&branch);
@@ -401,8 +399,7 @@ TEST(branch__ids_of_other_entries_are_corrupt)
     wal__branch_init(&branch, &heap.heap, 1);
     wal__branch_defer_ids(&branch);
     for (posting.sequence = 1; posting.sequence <= 3; posting.sequence++) {
-        assert_int_equal(wal__branch_add(&branch, &posting, posting.sequence),
-                         WAL_OK);
+        assert_ok(wal__branch_add(&branch, &posting, posting.sequence));
     }
     posting.sequence = 2;
     assert_int_equal(wal__branch_add_id(&branch, &posting, 2), WAL_ECORRUPT);
@@ -414,8 +411,7 @@ TEST(branch__ids_of_other_entries_are_corrupt)
     assert_int_equal(wal__branch_add_id(&branch, &posting, 1), WAL_ENOMEM);
     for (posting.sequence = 1; posting.sequence <= 3; posting.sequence++) {
         assert_int_equal(wal__branch_end_ids(&branch), WAL_ECORRUPT);
-        assert_int_equal(
-            wal__branch_add_id(&branch, &posting, posting.sequence), WAL_OK);
+        assert_ok(wal__branch_add_id(&branch, &posting, posting.sequence));
     }
     assert_int_equal(wal__branch_add_id(&branch, &posting, 4), WAL_ECORRUPT);
     wal__branch_drop_ids(&branch);
@@ -471,19 +467,18 @@ TEST(branch__failed_allocation_of_a_path_leaves_the_buffer)
             .parent = i > 2 ? i - 2 : 0,
         };
 
-        assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_OK);
+        assert_ok(wal__branch_add(&branch, &posting, 0));
     }
     wal__buf_init(&out, &heap.heap);
-    assert_int_equal(wal__buf_append(&out, "x", 1), WAL_OK);
+    assert_ok(wal__buf_append(&out, "x", 1));
     faulty_heap_fail(&heap, 2, false);
     assert_int_equal(wal__branch_path(&branch, wal__branch_stream(&branch, 0),
                                       399, &out, &rest),
                      WAL_ENOMEM);
     assert_int_equal(out.size, 1);
     assert_int_equal(rest, 77);
-    assert_int_equal(wal__branch_path(&branch, wal__branch_stream(&branch, 0),
-                                      399, &out, &rest),
-                     WAL_OK);
+    assert_ok(wal__branch_path(&branch, wal__branch_stream(&branch, 0), 399,
+                               &out, &rest));
     assert_int_equal(out.size, 1 + 200 * sizeof(struct wal__entry_range));
     assert_int_equal(rest, 0);
     wal__buf_deinit(&out);
@@ -504,7 +499,7 @@ TEST(branch__a_chain_is_one_run)
             .parent = i > 2 ? i - 2 : 0,
         };
 
-        assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_OK);
+        assert_ok(wal__branch_add(&branch, &posting, 0));
     }
     for (uint32_t number = 0; number < 2; number++) {
         stream = wal__branch_stream(&branch, number);
@@ -528,7 +523,7 @@ TEST(branch__hint_without_memory_is_ignored)
         assert_int_equal(branch.expected, 1 << 24);
         wal__branch_expect(&branch, 1000);
         faulty_heap_fail(&heap, nth, false);
-        assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_OK);
+        assert_ok(wal__branch_add(&branch, &posting, 0));
         assert_int_equal(wal__branch_stream(&branch, 0)->entry_count, 1);
         faulty_heap_fail(&heap, 0, false);
         wal__branch_deinit(&branch);
@@ -547,7 +542,7 @@ TEST(branch__record_out_of_order_is_corrupt)
     posting.parent = 6;
     assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_ECORRUPT);
     posting.parent = 4;
-    assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_OK);
+    assert_ok(wal__branch_add(&branch, &posting, 0));
     assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_ECORRUPT);
     posting.sequence = 4;
     posting.parent = 0;
@@ -575,16 +570,16 @@ TEST(branch__heads_of_a_fork_begin_at_the_fork_point)
     assert_int_equal(wal__branch_head(&branch, 0), 0);
     assert_int_equal(wal__branch_head(&branch, 1), 10);
     assert_null(wal__branch_stream(&branch, 1));
-    assert_int_equal(wal__branch_add(&branch, &head, 0), WAL_OK);
+    assert_ok(wal__branch_add(&branch, &head, 0));
     assert_int_equal(wal__branch_head(&branch, 1), 10);
     head.sequence = 21;
     head.id_hash = hash_of_main();
-    assert_int_equal(wal__branch_add(&branch, &head, 0), WAL_OK);
+    assert_ok(wal__branch_add(&branch, &head, 0));
     assert_int_equal(wal__branch_head(&branch, 1), 7);
     assert_non_null(wal__branch_stream(&branch, 1));
     head.sequence = 22;
     head.parent = 0;
-    assert_int_equal(wal__branch_add(&branch, &head, 0), WAL_OK);
+    assert_ok(wal__branch_add(&branch, &head, 0));
     assert_int_equal(wal__branch_head(&branch, 1), 0);
     wal__branch_deinit(&branch);
 }

@@ -54,13 +54,13 @@ TEST(catalogue__number_and_id_stay_paired)
     struct wal__span bytes;
 
     wal__catalogue_init(&catalogue, &wal__heap_libc);
-    assert_int_equal(model_put(&catalogue, 7, "seven"), WAL_OK);
+    assert_ok(model_put(&catalogue, 7, "seven"));
     assert_contradictions(&catalogue);
     bytes = model_swap_snapshot(&catalogue, NULL);
     assert_contradictions(&catalogue);
-    assert_int_equal(model_put(&catalogue, 7, "seven"), WAL_OK);
+    assert_ok(model_put(&catalogue, 7, "seven"));
     assert_contradictions(&catalogue);
-    assert_int_equal(wal__catalogue_get(&catalogue, 7, &summary), WAL_OK);
+    assert_ok(wal__catalogue_get(&catalogue, 7, &summary));
     assert_int_equal(summary.first_posting, 0);
     assert_int_equal(summary.posting_count, 0);
     wal__catalogue_deinit(&catalogue);
@@ -82,7 +82,7 @@ TEST(put_indexed__present_number_keeps_its_id)
     struct wal__span bytes;
 
     wal__catalogue_init(&catalogue, &wal__heap_libc);
-    assert_int_equal(model_put(&catalogue, 7, "seven"), WAL_OK);
+    assert_ok(model_put(&catalogue, 7, "seven"));
     bytes = model_swap_snapshot(&catalogue, NULL);
     assert_int_equal(put_indexed(&catalogue, 7, "other"), WAL_ECORRUPT);
     assert_int_equal(put_indexed(&catalogue, 0, "zero"), WAL_ECORRUPT);
@@ -90,14 +90,13 @@ TEST(put_indexed__present_number_keeps_its_id)
     assert_int_equal(put_indexed(&catalogue, WAL__STORE_NUMBER, "eight"),
                      WAL_ECORRUPT);
     assert_int_equal(catalogue.visible_count, 1);
-    assert_int_equal(put_indexed(&catalogue, 7, "seven"), WAL_OK);
+    assert_ok(put_indexed(&catalogue, 7, "seven"));
     assert_int_equal(catalogue.visible_count, 1);
-    assert_int_equal(put_indexed(&catalogue, 8, "eight"), WAL_OK);
+    assert_ok(put_indexed(&catalogue, 8, "eight"));
     assert_int_equal(put_indexed(&catalogue, 8, "other"), WAL_ECORRUPT);
     assert_int_equal(catalogue.visible_count, 2);
     assert_int_equal(catalogue.last_session, 8);
-    assert_int_equal(
-        wal__catalogue_find(&catalogue, model_span("eight"), &summary), WAL_OK);
+    assert_ok(wal__catalogue_find(&catalogue, model_span("eight"), &summary));
     assert_int_equal(summary.number, 8);
     wal__catalogue_deinit(&catalogue);
     model_free(bytes);
@@ -112,27 +111,27 @@ TEST(catalogue__put_accepts_texts_of_the_catalogue)
     struct wal__summary summary;
 
     wal__catalogue_init(&catalogue, &wal__heap_libc);
-    assert_int_equal(model_put(&catalogue, 1, "one"), WAL_OK);
-    assert_int_equal(wal__catalogue_get(&catalogue, 1, &summary), WAL_OK);
+    assert_ok(model_put(&catalogue, 1, "one"));
+    assert_ok(wal__catalogue_get(&catalogue, 1, &summary));
     summary.title = model_span("title");
     summary.head_id = model_span("head");
-    assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
-    assert_int_equal(wal__catalogue_get(&catalogue, 1, &summary), WAL_OK);
+    assert_ok(wal__catalogue_put(&catalogue, &summary));
+    assert_ok(wal__catalogue_get(&catalogue, 1, &summary));
     summary.cwd = summary.title;
     summary.title = summary.id;
     summary.source = summary.head_id;
-    assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
-    assert_int_equal(wal__catalogue_get(&catalogue, 1, &summary), WAL_OK);
+    assert_ok(wal__catalogue_put(&catalogue, &summary));
+    assert_ok(wal__catalogue_get(&catalogue, 1, &summary));
     summary.head_id = summary.cwd;
-    assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
-    assert_int_equal(wal__catalogue_get(&catalogue, 1, &summary), WAL_OK);
+    assert_ok(wal__catalogue_put(&catalogue, &summary));
+    assert_ok(wal__catalogue_get(&catalogue, 1, &summary));
     assert_true(model_span_is(summary.cwd, "title"));
     assert_true(model_span_is(summary.title, "one"));
     assert_true(model_span_is(summary.source, "head"));
     assert_true(model_span_is(summary.head_id, "title"));
     summary.head_id = model_span(long_id);
-    assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
-    assert_int_equal(wal__catalogue_get(&catalogue, 1, &summary), WAL_OK);
+    assert_ok(wal__catalogue_put(&catalogue, &summary));
+    assert_ok(wal__catalogue_get(&catalogue, 1, &summary));
     assert_true(model_span_is(summary.head_id, long_id));
     assert_true(model_span_is(summary.id, "one"));
     wal__catalogue_deinit(&catalogue);
@@ -238,8 +237,7 @@ TEST(catalogue__record_of_no_session_is_ignored)
 
     model_begin(&model, &catalogue, &wal__heap_libc, 50);
     for (size_t i = 0; i < sizeof(types); i++) {
-        assert_int_equal(apply_raw(&catalogue, types[i], 0, 0, model_span("")),
-                         WAL_OK);
+        assert_ok(apply_raw(&catalogue, types[i], 0, 0, model_span("")));
     }
     model_assert_same(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
@@ -270,7 +268,7 @@ TEST(catalogue__failed_allocation_of_apply_changes_nothing)
             faulty_heap_fail(&heap, ++nth, false);
         }
         faulty_heap_fail(&heap, 0, false);
-        assert_int_equal(model_check(&catalogue, &model), WAL_OK);
+        assert_ok(model_check(&catalogue, &model));
     }
     assert_true(failures > 50);
     wal__catalogue_deinit(&catalogue);

@@ -27,8 +27,7 @@ static struct wal__snapshot *write_image(const struct wal__catalogue *image)
     struct wal__span bytes = model_write(image, NULL);
     struct wal__snapshot *snapshot = NULL;
 
-    assert_int_equal(
-        wal__snapshot_open(image->heap, bytes, model_uuid, &snapshot), WAL_OK);
+    assert_ok(wal__snapshot_open(image->heap, bytes, model_uuid, &snapshot));
     snapshot->unmap = free_bytes;
     snapshot->owner = (void *)(uintptr_t)bytes.data;
     return snapshot;
@@ -97,7 +96,7 @@ TEST(catalogue_fold__frozen_layer_is_written_with_the_next)
     model_assert_same(&catalogue, &model);
     bytes = model_write(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
-    assert_int_equal(model_attach(&catalogue, bytes, model_uuid), WAL_OK);
+    assert_ok(model_attach(&catalogue, bytes, model_uuid));
     model_assert_same(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
     model_free(bytes);
@@ -129,7 +128,7 @@ TEST(catalogue_fold__open_iterator_keeps_its_order)
         }
         then = model;
         count = model_list(&then, filter, wanted);
-        assert_int_equal(model_begin_list(&cursor, &catalogue, filter), WAL_OK);
+        assert_ok(model_begin_list(&cursor, &catalogue, filter));
         for (uint32_t i = 0; i < count; i++) {
             const struct model_session *now =
                 &model.sessions[wanted[i] - then.sessions];
@@ -147,9 +146,7 @@ TEST(catalogue_fold__open_iterator_keeps_its_order)
                 now->numbers.number != wanted[i]->numbers.number) {
                 continue;
             }
-            assert_int_equal(
-                wal__catalogue_iter_next(&cursor, &catalogue, &summary),
-                WAL_OK);
+            assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
             assert_int_equal(cursor.key.number, wanted[i]->numbers.number);
             assert_int_equal(cursor.key.sequence,
                              wanted[i]->numbers.last_sequence);
@@ -179,25 +176,22 @@ TEST(catalogue_fold__omitted_session_is_skipped)
 
     for (int in_snapshot = 0; in_snapshot < 2; in_snapshot++) {
         wal__catalogue_init(&catalogue, &wal__heap_libc);
-        assert_int_equal(model_put(&catalogue, 1, "a"), WAL_OK);
-        assert_int_equal(model_put(&catalogue, 2, "b"), WAL_OK);
-        assert_int_equal(model_put(&catalogue, 3, "c"), WAL_OK);
+        assert_ok(model_put(&catalogue, 1, "a"));
+        assert_ok(model_put(&catalogue, 2, "b"));
+        assert_ok(model_put(&catalogue, 3, "c"));
         bytes = in_snapshot != 0 ? model_swap_snapshot(&catalogue, NULL)
                                  : (struct wal__span){NULL, 0};
-        assert_int_equal(wal__catalogue_iter_init(&cursor, &catalogue, &all),
-                         WAL_OK);
-        assert_int_equal(wal__catalogue_get(&catalogue, 2, &summary), WAL_OK);
+        assert_ok(wal__catalogue_iter_init(&cursor, &catalogue, &all));
+        assert_ok(wal__catalogue_get(&catalogue, 2, &summary));
         summary.flags |= WAL__SUMMARY_DELETED;
-        assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
+        assert_ok(wal__catalogue_put(&catalogue, &summary));
         wal__catalogue_freeze(&catalogue, &image);
         wal__catalogue_adopt(&catalogue, write_image(&image));
         wal__catalogue_deinit(&image);
         assert_int_equal(wal__catalogue_get(&catalogue, 2, &summary),
                          WAL_ENOTFOUND);
         for (uint32_t number = 3; number < 4; number -= 2) {
-            assert_int_equal(
-                wal__catalogue_iter_next(&cursor, &catalogue, &summary),
-                WAL_OK);
+            assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
             assert_int_equal(summary.number, number);
         }
         assert_int_equal(

@@ -34,7 +34,7 @@ TEST(catalogue_list__is_a_snapshot_of_its_init)
         }
         then = model;
         count = model_list(&then, filter, wanted);
-        assert_int_equal(model_begin_list(&cursor, &catalogue, filter), WAL_OK);
+        assert_ok(model_begin_list(&cursor, &catalogue, filter));
         for (uint32_t i = 0; i < count; i++) {
             const struct model_session *now =
                 &model.sessions[wanted[i] - then.sessions];
@@ -43,9 +43,7 @@ TEST(catalogue_list__is_a_snapshot_of_its_init)
             if (model_is_deleted(now)) {
                 continue;
             }
-            assert_int_equal(
-                wal__catalogue_iter_next(&cursor, &catalogue, &summary),
-                WAL_OK);
+            assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
             assert_int_equal(cursor.key.number, wanted[i]->numbers.number);
             assert_int_equal(cursor.key.sequence,
                              wanted[i]->numbers.last_sequence);
@@ -89,11 +87,9 @@ static void assert_rest(const struct wal__catalogue *catalogue,
     struct wal__catalogue_iter cursor;
     struct wal__summary summary;
 
-    assert_int_equal(wal__catalogue_iter_init(&cursor, catalogue, &filter),
-                     WAL_OK);
+    assert_ok(wal__catalogue_iter_init(&cursor, catalogue, &filter));
     for (uint32_t i = 0; i < count; i++) {
-        assert_int_equal(wal__catalogue_iter_next(&cursor, catalogue, &summary),
-                         WAL_OK);
+        assert_ok(wal__catalogue_iter_next(&cursor, catalogue, &summary));
         assert_true(model_equals(&summary, rest[i]));
     }
     assert_int_equal(wal__catalogue_iter_next(&cursor, catalogue, &summary),
@@ -117,13 +113,12 @@ TEST(catalogue_list__continues_after_every_position)
         bytes = model_swap_snapshot(&catalogue, &model);
         for (int i = 0; i < 30; i++) {
             if (round % 2 == 0 && i % 15 == 0) {
-                assert_int_equal(wal__catalogue_index_sources(&catalogue),
-                                 WAL_OK);
+                assert_ok(wal__catalogue_index_sources(&catalogue));
             }
             model_step(&model, &catalogue);
         }
         if (round % 4 == 0) {
-            assert_int_equal(wal__catalogue_index_sources(&catalogue), WAL_OK);
+            assert_ok(wal__catalogue_index_sources(&catalogue));
         }
         count = model_list(&model, filter, wanted);
         for (uint32_t i = 0; i < count; i++) {
@@ -163,19 +158,16 @@ TEST(catalogue_list__equal_sequences_are_ordered_by_number)
         if (i == COUNT / 2) {
             bytes = model_swap_snapshot(&catalogue, NULL);
         }
-        assert_int_equal(wal__catalogue_put(&catalogue, &summary), WAL_OK);
+        assert_ok(wal__catalogue_put(&catalogue, &summary));
     }
     for (uint32_t from = 0; from < COUNT; from++) {
         struct wal__catalogue_iter cursor;
         struct wal__summary summary;
 
         filter.after.number = from;
-        assert_int_equal(wal__catalogue_iter_init(&cursor, &catalogue, &filter),
-                         WAL_OK);
+        assert_ok(wal__catalogue_iter_init(&cursor, &catalogue, &filter));
         for (uint32_t number = from + 1; number <= COUNT; number++) {
-            assert_int_equal(
-                wal__catalogue_iter_next(&cursor, &catalogue, &summary),
-                WAL_OK);
+            assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
             assert_int_equal(summary.number, number);
         }
         assert_int_equal(
@@ -214,14 +206,12 @@ TEST(catalogue_list__last_page_reads_few_pages)
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     for (uint32_t number = 1; number <= COUNT; number++) {
         sprintf(id, "s%u", number);
-        assert_int_equal(model_put(&catalogue, number, id), WAL_OK);
+        assert_ok(model_put(&catalogue, number, id));
     }
     bytes = model_swap_snapshot(&catalogue, NULL);
-    assert_int_equal(wal__catalogue_iter_init(&cursor, &catalogue, &filter),
-                     WAL_OK);
+    assert_ok(wal__catalogue_iter_init(&cursor, &catalogue, &filter));
     for (uint32_t number = 10; number > 0; number--) {
-        assert_int_equal(
-            wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_OK);
+        assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
         assert_int_equal(summary.number, number);
     }
     assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary),
@@ -245,7 +235,7 @@ static void put_with_source(struct wal__catalogue *catalogue, uint32_t number,
     sprintf(source, "file-%u", number / 2);
     summary.id = model_span(id);
     summary.source = model_span(source);
-    assert_int_equal(wal__catalogue_put(catalogue, &summary), WAL_OK);
+    assert_ok(wal__catalogue_put(catalogue, &summary));
 }
 
 /* Once the sources are indexed, only the sessions of one are read, also those
@@ -267,16 +257,14 @@ TEST(catalogue_list__source_reads_its_sessions_alone)
         put_with_source(&catalogue, number, 0);
     }
     bytes = model_swap_snapshot(&catalogue, NULL);
-    assert_int_equal(wal__catalogue_index_sources(&catalogue), WAL_OK);
+    assert_ok(wal__catalogue_index_sources(&catalogue));
     put_with_source(&catalogue, COUNT, 0);
-    assert_int_equal(wal__catalogue_index_sources(&catalogue), WAL_OK);
+    assert_ok(wal__catalogue_index_sources(&catalogue));
     memset(catalogue.snapshot->verified, 0,
            catalogue.snapshot->layout.table / 4096 / 8 + 1);
-    assert_int_equal(wal__catalogue_iter_init(&cursor, &catalogue, &filter),
-                     WAL_OK);
+    assert_ok(wal__catalogue_iter_init(&cursor, &catalogue, &filter));
     for (uint32_t number = COUNT; number > COUNT - 2; number--) {
-        assert_int_equal(
-            wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_OK);
+        assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
         assert_int_equal(summary.number, number);
     }
     assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary),
@@ -284,10 +272,8 @@ TEST(catalogue_list__source_reads_its_sessions_alone)
     assert_in_range(count_pages_read(&catalogue), 1, 8);
     wal__catalogue_iter_deinit(&cursor);
     put_with_source(&catalogue, COUNT, WAL__SUMMARY_DELETED);
-    assert_int_equal(wal__catalogue_iter_init(&cursor, &catalogue, &filter),
-                     WAL_OK);
-    assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary),
-                     WAL_OK);
+    assert_ok(wal__catalogue_iter_init(&cursor, &catalogue, &filter));
+    assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
     assert_int_equal(summary.number, COUNT - 1);
     wal__catalogue_iter_deinit(&cursor);
     wal__catalogue_deinit(&catalogue);

@@ -75,7 +75,7 @@ static enum wal_status try_plain(struct kit *kit, uint8_t type, uint32_t number,
 static void plain(struct kit *kit, uint8_t type, uint32_t number,
                   uint64_t parent)
 {
-    assert_int_equal(try_plain(kit, type, number, parent), WAL_OK);
+    assert_ok(try_plain(kit, type, number, parent));
 }
 
 static enum wal_status try_create(struct kit *kit, uint32_t number,
@@ -95,7 +95,7 @@ static enum wal_status try_create(struct kit *kit, uint32_t number,
 
 static void create(struct kit *kit, uint32_t number, const char *id)
 {
-    assert_int_equal(try_create(kit, number, id), WAL_OK);
+    assert_ok(try_create(kit, number, id));
 }
 
 /* Answers the entry's sequence. */
@@ -106,13 +106,12 @@ static uint64_t add(struct kit *kit, uint32_t number, uint8_t stream,
                                       .payload = model_span(payload)};
 
     wal__entry_record_encode(&entry, kit->payload);
-    assert_int_equal(apply(kit,
-                           (struct wal__frame){.type = WAL__FRAME_ENTRY,
-                                               .session = number,
-                                               .stream = stream,
-                                               .kind = WAL__KIND_MESSAGE},
-                           wal__entry_record_size(&entry), WAL__FORMAT_VERSION),
-                     WAL_OK);
+    assert_ok(apply(kit,
+                    (struct wal__frame){.type = WAL__FRAME_ENTRY,
+                                        .session = number,
+                                        .stream = stream,
+                                        .kind = WAL__KIND_MESSAGE},
+                    wal__entry_record_size(&entry), WAL__FORMAT_VERSION));
     return kit->sequence;
 }
 
@@ -129,20 +128,18 @@ static void fork_at(struct kit *kit, uint32_t number, uint32_t source,
     };
 
     wal__fork_record_encode(&fork, kit->payload);
-    assert_int_equal(apply(kit,
-                           (struct wal__frame){.type = WAL__FRAME_FORK,
-                                               .session = number,
-                                               .parent = point},
-                           wal__fork_record_size(&fork), WAL__FORMAT_VERSION),
-                     WAL_OK);
+    assert_ok(apply(kit,
+                    (struct wal__frame){.type = WAL__FRAME_FORK,
+                                        .session = number,
+                                        .parent = point},
+                    wal__fork_record_size(&fork), WAL__FORMAT_VERSION));
 }
 
 static struct wal__summary get(const struct kit *kit, uint32_t number)
 {
     struct wal__summary summary;
 
-    assert_int_equal(wal__catalogue_get(&kit->catalogue, number, &summary),
-                     WAL_OK);
+    assert_ok(wal__catalogue_get(&kit->catalogue, number, &summary));
     return summary;
 }
 
@@ -166,7 +163,7 @@ static uint32_t found(const struct kit *kit, const char *id)
     if (status == WAL_ENOTFOUND) {
         return 0;
     }
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     return summary.number;
 }
 
@@ -177,8 +174,7 @@ static uint32_t listed(const struct kit *kit)
     struct wal__summary summary;
     uint32_t count = 0;
 
-    assert_int_equal(
-        wal__catalogue_iter_init(&cursor, &kit->catalogue, &filter), WAL_OK);
+    assert_ok(wal__catalogue_iter_init(&cursor, &kit->catalogue, &filter));
     while (wal__catalogue_iter_next(&cursor, &kit->catalogue, &summary) ==
            WAL_OK) {
         count++;
@@ -350,8 +346,7 @@ TEST(catalogue_records__omitted_session_is_applied_hidden)
         (struct wal__span){kit.payload, wal__session_record_size(&session)};
     assert_int_equal(wal__catalogue_apply(&kit.catalogue, &record),
                      WAL_ECORRUPT);
-    assert_int_equal(wal__catalogue_apply_deleted(&kit.catalogue, &record),
-                     WAL_OK);
+    assert_ok(wal__catalogue_apply_deleted(&kit.catalogue, &record));
     assert_int_equal(get(&kit, 1).flags, WAL__SUMMARY_DELETED);
     assert_int_equal(found(&kit, "a"), 2);
     assert_int_equal(listed(&kit), 1);
@@ -431,8 +426,7 @@ TEST(catalogue_records__lost_documents_of_the_store)
     struct kit kit;
 
     begin(&kit);
-    assert_int_equal(
-        wal__catalogue_mark_damaged(&kit.catalogue, WAL__STORE_NUMBER), WAL_OK);
+    assert_ok(wal__catalogue_mark_damaged(&kit.catalogue, WAL__STORE_NUMBER));
     assert_int_equal(get(&kit, WAL__STORE_NUMBER).flags, WAL__SUMMARY_DAMAGED);
     assert_int_equal(listed(&kit), 0);
     plain(&kit, WAL__FRAME_ACCEPT, WAL__STORE_NUMBER, 0);
@@ -583,12 +577,10 @@ TEST(catalogue_records__removed_head_is_absent)
     create(&kit, 1, "a");
     for (int i = 0; i < 2; i++) {
         wal__head_record_encode(&head, kit.payload);
-        assert_int_equal(
-            apply(&kit,
-                  (struct wal__frame){
-                      .type = WAL__FRAME_HEAD, .session = 1, .parent = 1},
-                  wal__head_record_size(&head), WAL__FORMAT_VERSION),
-            WAL_OK);
+        assert_ok(apply(&kit,
+                        (struct wal__frame){
+                            .type = WAL__FRAME_HEAD, .session = 1, .parent = 1},
+                        wal__head_record_size(&head), WAL__FORMAT_VERSION));
         assert_int_equal(get(&kit, 1).head_sequence, i == 0 ? 1 : 0);
         assert_true(model_span_is(get(&kit, 1).head_id, i == 0 ? "e" : ""));
         head.entry_id.size = 0;
@@ -625,7 +617,7 @@ TEST(catalogue_records__session_of_format_version_0)
     wal__put16(kit.payload + 16, 1);
     wal__put32(kit.payload + 24, 13);
     memcpy(kit.payload + 28, texts, sizeof(texts) - 1);
-    assert_int_equal(apply(&kit, frame, 28 + sizeof(texts) - 1, 0), WAL_OK);
+    assert_ok(apply(&kit, frame, 28 + sizeof(texts) - 1, 0));
     summary = get(&kit, 1);
     assert_true(model_span_is(summary.id, "old"));
     assert_true(model_span_is(summary.cwd, "/w"));

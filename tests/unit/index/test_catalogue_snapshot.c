@@ -93,7 +93,7 @@ TEST(catalogue_snapshot__failed_allocation_of_the_rest_is_reported)
     wal__catalogue_deinit(&catalogue);
     faulty_heap_fail(&heap, 1, false);
     assert_int_equal(model_attach(&catalogue, bytes, model_uuid), WAL_ENOMEM);
-    assert_int_equal(model_attach(&catalogue, bytes, model_uuid), WAL_OK);
+    assert_ok(model_attach(&catalogue, bytes, model_uuid));
     model_assert_same(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
     assert_int_equal(heap.live, 0);
@@ -130,17 +130,15 @@ TEST(catalogue_snapshot__large_snapshot_is_read_back)
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     for (uint32_t number = 1; number <= COUNT; number++) {
         sprintf(id, "s%u", number);
-        assert_int_equal(model_put(&catalogue, number, id), WAL_OK);
+        assert_ok(model_put(&catalogue, number, id));
     }
     bytes = model_swap_snapshot(&catalogue, NULL);
     assert_true(bytes.size > (size_t)6 * MODEL_CHUNK);
     for (uint32_t number = 1; number <= COUNT; number++) {
         sprintf(id, "s%u", number);
-        assert_int_equal(
-            wal__catalogue_find(&catalogue, model_span(id), &summary), WAL_OK);
+        assert_ok(wal__catalogue_find(&catalogue, model_span(id), &summary));
         assert_int_equal(summary.number, number);
-        assert_int_equal(wal__catalogue_get(&catalogue, number, &summary),
-                         WAL_OK);
+        assert_ok(wal__catalogue_get(&catalogue, number, &summary));
         assert_true(model_span_is(summary.id, id));
     }
     wal__catalogue_deinit(&catalogue);
@@ -193,8 +191,7 @@ TEST(catalogue_snapshot__flipped_bit_is_detected_or_harmless)
     }
     /* Every section is asked for something, and every page has a sum. */
     assert_int_equal(corrupt, 8 * bytes.size);
-    assert_int_equal(check_bytes((struct wal__span){copy, bytes.size}, &model),
-                     WAL_OK);
+    assert_ok(check_bytes((struct wal__span){copy, bytes.size}, &model));
     free(copy);
     model_free(bytes);
 }
@@ -231,7 +228,7 @@ TEST(catalogue_snapshot__snapshot_of_another_store_is_rejected)
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     bytes = model_write(&catalogue, NULL);
     assert_int_equal(model_attach(&catalogue, bytes, other), WAL_ECORRUPT);
-    assert_int_equal(model_attach(&catalogue, bytes, model_uuid), WAL_OK);
+    assert_ok(model_attach(&catalogue, bytes, model_uuid));
     wal__catalogue_deinit(&catalogue);
     model_free(bytes);
 }
@@ -251,10 +248,8 @@ TEST(catalogue_snapshot__damage_is_detected_on_access)
     by_cwd =
         (uint8_t *)(uintptr_t)bytes.data + catalogue.snapshot->layout.by_cwd;
     by_cwd[0] ^= 1;
-    assert_int_equal(
-        model_check_session(&catalogue, &model, &model.sessions[0]), WAL_OK);
-    assert_int_equal(model_check_list(&catalogue, &model, &model_filters[0]),
-                     WAL_OK);
+    assert_ok(model_check_session(&catalogue, &model, &model.sessions[0]));
+    assert_ok(model_check_list(&catalogue, &model, &model_filters[0]));
     assert_int_equal(model_check_list(&catalogue, &model, &model_filters[1]),
                      WAL_ECORRUPT);
     assert_int_equal(
@@ -303,7 +298,7 @@ TEST(catalogue_snapshot__readers_verify_pages_concurrently)
     }
     for (int i = 0; i < READERS; i++) {
         assert_int_equal(pthread_join(readers[i].thread, NULL), 0);
-        assert_int_equal(readers[i].status, WAL_OK);
+        assert_ok(readers[i].status);
     }
     wal__catalogue_deinit(&catalogue);
     model_free(bytes);
@@ -325,14 +320,14 @@ TEST(catalogue_snapshot__every_page_of_a_text_is_verified)
         char id[16];
 
         sprintf(id, "s%u", number);
-        assert_int_equal(model_put(&catalogue, number, id), WAL_OK);
+        assert_ok(model_put(&catalogue, number, id));
     }
     bytes = model_swap_snapshot(&catalogue, NULL);
     layout = catalogue.snapshot->layout;
     for (uint64_t at = layout.texts; at < layout.table; at += 4096) {
         ((uint8_t *)(uintptr_t)bytes.data)[at] ^= 1;
         wal__catalogue_deinit(&catalogue);
-        assert_int_equal(model_attach(&catalogue, bytes, model_uuid), WAL_OK);
+        assert_ok(model_attach(&catalogue, bytes, model_uuid));
         for (uint32_t number = COUNT; number > 0; number--) {
             struct wal__summary summary;
             char id[16];
@@ -382,7 +377,7 @@ TEST(catalogue_snapshot__forged_rank_is_corrupt)
     wal__put32(forged + catalogue.snapshot->layout.by_id, UINT32_MAX);
     forge_sums(forged, &catalogue);
     wal__catalogue_deinit(&catalogue);
-    assert_int_equal(model_attach(&catalogue, bytes, model_uuid), WAL_OK);
+    assert_ok(model_attach(&catalogue, bytes, model_uuid));
     assert_int_equal(model_check_list(&catalogue, &model, &model_filters[0]),
                      WAL_ECORRUPT);
     assert_int_equal(model_check(&catalogue, &model), WAL_ECORRUPT);
@@ -406,7 +401,7 @@ TEST(catalogue_snapshot__unordered_numbers_are_not_written)
                model.sessions[0].numbers.number);
     forge_sums(forged, &catalogue);
     wal__catalogue_deinit(&catalogue);
-    assert_int_equal(model_attach(&catalogue, bytes, model_uuid), WAL_OK);
+    assert_ok(model_attach(&catalogue, bytes, model_uuid));
     assert_int_equal(wal__catalogue_write(&catalogue, &model_header,
                                           model_sink_write, &sink),
                      WAL_ECORRUPT);
@@ -436,8 +431,7 @@ TEST(catalogue_snapshot__cwd_list_reads_only_its_cwd)
                    !model.sessions[i].is_omitted &&
                    strcmp(model.sessions[i].cwd, model_filters[1].cwd) == 0;
     }
-    assert_int_equal(model_begin_list(&cursor, &catalogue, &model_filters[1]),
-                     WAL_OK);
+    assert_ok(model_begin_list(&cursor, &catalogue, &model_filters[1]));
     begun = cursor.snapshot_next;
     while (wal__catalogue_iter_next(&cursor, &catalogue, &summary) == WAL_OK) {
     }

@@ -56,7 +56,7 @@ static void apply(struct kit *kit, struct wal__frame frame, size_t size)
     frame.sequence = ++kit->sequence;
     frame.stored_size = (uint32_t)size;
     applied.position = wal__position(1, 4096 + kit->sequence * 64);
-    assert_int_equal(wal__catalogue_apply(&kit->catalogue, &applied), WAL_OK);
+    assert_ok(wal__catalogue_apply(&kit->catalogue, &applied));
 }
 
 static void plain(struct kit *kit, uint8_t type, uint64_t parent)
@@ -101,7 +101,7 @@ static void check_times(const struct kit *kit, int64_t created_ms,
 {
     struct wal__summary summary;
 
-    assert_int_equal(wal__catalogue_get(&kit->catalogue, 1, &summary), WAL_OK);
+    assert_ok(wal__catalogue_get(&kit->catalogue, 1, &summary));
     assert_int_equal(summary.created_ms, created_ms);
     assert_int_equal(summary.updated_ms, updated_ms);
     assert_int_equal(summary.last_sequence, kit->sequence);

@@ -94,8 +94,7 @@ static void add(struct kit *kit, const char *key)
         .type = WAL__FRAME_DOC, .sequence = rank + 1, .id_hash = rank};
 
     strcpy(kit->keys[rank], key);
-    assert_int_equal(wal__documents_add(&kit->documents, &posting, rank + 1),
-                     WAL_OK);
+    assert_ok(wal__documents_add(&kit->documents, &posting, rank + 1));
 }
 
 static void add_random(struct kit *kit)
@@ -149,7 +148,7 @@ static void assert_visited(struct kit *kit, const char *from,
     }
     sorted_keys = kit->keys;
     qsort(wanted, count, sizeof(*wanted), compare);
-    assert_int_equal(visit(kit, from, prefix), WAL_OK);
+    assert_ok(visit(kit, from, prefix));
     assert_int_equal(kit->count, count);
     for (uint32_t i = 0; i < count; i++) {
         const char *key = kit->keys[kit->ranks[i]];
@@ -192,12 +191,12 @@ TEST(document_order__prefix_reads_few_keys)
     for (int i = 0; i < 900; i++) {
         add_random(kit);
         kit->reads = 0;
-        assert_int_equal(visit(kit, "c/12345", "c/12345"), WAL_OK);
+        assert_ok(visit(kit, "c/12345", "c/12345"));
         /* When the short array is full, each of its keys is searched for. */
         assert_in_range(kit->reads, 2, i % 513 == 512 ? 513 * 20 : 80);
     }
     kit->reads = 0;
-    assert_int_equal(visit(kit, "c/12345", "c/12345"), WAL_OK);
+    assert_ok(visit(kit, "c/12345", "c/12345"));
     assert_in_range(kit->reads, 2, 80);
     end(kit);
 }

@@ -191,20 +191,17 @@ TEST_WITH(lineage_list__random_forks_equal_model, set_up, NULL)
                                              rng_next(&random_state) % ENTRIES;
             uint32_t number = model.count + 1;
 
-            assert_int_equal(add_session(&model, &wal__heap_libc, owner, fork),
-                             WAL_OK);
+            assert_ok(add_session(&model, &wal__heap_libc, owner, fork));
             /* Some are never looked up before their forks are. */
             if (rng_next(&random_state) % 2 == 0) {
-                assert_int_equal(
-                    index_ids(&model, &model.sessions[number].view, fork),
-                    WAL_OK);
+                assert_ok(
+                    index_ids(&model, &model.sessions[number].view, fork));
                 check_session(&model, number);
             }
         }
         for (uint32_t i = 1; i <= model.count; i++) {
-            assert_int_equal(index_ids(&model, &model.sessions[i].view,
-                                       model.sessions[i].fork),
-                             WAL_OK);
+            assert_ok(index_ids(&model, &model.sessions[i].view,
+                                model.sessions[i].fork));
             check_session(&model, i);
         }
         release_all(&model);
@@ -220,26 +217,21 @@ TEST_WITH(lineage_list__lists_that_part_are_bounded, set_up, NULL)
     uint32_t newest;
 
     model = (struct model){.count = 0};
-    assert_int_equal(add_session(&model, &wal__heap_libc, 0, 0), WAL_OK);
+    assert_ok(add_session(&model, &wal__heap_libc, 0, 0));
     newest = 1;
     for (uint32_t i = 0; i < DEPTH; i++) {
         uint64_t fork = model.sessions[newest].first;
 
-        assert_int_equal(add_session(&model, &wal__heap_libc, newest, fork),
-                         WAL_OK);
-        assert_int_equal(
-            wal__lineage_extend(&wal__heap_libc,
-                                &model.sessions[model.count].view, model.count,
-                                model.sessions[model.count].fork, &second),
-            WAL_OK);
+        assert_ok(add_session(&model, &wal__heap_libc, newest, fork));
+        assert_ok(wal__lineage_extend(
+            &wal__heap_libc, &model.sessions[model.count].view, model.count,
+            model.sessions[model.count].fork, &second));
         wal__lineage_release(&second);
-        assert_int_equal(add_session(&model, &wal__heap_libc, newest, fork + 1),
-                         WAL_OK);
+        assert_ok(add_session(&model, &wal__heap_libc, newest, fork + 1));
         newest = model.count;
     }
-    assert_int_equal(index_ids(&model, &model.sessions[newest].view,
-                               model.sessions[newest].fork),
-                     WAL_OK);
+    assert_ok(index_ids(&model, &model.sessions[newest].view,
+                        model.sessions[newest].fork));
     check_session(&model, newest);
     assert_int_equal(model.sessions[newest].view.count, DEPTH);
     release_all(&model);
@@ -253,11 +245,10 @@ TEST_WITH(lineage_list__a_chain_shares_one_list, set_up, NULL)
     uint64_t share = 0;
 
     model = (struct model){.count = 0};
-    assert_int_equal(add_session(&model, &wal__heap_libc, 0, 0), WAL_OK);
+    assert_ok(add_session(&model, &wal__heap_libc, 0, 0));
     while (model.count < SESSIONS) {
-        assert_int_equal(
-            add_session(&model, &wal__heap_libc, model.count, model.sequence),
-            WAL_OK);
+        assert_ok(
+            add_session(&model, &wal__heap_libc, model.count, model.sequence));
     }
     for (uint32_t i = 2; i <= model.count; i++) {
         assert_ptr_equal(model.sessions[i].view.lineage,
@@ -276,8 +267,7 @@ TEST_WITH(lineage_list__below_a_root_that_is_a_fork_nothing_is_found, set_up,
     struct wal__lineage_view view;
     uint32_t rank;
 
-    assert_int_equal(wal__lineage_extend(&wal__heap_libc, &none, 7, 10, &view),
-                     WAL_OK);
+    assert_ok(wal__lineage_extend(&wal__heap_libc, &none, 7, 10, &view));
     assert_false(wal__lineage_find_sequence(&view, 10, &rank));
     assert_true(wal__lineage_find_sequence(&view, 11, &rank));
     assert_int_equal(rank, 0);

@@ -57,8 +57,7 @@ static void add_random(struct wal__tail_index *tail, struct model *model)
         .id_hash = random_u64(),
     };
     model->sessions[at] = 1 + (uint32_t)(random_u64() % SESSIONS);
-    assert_int_equal(wal__tail_index_add(tail, model->sessions[at], posting),
-                     WAL_OK);
+    assert_ok(wal__tail_index_add(tail, model->sessions[at], posting));
     model->count++;
 }
 
@@ -114,7 +113,7 @@ static void assert_collects(const struct wal__tail_index *tail,
         size_t more = model_collect(model, session, wanted) * sizeof(*wanted);
 
         assert_int_equal(wal__tail_index_has_session(tail, session), more > 0);
-        assert_int_equal(collect(tail, session, &out), WAL_OK);
+        assert_ok(collect(tail, session, &out));
         assert_int_equal(out.size, size + more);
         if (more > 0) {
             assert_memory_equal(out.data + size, wanted, more);
@@ -163,10 +162,8 @@ static void assert_encodes(const struct wal__tail_index *tail,
     int left = -1;
 
     wal__buf_init(&out, &wal__heap_libc);
-    assert_int_equal(wal__buf_append(&out, "left over", 9), WAL_OK);
-    assert_int_equal(
-        wal__tail_index_encode(tail, &header, load_summary, &left, &out),
-        WAL_OK);
+    assert_ok(wal__buf_append(&out, "left over", 9));
+    assert_ok(wal__tail_index_encode(tail, &header, load_summary, &left, &out));
     assert_true(out.size <=
                 wal__tail_index_size_bound(tail, 0, 0, text_bound()));
     assert_int_equal(
@@ -232,13 +229,11 @@ static void adopt(struct wal__tail_index *tail,
     struct wal__index index;
     int left = -1;
 
-    assert_int_equal(
-        wal__tail_index_encode(from, &header, load_summary, &left, out),
-        WAL_OK);
+    assert_ok(wal__tail_index_encode(from, &header, load_summary, &left, out));
     assert_int_equal(
         wal__index_decode((struct wal__span){out->data, out->size}, &index),
         WAL__FMT_OK);
-    assert_int_equal(wal__tail_index_attach_base(tail, &index), WAL_OK);
+    assert_ok(wal__tail_index_attach_base(tail, &index));
 }
 
 static uint64_t model_before(const struct model *model, uint64_t offset)
@@ -275,8 +270,7 @@ static void assert_sessions(const struct wal__tail_index *tail,
     static struct wal__posting wanted[POSTINGS];
     uint32_t counts[SESSIONS + 1] = {0};
 
-    assert_int_equal(
-        wal__tail_index_visit_sessions(tail, count_session, counts), WAL_OK);
+    assert_ok(wal__tail_index_visit_sessions(tail, count_session, counts));
     for (uint32_t session = 1; session <= SESSIONS; session++) {
         assert_int_equal(counts[session],
                          model_collect(model, session, wanted) > 0);
@@ -374,9 +368,8 @@ TEST(tail_index__contradictory_index_is_rejected)
         int left = -1;
 
         wal__buf_init(&bytes, &wal__heap_libc);
-        assert_int_equal(wal__tail_index_encode(&first, &header, load_summary,
-                                                &left, &bytes),
-                         WAL_OK);
+        assert_ok(wal__tail_index_encode(&first, &header, load_summary, &left,
+                                         &bytes));
         assert_int_equal(
             wal__index_decode((struct wal__span){bytes.data, bytes.size},
                               &index),
@@ -463,7 +456,7 @@ TEST(tail_index__reserved_adds_cannot_fail)
     assert_true(nth >= 5);
     faulty_heap_fail(&heap, 1, true);
     for (uint32_t i = 1; i <= 500; i++) {
-        assert_int_equal(wal__tail_index_add(&tail, i, &posting), WAL_OK);
+        assert_ok(wal__tail_index_add(&tail, i, &posting));
     }
     wal__tail_index_deinit(&tail);
     assert_int_equal(heap.live, 0);

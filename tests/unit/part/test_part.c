@@ -49,8 +49,7 @@ static void append(struct scene *scene, size_t size)
     memcpy(payload + begin + size, "\"}", 3);
     (void)snprintf(id, sizeof(id), "e%d", scene->entries);
     entry = kit_entry(id, NULL, payload);
-    assert_int_equal(kit_try_append(scene->session, &entry, NULL, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(scene->session, &entry, NULL, NULL));
     scene->entries++;
     free(payload);
 }
@@ -59,7 +58,7 @@ static struct wal_replica *open_replica(void)
 {
     struct wal_replica *replica = NULL;
 
-    assert_int_equal(wal_replica_open("replica", &replica, NULL), WAL_OK);
+    assert_ok(wal_replica_open("replica", &replica, NULL));
     return replica;
 }
 
@@ -68,8 +67,7 @@ static struct scene begin(void)
     struct scene scene = {.store = kit_store()};
 
     scene.session = kit_create(scene.store, "s");
-    assert_int_equal(wal_part_reader_open(scene.store, &scene.reader, NULL),
-                     WAL_OK);
+    assert_ok(wal_part_reader_open(scene.store, &scene.reader, NULL));
     scene.replica = open_replica();
     return scene;
 }
@@ -90,8 +88,7 @@ static void reopen(struct scene *scene)
     kit_close(scene->store);
     scene->store = kit_store();
     scene->session = kit_session(scene->store, "s");
-    assert_int_equal(wal_part_reader_open(scene->store, &scene->reader, NULL),
-                     WAL_OK);
+    assert_ok(wal_part_reader_open(scene->store, &scene->reader, NULL));
 }
 
 /* The number of entries of the replica, which are the first ones, and all
@@ -109,8 +106,7 @@ static int count_entries(void)
     int count = 0;
 
     if (wal_session_open(store, kit_text("s"), &session, NULL) == WAL_OK) {
-        assert_int_equal(
-            wal_entry_cursor_open(session, &options, &cursor, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
         while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
             char id[16];
 
@@ -134,14 +130,14 @@ static enum wal_status step(struct scene *scene, uint64_t max_size,
     struct wal_error error = KIT_ERROR;
     enum wal_status status;
 
-    assert_int_equal(wal_sync(scene->store, NULL), WAL_OK);
+    assert_ok(wal_sync(scene->store, NULL));
     status = wal_part_reader_next(scene->reader, scene->at, max_size, part,
                                   &info, &error);
     if (status == WAL_OK) {
         assert_memory_equal(info.before, scene->at, sizeof(scene->at));
         assert_int_equal(info.size, part->size);
-        assert_int_equal(wal_part_check(*part, &info, NULL), WAL_OK);
-        assert_int_equal(wal_part_verify(*part, &info, NULL), WAL_OK);
+        assert_ok(wal_part_check(*part, &info, NULL));
+        assert_ok(wal_part_verify(*part, &info, NULL));
         memcpy(scene->at, info.after, sizeof(scene->at));
     } else if (status != WAL_END) {
         fail_msg("%s", error.text);
@@ -157,8 +153,7 @@ static void apply(struct scene *scene, struct wal_slice part)
     if (wal_replica_apply(scene->replica, part, &error) != WAL_OK) {
         fail_msg("%s (%s)", error.text, error.file);
     }
-    assert_int_equal(wal_replica_get_position(scene->replica, position, NULL),
-                     WAL_OK);
+    assert_ok(wal_replica_get_position(scene->replica, position, NULL));
     assert_memory_equal(position, scene->at, sizeof(position));
 }
 
@@ -205,7 +200,7 @@ static uint64_t last_in_parts(void)
     struct wal_part_reader *reader = NULL;
     struct wal_slice part;
 
-    assert_int_equal(wal_part_reader_open(store, &reader, NULL), WAL_OK);
+    assert_ok(wal_part_reader_open(store, &reader, NULL));
     while (wal_part_reader_next(reader, at, 0, &part, &info, NULL) == WAL_OK) {
         memcpy(at, info.after, sizeof(at));
     }
@@ -280,11 +275,11 @@ static void read_to(struct scene *scene, const struct wal_part_place *end,
     char path[32];
 
     (void)snprintf(path, sizeof(path), "second%d", count++);
-    assert_int_equal(wal_replica_open(path, &replica, NULL), WAL_OK);
+    assert_ok(wal_replica_open(path, &replica, NULL));
     while ((status = wal_part_reader_next_to(scene->reader, info.after, end,
                                              max_size, &part, &info, &error)) ==
            WAL_OK) {
-        assert_int_equal(wal_replica_apply(replica, part, &error), WAL_OK);
+        assert_ok(wal_replica_apply(replica, part, &error));
     }
     if (status != WAL_END) {
         fail_msg("%s", error.text);
@@ -330,7 +325,7 @@ KIT_TEST(part__end_of_another_past)
     while (step(&scene, 0, &part) == WAL_OK) {
     }
     append(&scene, MEDIUM);
-    assert_int_equal(wal_sync(scene.store, NULL), WAL_OK);
+    assert_ok(wal_sync(scene.store, NULL));
     memcpy(end_place, scene.at, sizeof(end_place));
     end_place[WAL_PART_LOG].chain ^= 1;
     assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0,
@@ -408,7 +403,7 @@ KIT_TEST(part__damage_is_found)
     uint8_t *copy;
 
     append(&scene, 2000);
-    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    assert_ok(step(&scene, 0, &part));
     copy = malloc(part.size);
     assert_non_null(copy);
     for (int i = 0; i < 300; i++) {
@@ -438,7 +433,7 @@ KIT_TEST(part__damaged_groups_with_a_digest)
     uint8_t *copy;
 
     append(&scene, 2000);
-    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    assert_ok(step(&scene, 0, &part));
     copy = malloc(part.size);
     assert_non_null(copy);
     wal__sha256_alg_init(&sha256_alg);
@@ -450,11 +445,10 @@ KIT_TEST(part__damaged_groups_with_a_digest)
 
         memcpy(copy, part.data, part.size);
         copy[at] ^= 1;
-        assert_int_equal(
-            wal__sha256(&sha256_alg, (struct wal__span){copy, size}, &digest),
-            WAL_OK);
+        assert_ok(
+            wal__sha256(&sha256_alg, (struct wal__span){copy, size}, &digest));
         memcpy(copy + size, digest.bytes, sizeof(digest.bytes));
-        assert_int_equal(wal_part_check(bad, NULL, NULL), WAL_OK);
+        assert_ok(wal_part_check(bad, NULL, NULL));
         assert_true(wal_part_verify(bad, NULL, NULL) < 0);
         assert_true(wal_replica_apply(scene.replica, bad, NULL) < 0);
     }
@@ -490,7 +484,7 @@ KIT_TEST(part__a_hole_in_the_tail_is_its_end)
 
     for (int i = 0; i < 3; i++) {
         append(&scene, 20);
-        assert_int_equal(step(&scene, 0, &part), WAL_OK);
+        assert_ok(step(&scene, 0, &part));
         parts[i].data = memcpy(malloc(part.size), part.data, part.size);
         parts[i].size = part.size;
         if (i == 0) {
@@ -504,8 +498,7 @@ KIT_TEST(part__a_hole_in_the_tail_is_its_end)
     kit_close(kit_open("replica", WAL_OPEN_READ_ONLY | WAL_OPEN_STRICT));
     scene.replica = open_replica();
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(wal_replica_apply(scene.replica, parts[i], NULL),
-                         WAL_OK);
+        assert_ok(wal_replica_apply(scene.replica, parts[i], NULL));
         free((void *)(uintptr_t)parts[i].data);
     }
     assert_int_equal(count_entries(), 3);
@@ -521,9 +514,9 @@ KIT_TEST(part__a_missing_part_is_refused)
     append(&scene, 20);
     (void)ship(&scene, 0);
     append(&scene, 20);
-    assert_int_equal(step(&scene, 0, &part), WAL_OK); /* not applied */
+    assert_ok(step(&scene, 0, &part)); /* not applied */
     append(&scene, 20);
-    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    assert_ok(step(&scene, 0, &part));
     assert_int_equal(wal_replica_apply(scene.replica, part, &error),
                      WAL_ECONFLICT);
     assert_error(&error, WAL_ECONFLICT, "does not follow");
@@ -538,8 +531,7 @@ KIT_TEST(part__a_store_that_is_older_is_refused)
     struct wal_slice part;
 
     append(&scene, 20);
-    assert_int_equal(wal_store_backup(scene.store, "old", NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_backup(scene.store, "old", NULL, NULL, NULL));
     append(&scene, 20);
     (void)ship(&scene, 0);
     wal_part_reader_close(scene.reader);
@@ -548,8 +540,7 @@ KIT_TEST(part__a_store_that_is_older_is_refused)
     assert_int_equal(system("rm -rf store && mv old store"), 0);
     scene.store = kit_store();
     scene.session = kit_session(scene.store, "s");
-    assert_int_equal(wal_part_reader_open(scene.store, &scene.reader, NULL),
-                     WAL_OK);
+    assert_ok(wal_part_reader_open(scene.store, &scene.reader, NULL));
     for (int i = 0; i < 2; i++) {
         assert_int_equal(wal_part_reader_next(scene.reader, scene.at, 0, &part,
                                               NULL, &error),
@@ -574,8 +565,7 @@ static struct scene begin_compacted(void)
     }
     reopen(&scene);
     append(&scene, 20);
-    assert_int_equal(wal_store_compact(scene.store, &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_compact(scene.store, &options, NULL, NULL));
     return scene;
 }
 
@@ -588,7 +578,7 @@ KIT_TEST(part__what_was_compacted_comes_in_segments)
     while (step(&scene, 0, &part) == WAL_OK) {
         struct wal_part_info info = WAL_INIT(wal_part_info);
 
-        assert_int_equal(wal_part_check(part, &info, NULL), WAL_OK);
+        assert_ok(wal_part_check(part, &info, NULL));
         segments += (info.flags & WAL_PART_SEGMENT) != 0;
         apply(&scene, part);
         apply(&scene, part);
@@ -610,25 +600,24 @@ KIT_TEST(part__a_store_that_ends_with_a_rewritten_segment)
 
     while ((info.flags & WAL_PART_SEGMENT) == 0 ||
            scene.at[WAL_PART_LOG].segment == 0) {
-        assert_int_equal(step(&scene, 0, &part), WAL_OK);
-        assert_int_equal(wal_part_check(part, &info, NULL), WAL_OK);
+        assert_ok(step(&scene, 0, &part));
+        assert_ok(wal_part_check(part, &info, NULL));
         apply(&scene, part);
     }
     there = count_entries();
-    assert_int_equal(wal_replica_promote(scene.replica, NULL), WAL_OK);
+    assert_ok(wal_replica_promote(scene.replica, NULL));
     scene.replica = NULL;
     end(&scene);
     assert_int_equal(system("rm -rf store; mv replica store"), 0);
     scene.store = kit_store();
     scene.session = kit_session(scene.store, "s");
-    assert_int_equal(wal_part_reader_open(scene.store, &scene.reader, NULL),
-                     WAL_OK);
+    assert_ok(wal_part_reader_open(scene.store, &scene.reader, NULL));
     scene.replica = open_replica();
     scene.entries = there;
     for (int i = 0; i < 3; i++) {
         append(&scene, 20);
         reopen(&scene);
-        assert_int_equal(step(&scene, 0, &part), WAL_OK);
+        assert_ok(step(&scene, 0, &part));
     }
     memset(scene.at, 0, sizeof(scene.at));
     (void)ship(&scene, 0);
@@ -651,8 +640,7 @@ KIT_TEST(part__compaction_overtakes_a_replica)
     }
     reopen(&scene);
     append(&scene, 20);
-    assert_int_equal(wal_store_compact(scene.store, &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_compact(scene.store, &options, NULL, NULL));
     (void)ship(&scene, 0);
     assert_int_equal(count_entries(), scene.entries);
     end(&scene);
@@ -709,8 +697,7 @@ static int replace_segments(struct scene *scene)
         if (begin.size > WAL_PART_BEGIN_SIZE) {
             begin.size = WAL_PART_BEGIN_SIZE;
         }
-        assert_int_equal(
-            wal_replica_needs(scene->replica, begin, &needs, &error), WAL_OK);
+        assert_ok(wal_replica_needs(scene->replica, begin, &needs, &error));
         assert_true(needs == 0 || (info.flags & WAL_PART_SEGMENT) != 0);
         if (wal_replica_apply(scene->replica, part, &error) != WAL_OK) {
             fail_msg("%s (%s)", error.text, error.file);
@@ -733,15 +720,13 @@ KIT_TEST(part__what_was_erased_is_erased_in_the_replica)
         kit_entry("dead", NULL, "{\"x\":\"vK83hTz0Qe51\"}");
     struct scene scene = begin();
 
-    assert_int_equal(kit_try_append(scene.session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(scene.session, &entry, NULL, NULL));
     append(&scene, LARGE);
     reading_redact(scene.session, "dead", "");
-    assert_int_equal(wal_store_compact(scene.store, &plain, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_compact(scene.store, &plain, NULL, NULL));
     append(&scene, LARGE);
     ship_unseen(&scene);
-    assert_int_equal(wal_store_compact(scene.store, &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_compact(scene.store, &options, NULL, NULL));
     append(&scene, 20);
     ship_unseen(&scene);
     assert_int_equal(count_files("store", dead), 0);
@@ -766,7 +751,7 @@ KIT_TEST(part__a_promoted_replica_is_a_store)
     append(&scene, 20);
     append(&scene, LARGE);
     (void)ship(&scene, 0);
-    assert_int_equal(wal_replica_promote(scene.replica, NULL), WAL_OK);
+    assert_ok(wal_replica_promote(scene.replica, NULL));
     assert_int_equal(wal_replica_open("replica", &scene.replica, NULL),
                      WAL_EEXISTS);
     scene.replica = NULL;
@@ -785,7 +770,7 @@ static struct wal_replica *open_store(void)
 {
     struct wal_replica *replica = NULL;
 
-    assert_int_equal(wal_replica_open_store("replica", &replica, NULL), WAL_OK);
+    assert_ok(wal_replica_open_store("replica", &replica, NULL));
     return replica;
 }
 
@@ -797,7 +782,7 @@ static struct scene begin_two_stores(void)
     append(&scene, 20);
     append(&scene, LARGE);
     (void)ship(&scene, 0);
-    assert_int_equal(wal_replica_promote(scene.replica, NULL), WAL_OK);
+    assert_ok(wal_replica_promote(scene.replica, NULL));
     scene.replica = NULL;
     return scene;
 }
@@ -807,7 +792,7 @@ static bool is_replica(void)
     struct wal_store *store = kit_open("replica", WAL_OPEN_READ_ONLY);
     struct wal_store_info info = WAL_INIT(wal_store_info);
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     kit_close(store);
     return info.is_replica != 0;
 }
@@ -822,7 +807,7 @@ KIT_TEST(part__a_store_follows_the_one_that_went_on)
     (void)ship(&scene, 0);
     assert_true(is_replica());
     assert_int_equal(count_entries(), scene.entries);
-    assert_int_equal(wal_replica_promote(scene.replica, NULL), WAL_OK);
+    assert_ok(wal_replica_promote(scene.replica, NULL));
     scene.replica = NULL;
     assert_false(is_replica());
     assert_int_equal(count_entries(), scene.entries);
@@ -842,18 +827,17 @@ KIT_TEST(part__a_store_that_went_on_itself_is_refused)
     struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
     wal_session_close(session);
     kit_close(store);
     scene.replica = open_store();
     append(&scene, 20);
-    assert_int_equal(step(&scene, 0, &part), WAL_OK);
-    assert_int_equal(wal_replica_apply(scene.replica, part, &error), WAL_OK);
-    assert_int_equal(wal_replica_get_position(scene.replica, position, NULL),
-                     WAL_OK);
+    assert_ok(step(&scene, 0, &part));
+    assert_ok(wal_replica_apply(scene.replica, part, &error));
+    assert_ok(wal_replica_get_position(scene.replica, position, NULL));
     assert_memory_not_equal(position, scene.at, sizeof(position));
     append(&scene, 20);
-    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    assert_ok(step(&scene, 0, &part));
     assert_int_equal(wal_replica_apply(scene.replica, part, &error),
                      WAL_EEXISTS);
     assert_non_null(strstr(error.text, "by itself"));
@@ -888,7 +872,7 @@ KIT_TEST(part__another_store_is_refused)
     assert_int_equal(system("rm -rf store"), 0);
     scene = begin();
     append(&scene, 20);
-    assert_int_equal(step(&scene, 0, &part), WAL_OK);
+    assert_ok(step(&scene, 0, &part));
     assert_int_equal(wal_replica_apply(scene.replica, part, &error),
                      WAL_EEXISTS);
     assert_int_equal(count_entries(), 1);
@@ -905,7 +889,7 @@ KIT_TEST(part__misuse_is_refused)
 
     assert_int_equal(wal_part_reader_open(NULL, &reader, NULL), WAL_EINVAL);
     assert_int_equal(wal_part_reader_open(store, NULL, NULL), WAL_EINVAL);
-    assert_int_equal(wal_part_reader_open(store, &reader, NULL), WAL_OK);
+    assert_ok(wal_part_reader_open(store, &reader, NULL));
     assert_int_equal(wal_part_reader_next(NULL, NULL, 0, NULL, NULL, NULL),
                      WAL_EINVAL);
     assert_int_equal(wal_part_reader_next(reader, NULL, 0, NULL, &small, NULL),

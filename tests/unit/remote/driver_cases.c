@@ -3,12 +3,8 @@
  */
 #include "driver_cases.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -18,6 +14,7 @@
 #include <unistd.h>
 
 #include "remote/driver/driver.h"
+#include "tests/lib/test.h"
 
 enum {
     THREADS = 8,
@@ -34,7 +31,7 @@ static struct {
 static struct wal_error failure;
 
 /* The call succeeds, and does not fill its error. */
-#define assert_ok(call)                                                 \
+#define assert_succeeds(call)                                           \
     do {                                                                \
         failure.text[0] = '\0';                                         \
                                                                         \
@@ -63,8 +60,8 @@ static struct wal_slice slice(const char *text)
 
 static void put_text(const char *rest, const char *text)
 {
-    assert_ok(fixture.driver->calls->put(fixture.driver, name_of(rest),
-                                         slice(text), &failure));
+    assert_succeeds(fixture.driver->calls->put(fixture.driver, name_of(rest),
+                                               slice(text), &failure));
 }
 
 static enum wal_status create(const char *rest, const char *text)
@@ -86,8 +83,8 @@ static void assert_range(const char *rest, uint64_t offset, uint64_t size,
     struct wal__buf bytes;
 
     wal__buf_init(&bytes, &wal__heap_libc);
-    assert_int_equal(wal__buf_append(&bytes, "kept", 4), WAL_OK);
-    assert_ok(get_range(rest, offset, size, &bytes));
+    assert_succeeds(wal__buf_append(&bytes, "kept", 4));
+    assert_succeeds(get_range(rest, offset, size, &bytes));
     assert_int_equal(bytes.size, 4 + strlen(expected));
     assert_memory_equal(bytes.data, "kept", 4);
     assert_memory_equal(bytes.data + 4, expected, strlen(expected));
@@ -111,7 +108,7 @@ static void assert_absent(const char *rest)
 
 static void remove_text(const char *rest)
 {
-    assert_ok(
+    assert_succeeds(
         fixture.driver->calls->remove(fixture.driver, name_of(rest), &failure));
 }
 
@@ -123,9 +120,9 @@ static void test_driver__created_object_has_its_bytes(void **state)
     uint64_t size = 0;
 
     assert_absent("one/created");
-    assert_ok(create("one/created", "content"));
+    assert_succeeds(create("one/created", "content"));
     assert_range("one/created", 0, 100, "content");
-    assert_ok(fixture.driver->calls->head(
+    assert_succeeds(fixture.driver->calls->head(
         fixture.driver, name_of("one/created"), &size, &failure));
     assert_int_equal(size, 7);
 }
@@ -133,7 +130,7 @@ static void test_driver__created_object_has_its_bytes(void **state)
 static void test_driver__second_create_changes_nothing(void **state)
 {
     (void)state;
-    assert_ok(create("one/twice", "first"));
+    assert_succeeds(create("one/twice", "first"));
     assert_int_equal(create("one/twice", "second"), WAL_EEXISTS);
     assert_int_equal(create("one/twice", "first"), WAL_EEXISTS);
     assert_range("one/twice", 0, 100, "first");
@@ -152,11 +149,11 @@ static void test_driver__removed_object_can_be_created_again(void **state)
 {
     (void)state;
     remove_text("one/gone");
-    assert_ok(create("one/gone", "first"));
+    assert_succeeds(create("one/gone", "first"));
     remove_text("one/gone");
     remove_text("one/gone");
     assert_absent("one/gone");
-    assert_ok(create("one/gone", "second"));
+    assert_succeeds(create("one/gone", "second"));
     assert_range("one/gone", 0, 100, "second");
 }
 
@@ -181,11 +178,11 @@ static void test_driver__empty_object_is_an_object(void **state)
     (void)state;
     uint64_t size = 1;
 
-    assert_ok(create("one/empty", ""));
+    assert_succeeds(create("one/empty", ""));
     assert_int_equal(create("one/empty", ""), WAL_EEXISTS);
     assert_range("one/empty", 0, 10, "");
-    assert_ok(fixture.driver->calls->head(fixture.driver, name_of("one/empty"),
-                                          &size, &failure));
+    assert_succeeds(fixture.driver->calls->head(
+        fixture.driver, name_of("one/empty"), &size, &failure));
     assert_int_equal(size, 0);
 }
 
@@ -204,13 +201,13 @@ static void test_driver__object_of_megabytes(void **state)
         bytes[i] = (uint8_t)(i * 131 + (i >> 9));
     }
     wal__buf_init(&got, &wal__heap_libc);
-    assert_ok(fixture.driver->calls->put_if_absent(
+    assert_succeeds(fixture.driver->calls->put_if_absent(
         fixture.driver, name_of("one/large"), (struct wal_slice){bytes, SIZE},
         &failure));
-    assert_ok(fixture.driver->calls->head(fixture.driver, name_of("one/large"),
-                                          &size, &failure));
+    assert_succeeds(fixture.driver->calls->head(
+        fixture.driver, name_of("one/large"), &size, &failure));
     assert_int_equal(size, SIZE);
-    assert_ok(get_range("one/large", 1, SIZE, &got));
+    assert_succeeds(get_range("one/large", 1, SIZE, &got));
     assert_int_equal(got.size, SIZE - 1);
     assert_memory_equal(got.data, bytes + 1, SIZE - 1);
     wal__buf_deinit(&got);
@@ -244,7 +241,7 @@ static void test_driver__names_that_are_none_are_refused(void **state)
                          WAL_EINVAL);
     }
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        assert_ok(create(good[i], good[i]));
+        assert_succeeds(create(good[i], good[i]));
         assert_range(good[i], 0, 100, good[i]);
     }
     memset(longest, 'n', sizeof(longest));
@@ -253,7 +250,7 @@ static void test_driver__names_that_are_none_are_refused(void **state)
     assert_int_equal(driver->calls->put(driver, longest, slice("x"), &failure),
                      WAL_EINVAL);
     longest[WAL__OBJECT_NAME_MAX] = '\0';
-    assert_ok(driver->calls->put(driver, longest, slice("x"), &failure));
+    assert_succeeds(driver->calls->put(driver, longest, slice("x"), &failure));
 }
 
 /* ------------------------------------------------------------- list --- */
@@ -280,8 +277,8 @@ static void list_names(struct listed *listed, const char *prefix,
                        const char *after)
 {
     listed->count = 0;
-    assert_ok(fixture.driver->calls->list(fixture.driver, prefix, after,
-                                          each_listed, listed, &failure));
+    assert_succeeds(fixture.driver->calls->list(fixture.driver, prefix, after,
+                                                each_listed, listed, &failure));
 }
 
 static void listed_init(struct listed *listed)
@@ -527,7 +524,7 @@ static void test_driver__times_of_puts(void **state)
 
             (void)snprintf(name, sizeof(name), "times/%zu/%d", sizes[s], i);
             (void)clock_gettime(CLOCK_MONOTONIC, &from);
-            assert_ok(fixture.driver->calls->put_if_absent(
+            assert_succeeds(fixture.driver->calls->put_if_absent(
                 fixture.driver, name_of(name),
                 (struct wal_slice){bytes, sizes[s]}, &failure));
             (void)clock_gettime(CLOCK_MONOTONIC, &to);

@@ -62,7 +62,7 @@ static void assert_found(const char *access, const char *secret,
                          const char *token)
 {
     failure.text[0] = '\0';
-    assert_int_equal(load(), WAL_OK);
+    assert_ok(load());
     assert_string_equal(failure.text, "");
     assert_string_equal(found.access_key, access);
     assert_string_equal(found.secret_key, secret);
@@ -247,8 +247,7 @@ TEST_WITH(credentials__command_without_sigchld, clear_environment, NULL)
 
     wal__buf_init(&output, &wal__heap_libc);
     assert_true(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
-    assert_int_equal(
-        wal__credentials_run("printf text", 60000, &output, &failure), WAL_OK);
+    assert_ok(wal__credentials_run("printf text", 60000, &output, &failure));
     assert_true(signal(SIGCHLD, SIG_DFL) != SIG_ERR);
     assert_int_equal(output.size, 4);
     assert_memory_equal(output.data, "text", 4);
@@ -268,7 +267,7 @@ TEST_WITH(credentials__wiped, clear_environment, NULL)
 
     set("AWS_ACCESS_KEY_ID", "key");
     set("AWS_SECRET_ACCESS_KEY", "hush");
-    assert_int_equal(load(), WAL_OK);
+    assert_ok(load());
     wal__credentials_wipe(&found);
     assert_memory_equal(&found, &zero, sizeof(zero));
 }

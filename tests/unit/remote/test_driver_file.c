@@ -38,7 +38,7 @@ static struct wal__driver *open_in(const char *below,
     struct wal__driver *driver = NULL;
 
     (void)snprintf(url, sizeof(url), "file://%s", path_of(below));
-    assert_int_equal(wal__driver_open(url, heap, &driver, &failure), WAL_OK);
+    assert_ok(wal__driver_open(url, heap, &driver, &failure));
     return driver;
 }
 
@@ -59,9 +59,8 @@ static int count_of(struct wal__driver *driver)
 {
     int count = 0;
 
-    assert_int_equal(
-        driver->calls->list(driver, "", "", count_each, &count, &failure),
-        WAL_OK);
+    assert_ok(
+        driver->calls->list(driver, "", "", count_each, &count, &failure));
     return count;
 }
 
@@ -106,9 +105,8 @@ TEST(driver_file__leftovers_are_not_objects)
 
     assert_int_equal(mkdir(path_of("left"), 0700), 0);
     driver = open_in("left", &wal__heap_libc);
-    assert_int_equal(
-        driver->calls->put_if_absent(driver, "a/b", slice("x"), &failure),
-        WAL_OK);
+    assert_ok(
+        driver->calls->put_if_absent(driver, "a/b", slice("x"), &failure));
     write_file("left/~12.0", "half");
     write_file("left/a/~13.7", "half");
     write_file("left/a name", "foreign");
@@ -132,11 +130,9 @@ TEST(driver_file__no_temporary_file_remains)
         assert_int_equal(
             driver->calls->put_if_absent(driver, "a", slice("x"), &failure),
             i == 0 ? WAL_OK : WAL_EEXISTS);
-        assert_int_equal(driver->calls->put(driver, "b", slice("y"), &failure),
-                         WAL_OK);
+        assert_ok(driver->calls->put(driver, "b", slice("y"), &failure));
     }
-    assert_int_equal(driver->calls->put(driver, "c/d", slice("y"), &failure),
-                     WAL_OK);
+    assert_ok(driver->calls->put(driver, "c/d", slice("y"), &failure));
     assert_int_equal(driver->calls->put(driver, "c", slice("y"), &failure),
                      WAL_EINVAL);
     dir = opendir(path_of("clean"));
@@ -156,22 +152,20 @@ TEST(driver_file__directory_is_not_an_object)
 
     assert_int_equal(mkdir(path_of("both"), 0700), 0);
     driver = open_in("both", &wal__heap_libc);
-    assert_int_equal(driver->calls->put(driver, "a/b", slice("x"), &failure),
-                     WAL_OK);
+    assert_ok(driver->calls->put(driver, "a/b", slice("x"), &failure));
     assert_int_equal(driver->calls->head(driver, "a", &size, &failure),
                      WAL_ENOTFOUND);
     assert_int_equal(driver->calls->head(driver, "a/b/c", &size, &failure),
                      WAL_ENOTFOUND);
-    assert_int_equal(driver->calls->remove(driver, "a", &failure), WAL_OK);
-    assert_int_equal(driver->calls->remove(driver, "a/b/c", &failure), WAL_OK);
+    assert_ok(driver->calls->remove(driver, "a", &failure));
+    assert_ok(driver->calls->remove(driver, "a/b/c", &failure));
     assert_int_equal(
         driver->calls->put_if_absent(driver, "a", slice("x"), &failure),
         WAL_EINVAL);
     assert_int_equal(
         driver->calls->put_if_absent(driver, "a/b/c", slice("x"), &failure),
         WAL_EINVAL);
-    assert_int_equal(driver->calls->head(driver, "a/b", &size, &failure),
-                     WAL_OK);
+    assert_ok(driver->calls->head(driver, "a/b", &size, &failure));
     assert_int_equal(count_of(driver), 1);
     driver->calls->close(driver);
 }
@@ -210,8 +204,7 @@ TEST(driver_file__each_failed_allocation_is_reported)
     faulty_heap_init(&faulty, &wal__heap_libc);
     assert_int_equal(mkdir(path_of("heap"), 0700), 0);
     driver = open_in("heap", &faulty.heap);
-    assert_int_equal(driver->calls->put(driver, "a/b/c", slice("x"), &failure),
-                     WAL_OK);
+    assert_ok(driver->calls->put(driver, "a/b/c", slice("x"), &failure));
     for (enum wal_status status = WAL_ENOMEM; status != WAL_OK; lists++) {
         int count = 0;
 

@@ -25,8 +25,7 @@ TEST(url__directory)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct wal__driver_url url;
 
-        assert_int_equal(wal__driver_url_parse(cases[i].url, &url, NULL),
-                         WAL_OK);
+        assert_ok(wal__driver_url_parse(cases[i].url, &url, NULL));
         assert_int_equal(url.kind, WAL__DRIVER_FILE);
         assert_string_equal(url.directory, cases[i].directory);
     }
@@ -58,8 +57,7 @@ TEST(url__bucket)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct wal__driver_url url;
 
-        assert_int_equal(wal__driver_url_parse(cases[i].url, &url, NULL),
-                         WAL_OK);
+        assert_ok(wal__driver_url_parse(cases[i].url, &url, NULL));
         assert_int_equal(url.kind, WAL__DRIVER_S3);
         assert_string_equal(url.bucket, cases[i].bucket);
         assert_string_equal(url.prefix, cases[i].prefix);

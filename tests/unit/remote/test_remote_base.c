@@ -45,9 +45,8 @@ static int tear_down(void **state)
 static void start(uint64_t id)
 {
     wal__writer_deinit(&place.writer);
-    assert_int_equal(small_writer_start(&place.writer, &place.memory,
-                                        &place.log, id, true, NULL),
-                     WAL_OK);
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.log, id,
+                                 true, NULL));
 }
 
 /* Stores parts of one entry. */
@@ -58,7 +57,7 @@ static void push(uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         small_log_append(&place.log, place.log.count + 100);
     }
-    assert_int_equal(wal__writer_push(&place.writer, &result, NULL), WAL_OK);
+    assert_ok(wal__writer_push(&place.writer, &result, NULL));
 }
 
 static struct wal__base_end end_of(const struct wal_remote_writer *writer)
@@ -81,7 +80,7 @@ static struct wal__base_result make_base(void)
 {
     struct wal__base_result result;
 
-    assert_int_equal(try_base(false, &result), WAL_OK);
+    assert_ok(try_base(false, &result));
     return result;
 }
 
@@ -90,9 +89,8 @@ static struct wal__collect_result collect(void)
 {
     struct wal__collect_result result = {.parts = 0};
 
-    assert_int_equal(wal__collect(&place.memory.remote, small_uuid,
-                                  wal__machine_unix_ms(), 0, &result, NULL),
-                     WAL_OK);
+    assert_ok(wal__collect(&place.memory.remote, small_uuid,
+                           wal__machine_unix_ms(), 0, &result, NULL));
     return result;
 }
 
@@ -119,7 +117,7 @@ static struct wal_remote_pull_result pull(void)
     if (status != WAL_OK) {
         print_error("%s: %s\n", error.file, error.text);
     }
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     assert_logs_equal(&place.pulled, &place.log);
     return result;
 }
@@ -225,7 +223,7 @@ TEST_WITH(remote_base__end_was_compacted, set_up, tear_down)
         small_log_append(&place.log, 999);
     }
     place.log.compacted = 12;
-    assert_int_equal(try_base(false, &result), WAL_OK);
+    assert_ok(try_base(false, &result));
     assert_int_equal(result.number, 0);
     assert_int_equal(count_objects("base"), 0);
 }
@@ -265,7 +263,7 @@ TEST_WITH(remote_base__made_anew, set_up, tear_down)
     (void)make_base();
     place.log.per_base = 0;
     place.log.compacted = 30;
-    assert_int_equal(try_base(true, &result), WAL_OK);
+    assert_ok(try_base(true, &result));
     assert_int_equal(result.number, 2);
     assert_int_equal(result.segments, 2);
     assert_int_equal(collect().segments, 4);
@@ -317,9 +315,8 @@ static uint64_t count_parts(void)
     const struct wal__base_end end = end_of(&place.writer);
     uint64_t parts = UINT64_MAX;
 
-    assert_int_equal(wal__base_count_parts(&place.memory.remote, small_uuid,
-                                           &end, &parts, NULL),
-                     WAL_OK);
+    assert_ok(wal__base_count_parts(&place.memory.remote, small_uuid, &end,
+                                    &parts, NULL));
     return parts;
 }
 
@@ -350,14 +347,12 @@ TEST_WITH(remote_collect__nothing_without_an_old_base, set_up, tear_down)
     push(100);
     assert_int_equal(collect().parts, 0);
     (void)make_base();
-    assert_int_equal(wal__collect(&place.memory.remote, small_uuid, now,
-                                  WAL__COLLECT_AGE_MS, &result, NULL),
-                     WAL_OK);
+    assert_ok(wal__collect(&place.memory.remote, small_uuid, now,
+                           WAL__COLLECT_AGE_MS, &result, NULL));
     assert_int_equal(result.parts, 0);
-    assert_int_equal(wal__collect(&place.memory.remote, small_uuid,
-                                  now + 2 * WAL__COLLECT_AGE_MS,
-                                  WAL__COLLECT_AGE_MS, &result, NULL),
-                     WAL_OK);
+    assert_ok(wal__collect(&place.memory.remote, small_uuid,
+                           now + 2 * WAL__COLLECT_AGE_MS, WAL__COLLECT_AGE_MS,
+                           &result, NULL));
     assert_int_equal(result.parts, 84);
 }
 
@@ -485,7 +480,7 @@ TEST_WITH(remote_collect__each_call_fails, set_up, tear_down)
             }
             /* Another process goes on. */
             push(1);
-            assert_int_equal(make_and_collect(), WAL_OK);
+            assert_ok(make_and_collect());
             assert_int_equal(count_objects("base"), 1);
             assert_int_equal(count_objects("seg"), 1);
             assert_int_equal(count_objects("part"), 1 + 16);

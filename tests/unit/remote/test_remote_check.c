@@ -45,9 +45,8 @@ static int tear_down(void **state)
 static void start(uint64_t id)
 {
     wal__writer_deinit(&place.writer);
-    assert_int_equal(small_writer_start(&place.writer, &place.memory,
-                                        &place.log, id, true, NULL),
-                     WAL_OK);
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.log, id,
+                                 true, NULL));
 }
 
 static void push(uint64_t count)
@@ -57,7 +56,7 @@ static void push(uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         small_log_append(&place.log, place.log.count + 100);
     }
-    assert_int_equal(wal__writer_push(&place.writer, &result, NULL), WAL_OK);
+    assert_ok(wal__writer_push(&place.writer, &result, NULL));
 }
 
 static void make_base(void)
@@ -68,9 +67,8 @@ static void make_base(void)
                                       .position = place.writer.position};
     struct wal__base_result result;
 
-    assert_int_equal(wal__base_make(&place.memory.remote, &source, small_uuid,
-                                    &end, false, &result, NULL),
-                     WAL_OK);
+    assert_ok(wal__base_make(&place.memory.remote, &source, small_uuid, &end,
+                             false, &result, NULL));
     assert_true(result.number > 0);
 }
 
@@ -146,7 +144,7 @@ TEST_WITH(remote_check__ends_while_parts_come, set_up, tear_down)
 {
     make_history();
     place.memory.hook = push_before_listing;
-    assert_int_equal(check(NULL), WAL_OK);
+    assert_ok(check(NULL));
     place.memory.hook = NULL;
 }
 
@@ -174,7 +172,7 @@ TEST_WITH(remote_check__gap_is_filled_while_it_is_listed, set_up, tear_down)
                      WAL_EREMOTE);
     place.memory.fail_at = 0;
     place.memory.listed = push_while_listing;
-    assert_int_equal(check(NULL), WAL_OK);
+    assert_ok(check(NULL));
     assert_null(place.memory.listed);
     assert_int_equal(place.result.damage, 0);
 }
@@ -182,7 +180,7 @@ TEST_WITH(remote_check__gap_is_filled_while_it_is_listed, set_up, tear_down)
 TEST_WITH(remote_check__sound_history, set_up, tear_down)
 {
     make_history();
-    assert_int_equal(check(NULL), WAL_OK);
+    assert_ok(check(NULL));
     assert_int_equal(place.result.epochs, 3);
     assert_int_equal(place.result.bases, 2);
     assert_int_equal(place.result.parts, 5 + 34 + 7);
@@ -318,10 +316,8 @@ static void create(const char *name, const char *text)
 {
     struct wal__driver *driver = &place.memory.driver;
 
-    assert_int_equal(
-        driver->calls->put_if_absent(
-            driver, name, (struct wal_slice){text, strlen(text)}, NULL),
-        WAL_OK);
+    assert_ok(driver->calls->put_if_absent(
+        driver, name, (struct wal_slice){text, strlen(text)}, NULL));
 }
 
 /* What a writer that was killed had on the way is no damage. */
@@ -338,22 +334,22 @@ TEST_WITH(remote_check__gap_at_the_end, set_up, tear_down)
         struct wal__buf bytes;
 
         wal__buf_init(&bytes, &wal__heap_libc);
-        assert_int_equal(wal__part_object_seal(&bytes, 3), WAL_OK);
+        assert_ok(wal__part_object_seal(&bytes, 3));
         memcpy(object->data + object->size, bytes.data, bytes.size);
         object->size += bytes.size;
         wal__buf_deinit(&bytes);
     }
     memory_remove(&place.memory, name);
-    assert_int_equal(check(NULL), WAL_OK);
+    assert_ok(check(NULL));
     assert_int_equal(place.result.part, 3);
     /* Another writer has taken over, and the fence is lost. */
     create(UUID "/epoch/0000000000000002",
            "{\"version\":1,\"writer\":\"00000000000000000000000000000009\","
            "\"host\":\"h\",\"started\":1}");
-    assert_int_equal(check(NULL), WAL_OK);
+    assert_ok(check(NULL));
     create(name, "{\"fence\":2}");
     create(UUID "/part/0000000000000002/0000000000000001", "{\"fence\":3}");
-    assert_int_equal(check(NULL), WAL_OK);
+    assert_ok(check(NULL));
     memory_remove(&place.memory, name);
     assert_found(name, WAL_ENOTFOUND);
 }

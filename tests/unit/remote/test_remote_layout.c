@@ -136,9 +136,8 @@ TEST(remote_layout__epoch_round_trip)
     struct wal__buf buf;
 
     wal__buf_init(&buf, heap);
-    assert_int_equal(wal__epoch_encode(&epoch, &buf), WAL_OK);
-    assert_int_equal(wal__epoch_decode(slice_of(&buf), "e", &decoded, NULL),
-                     WAL_OK);
+    assert_ok(wal__epoch_encode(&epoch, &buf));
+    assert_ok(wal__epoch_decode(slice_of(&buf), "e", &decoded, NULL));
     assert_memory_equal(decoded.writer, epoch.writer, sizeof(epoch.writer));
     assert_string_equal(decoded.host, epoch.host);
     assert_int_equal(decoded.started_ms, epoch.started_ms);
@@ -158,9 +157,8 @@ TEST(remote_layout__claim_round_trip)
     struct wal__buf buf;
 
     wal__buf_init(&buf, heap);
-    assert_int_equal(wal__own_encode(&own, &buf), WAL_OK);
-    assert_int_equal(wal__own_decode(slice_of(&buf), "o", &decoded, NULL),
-                     WAL_OK);
+    assert_ok(wal__own_encode(&own, &buf));
+    assert_ok(wal__own_decode(slice_of(&buf), "o", &decoded, NULL));
     assert_string_equal(decoded.session, own.session);
     assert_int_equal(decoded.move, 3);
     assert_memory_equal(decoded.store, own.store, sizeof(own.store));
@@ -207,13 +205,11 @@ TEST(remote_layout__fence_round_trip)
     uint64_t epoch = 0;
 
     wal__buf_init(&buf, heap);
-    assert_int_equal(wal__fence_encode(7, &buf), WAL_OK);
+    assert_ok(wal__fence_encode(7, &buf));
     assert_slice(slice_of(&buf), "{\"fence\":7}\n");
-    assert_int_equal(wal__fence_decode(slice_of(&buf), "p", &epoch, NULL),
-                     WAL_OK);
+    assert_ok(wal__fence_decode(slice_of(&buf), "p", &epoch, NULL));
     assert_int_equal(epoch, 7);
-    assert_int_equal(wal__fence_decode(kit_text("WALPART"), "p", &epoch, NULL),
-                     WAL_OK);
+    assert_ok(wal__fence_decode(kit_text("WALPART"), "p", &epoch, NULL));
     assert_int_equal(epoch, 0);
     wal__buf_deinit(&buf);
 }
@@ -247,7 +243,7 @@ TEST(remote_layout__any_bytes_are_decoded_or_refused)
     uint64_t fence;
 
     wal__buf_init(&json, heap);
-    assert_int_equal(wal__epoch_encode(&epoch, &json), WAL_OK);
+    assert_ok(wal__epoch_encode(&epoch, &json));
     for (size_t i = 0; i < json.size * 4; i++) {
         static const uint8_t values[] = {'{', '"', '0', 0x80};
         size_t size = i < json.size ? i : json.size;
@@ -281,13 +277,12 @@ TEST(remote_layout__part_object_round_trip)
         uint64_t floor = 77;
 
         object.size = 0;
-        assert_int_equal(wal__buf_append(&object, "part", 4), WAL_OK);
-        assert_int_equal(wal__part_object_seal(&object, floors[i]), WAL_OK);
+        assert_ok(wal__buf_append(&object, "part", 4));
+        assert_ok(wal__part_object_seal(&object, floors[i]));
         assert_int_equal(object.size, 4 + WAL__PART_TRAILER_SIZE);
-        assert_int_equal(
+        assert_ok(
             wal__part_object_open((struct wal_slice){object.data, object.size},
-                                  "p", 4, &part, &floor, NULL),
-            WAL_OK);
+                                  "p", 4, &part, &floor, NULL));
         assert_int_equal(floor, floors[i]);
         assert_int_equal(part.size, 4);
         assert_memory_equal(part.data, "part", 4);
@@ -304,9 +299,9 @@ TEST(remote_layout__damaged_part_object)
     struct wal__buf object;
 
     wal__buf_init(&object, heap);
-    assert_int_equal(wal__buf_append(&object, "part", 4), WAL_OK);
-    assert_int_equal(wal__part_object_seal(&object, 9), WAL_OK);
-    assert_int_equal(wal__buf_append(&object, "x", 1), WAL_OK);
+    assert_ok(wal__buf_append(&object, "part", 4));
+    assert_ok(wal__part_object_seal(&object, 9));
+    assert_ok(wal__buf_append(&object, "x", 1));
     for (size_t size = 0; size <= object.size; size++) {
         if (size != 4 + WAL__PART_TRAILER_SIZE) {
             assert_int_equal(
@@ -348,15 +343,13 @@ TEST(remote_layout__base_round_trip)
         const struct wal__base_segment segment = {.number = i,
                                                   .id = {(uint8_t)i, [15] = 1}};
 
-        assert_int_equal(wal__base_list_add(&list, &segment), WAL_OK);
+        assert_ok(wal__base_list_add(&list, &segment));
     }
     for (int i = 0; i < 2; i++) { /* it replaces what is there */
         json.size = 0;
-        assert_int_equal(wal__base_list_encode(&list, &json), WAL_OK);
-        assert_int_equal(
-            wal__base_list_decode((struct wal_slice){json.data, json.size}, "b",
-                                  &decoded, NULL),
-            WAL_OK);
+        assert_ok(wal__base_list_encode(&list, &json));
+        assert_ok(wal__base_list_decode(
+            (struct wal_slice){json.data, json.size}, "b", &decoded, NULL));
         assert_int_equal(decoded.created_ms, list.created_ms);
         assert_int_equal(decoded.epoch, list.epoch);
         assert_int_equal(decoded.part, list.part);
@@ -365,13 +358,12 @@ TEST(remote_layout__base_round_trip)
                             list.segments.size);
     }
     while (wal__base_list_count(&list) < WAL__BASE_SEGMENTS_MAX) {
-        assert_int_equal(
-            wal__base_list_add(&list, wal__base_list_at(&decoded, 7)), WAL_OK);
+        assert_ok(wal__base_list_add(&list, wal__base_list_at(&decoded, 7)));
     }
     assert_int_equal(wal__base_list_add(&list, wal__base_list_at(&decoded, 7)),
                      WAL_ETOOBIG);
     json.size = 0;
-    assert_int_equal(wal__base_list_encode(&list, &json), WAL_OK);
+    assert_ok(wal__base_list_encode(&list, &json));
     assert_true(json.size <= WAL__BASE_JSON_MAX);
     wal__buf_deinit(&json);
     wal__base_list_deinit(&list);

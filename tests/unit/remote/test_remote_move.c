@@ -67,7 +67,7 @@ static void push(struct world *world, unsigned i)
 
     options.writer[0] = (uint8_t)(i + 1);
     options.parallel = 1;
-    assert_int_equal(wal_sync(machine->store, NULL), WAL_OK);
+    assert_ok(wal_sync(machine->store, NULL));
     if (machine->writer == NULL &&
         wal_remote_writer_open(remote_of(world), machine->store, &options,
                                &machine->writer, &error) != WAL_OK) {
@@ -196,7 +196,7 @@ static void name_claim(const struct world *world, unsigned i,
                                        .number = number};
 
     memcpy(object.uuid, world->machines[i].uuid, sizeof(object.uuid));
-    assert_int_equal(wal__own_id(session, object.id), WAL_OK);
+    assert_ok(wal__own_id(session, object.id));
     wal__store_object_format(&object, name);
 }
 
@@ -215,9 +215,7 @@ static void put_claim(struct world *world, unsigned i, const char *session,
     char name[NAME_MAX_SIZE];
 
     name_claim(world, i, session, number, name);
-    assert_int_equal(
-        driver->calls->put_if_absent(driver, name, kit_text(json), NULL),
-        WAL_OK);
+    assert_ok(driver->calls->put_if_absent(driver, name, kit_text(json), NULL));
 }
 
 /* --- moving --------------------------------------------------------------- */
@@ -250,7 +248,7 @@ KIT_TEST(move__only_other_store_needs_no_id)
 
     begin_pushed(&world);
     push(&world, 1);
-    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error), WAL_OK);
+    assert_ok(try_resume(&world, 1, NULL, 0, &result, &error));
     end(&world);
 }
 
@@ -268,7 +266,7 @@ KIT_TEST(move__of_several_stores_one_has_its_claim)
     assert_non_null(strstr(error.text, "--store-id"));
     (void)resume(&world, 1, 0);
     push(&world, 1);
-    assert_int_equal(try_resume(&world, 2, NULL, 0, &result, &error), WAL_OK);
+    assert_ok(try_resume(&world, 2, NULL, 0, &result, &error));
     assert_memory_equal(result.uuid, world.machines[1].uuid, 16);
     end(&world);
 }
@@ -397,9 +395,8 @@ KIT_TEST(move__holder_is_not_in_the_remote)
         WAL_ECLAIMED);
     assert_non_null(strstr(error.text, "--take-over"));
     assert_false(has_claim(&world, 0, 2));
-    assert_int_equal(try_resume(&world, 2, world.machines[0].uuid,
-                                WAL_REMOTE_RESUME_TAKE_OVER, &result, &error),
-                     WAL_OK);
+    assert_ok(try_resume(&world, 2, world.machines[0].uuid,
+                         WAL_REMOTE_RESUME_TAKE_OVER, &result, &error));
     assert_true(has_claim(&world, 0, 2));
     assert_entries(&world, 2, "s", "a b");
     end(&world);
@@ -591,9 +588,9 @@ static void permit_appends(struct world *world, unsigned i)
     struct wal_session *session = kit_session(world->machines[i].store, "s");
     struct wal_session_move move = WAL_INIT(wal_session_move);
 
-    assert_int_equal(wal_session_get_move(session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_get_move(session, &move, NULL));
     move.flags = 0;
-    assert_int_equal(wal_session_set_move(session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_set_move(session, &move, NULL));
     wal_session_close(session);
 }
 
@@ -605,7 +602,7 @@ KIT_TEST(handoff__next_one_gets_it)
     begin_pushed(&world);
     hand_off(&world, 0);
     assert_away(&world, 0, "s", "another machine");
-    assert_int_equal(try_handoff(&world, 0, &error), WAL_OK);
+    assert_ok(try_handoff(&world, 0, &error));
     assert_false(has_claim(&world, 0, 2));
     (void)resume(&world, 1, 0);
     append(&world, 1, "s", "c");
@@ -628,7 +625,7 @@ KIT_TEST(handoff__appends_are_refused_before_the_push)
     assert_non_null(strstr(error.text, "push the store"));
     assert_false(has_claim(&world, 0, 1));
     push(&world, 0);
-    assert_int_equal(try_handoff(&world, 0, &error), WAL_OK);
+    assert_ok(try_handoff(&world, 0, &error));
     assert_true(has_claim(&world, 0, 1));
     (void)resume(&world, 1, 0);
     assert_entries(&world, 1, "s", "a b c");
@@ -701,7 +698,7 @@ KIT_TEST(handoff__nth_call_fails)
         struck = world.memory.calls >= world.memory.fail_at;
         world.memory.fail_at = 0;
         assert_true(nth < CALLS_MAX);
-        assert_int_equal(try_handoff(&world, 0, &error), WAL_OK);
+        assert_ok(try_handoff(&world, 0, &error));
         assert_true(has_claim(&world, 0, 1));
         assert_false(has_claim(&world, 0, 2));
         assert_away(&world, 0, "s", "another machine");
@@ -785,9 +782,8 @@ static void assert_no_files(void)
 
 static void put_sessions(struct world *world, unsigned i)
 {
-    assert_int_equal(wal_remote_put_sessions(remote_of(world),
-                                             world->machines[i].store, NULL),
-                     WAL_OK);
+    assert_ok(wal_remote_put_sessions(remote_of(world),
+                                      world->machines[i].store, NULL));
 }
 
 KIT_TEST(bundle__is_read_instead_of_the_store)
@@ -863,7 +859,7 @@ KIT_TEST(bundle__of_a_session_that_was_deleted_since)
     begin_pushed(&world);
     hand_off(&world, 0);
     session = kit_session(world.machines[0].store, "s");
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     push(&world, 0);
     put_sessions(&world, 0);
@@ -884,9 +880,9 @@ KIT_TEST(bundle__of_a_session_that_went_on_since)
     begin_pushed(&world);
     hand_off(&world, 0);
     session = kit_session(world.machines[0].store, "s");
-    assert_int_equal(wal_session_get_move(session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_get_move(session, &move, NULL));
     move.flags = 0;
-    assert_int_equal(wal_session_set_move(session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_set_move(session, &move, NULL));
     wal_session_close(session);
     append(&world, 0, "s", "c");
     push(&world, 0);
@@ -915,8 +911,7 @@ KIT_TEST(bundle__of_shared_entries_there_is_none)
         begin(&world);
         source = kit_create(world.machines[0].store, names[1 - is_fork]);
         kit_append_all(source, "a b");
-        assert_int_equal(
-            wal_session_fork(source, WAL_STR(""), &named, &fork, NULL), WAL_OK);
+        assert_ok(wal_session_fork(source, WAL_STR(""), &named, &fork, NULL));
         wal_session_close(fork);
         wal_session_close(source);
         push(&world, 0);
@@ -942,14 +937,12 @@ KIT_TEST(bundle__of_entries_that_were_redacted_since)
         hand_off(&world, 0);
         assert_non_null(find_bundle(&world));
         session = kit_session(world.machines[0].store, "s");
-        assert_int_equal(
-            wal_session_fork(session, WAL_STR(""), NULL, &fork, NULL), WAL_OK);
+        assert_ok(wal_session_fork(session, WAL_STR(""), NULL, &fork, NULL));
         wal_session_close(session);
-        assert_int_equal(
-            wal_session_redact(fork, WAL_STR("a"), WAL_STR(""), NULL, NULL),
-            WAL_OK);
+        assert_ok(
+            wal_session_redact(fork, WAL_STR("a"), WAL_STR(""), NULL, NULL));
         if (is_trashed != 0) {
-            assert_int_equal(wal_session_trash(fork, NULL), WAL_OK);
+            assert_ok(wal_session_trash(fork, NULL));
         }
         wal_session_close(fork);
         push(&world, 0);
@@ -1003,10 +996,8 @@ KIT_TEST(bundle__is_collected)
     begin_pushed(&world);
     hand_off(&world, 0);
     assert_non_null(find_bundle(&world));
-    assert_int_equal(wal_remote_compact(remote_of(&world),
-                                        world.machines[0].store, NULL, &result,
-                                        &error),
-                     WAL_OK);
+    assert_ok(wal_remote_compact(remote_of(&world), world.machines[0].store,
+                                 NULL, &result, &error));
     assert_null(find_bundle(&world));
     assert_int_equal(resume(&world, 1, 0).entries, 2);
     end(&world);
@@ -1064,7 +1055,7 @@ KIT_TEST(check__moved_session_was_deleted)
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
     session = kit_session(world.machines[0].store, "s");
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     assert_int_equal(check(&world, 0), 0);
     end(&world);
@@ -1078,13 +1069,11 @@ KIT_TEST(check__a_repetition_is_one_request)
 
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
-    assert_int_equal(wal_remote_moves_open(remote_of(&world),
-                                           world.machines[0].store, &moves,
-                                           NULL),
-                     WAL_OK);
-    assert_int_equal(wal_remote_moves_check(moves, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_remote_moves_open(remote_of(&world), world.machines[0].store,
+                                    &moves, NULL));
+    assert_ok(wal_remote_moves_check(moves, NULL, NULL, NULL));
     before = world.memory.calls;
-    assert_int_equal(wal_remote_moves_check(moves, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_remote_moves_check(moves, NULL, NULL, NULL));
     assert_int_equal(world.memory.calls - before, 1);
     assert_away(&world, 0, "s", "moved to");
     wal_remote_moves_close(moves);

@@ -45,8 +45,7 @@ static void create(const struct wal__store_object *object,
     char name[WAL__STORE_OBJECT_SIZE];
 
     wal__store_object_format(object, name);
-    assert_int_equal(driver->calls->put_if_absent(driver, name, bytes, NULL),
-                     WAL_OK);
+    assert_ok(driver->calls->put_if_absent(driver, name, bytes, NULL));
 }
 
 static struct wal__store_object object_of(enum wal__store_object_kind kind,
@@ -66,10 +65,8 @@ static void create_epoch(uint64_t epoch)
     struct wal__buf json;
 
     wal__buf_init(&json, &wal__heap_libc);
-    assert_int_equal(
-        wal__epoch_encode(&(struct wal__epoch){.writer = {1}, .host = "h"},
-                          &json),
-        WAL_OK);
+    assert_ok(wal__epoch_encode(
+        &(struct wal__epoch){.writer = {1}, .host = "h"}, &json));
     create(&object, (struct wal_slice){json.data, json.size});
     wal__buf_deinit(&json);
 }
@@ -81,7 +78,7 @@ static void create_fence(uint64_t epoch, uint64_t number)
     struct wal__buf json;
 
     wal__buf_init(&json, &wal__heap_libc);
-    assert_int_equal(wal__fence_encode(epoch + 1, &json), WAL_OK);
+    assert_ok(wal__fence_encode(epoch + 1, &json));
     create(&object, (struct wal_slice){json.data, json.size});
     wal__buf_deinit(&json);
 }
@@ -100,17 +97,14 @@ static void create_part(uint64_t epoch, uint64_t number, uint64_t entry,
 
     if (entry > 0) {
         place.log.per_part = entry;
-        assert_int_equal(source.next(source.ctx, NULL, 0, NULL, &info, NULL),
-                         WAL_OK);
+        assert_ok(source.next(source.ctx, NULL, 0, NULL, &info, NULL));
         position = wal__position_of(info.after);
         place.log.per_part = 1;
     }
-    assert_int_equal(source.next(source.ctx, &position, 0, &part, NULL, NULL),
-                     WAL_OK);
+    assert_ok(source.next(source.ctx, &position, 0, &part, NULL, NULL));
     wal__buf_init(&bytes, &wal__heap_libc);
-    assert_int_equal(wal__buf_append(&bytes, part.data, (size_t)part.size),
-                     WAL_OK);
-    assert_int_equal(wal__part_object_seal(&bytes, floor), WAL_OK);
+    assert_ok(wal__buf_append(&bytes, part.data, (size_t)part.size));
+    assert_ok(wal__part_object_seal(&bytes, floor));
     create(&object, (struct wal_slice){bytes.data, bytes.size});
     wal__buf_deinit(&bytes);
 }
@@ -131,7 +125,7 @@ static void assert_pulled(uint64_t count)
     if (status != WAL_OK) {
         print_error("%s: %s\n", error.file, error.text);
     }
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     assert_int_equal(place.pulled.count, count);
 }
 
@@ -386,11 +380,10 @@ TEST_WITH(remote_fetch__large_objects, set_up, tear_down)
     }
     place.memory.remote.readers = 8;
     for (size_t last = 0; last <= 6; last++) {
-        assert_int_equal(
-            wal__fetch_open(&place.memory.remote, items, 6, &fetch, NULL),
-            WAL_OK);
+        assert_ok(
+            wal__fetch_open(&place.memory.remote, items, 6, &fetch, NULL));
         for (size_t i = 0; i < last; i++) {
-            assert_int_equal(wal__fetch_next(fetch, &object, NULL), WAL_OK);
+            assert_ok(wal__fetch_next(fetch, &object, NULL));
             assert_int_equal(*(const char *)object.data, 'a' + (int)i);
         }
         if (last == 6) {
@@ -409,8 +402,7 @@ TEST_WITH(remote_fetch__missing_object, set_up, tear_down)
     struct wal_slice object;
 
     place.memory.remote.readers = 2;
-    assert_int_equal(
-        wal__fetch_open(&place.memory.remote, items, 3, &fetch, NULL), WAL_OK);
+    assert_ok(wal__fetch_open(&place.memory.remote, items, 3, &fetch, NULL));
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(wal__fetch_next(fetch, &object, &error),
                          WAL_ENOTFOUND);

@@ -296,7 +296,7 @@ static void finish(void)
     push(machine);
     follow();
     small_log_init(&pulled);
-    assert_int_equal(pull(&pulled), WAL_OK);
+    assert_ok(pull(&pulled));
     assert_logs_equal(&pulled, &race.follower);
     assert_int_equal(pulled.count, race.acknowledged_count);
     small_log_deinit(&pulled);

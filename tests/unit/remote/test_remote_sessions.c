@@ -66,14 +66,12 @@ KIT_TEST(session_list__round_trip_newest_hour_first)
     full.last_sequence = 9;
     wal__buf_init(&json, &wal__heap_libc);
     wal__session_list_init(&list, &wal__heap_libc);
-    assert_int_equal(wal__session_list_add(&list, &old), WAL_OK);
-    assert_int_equal(wal__session_list_add(&list, &full), WAL_OK);
-    assert_int_equal(wal__session_list_add(&list, &same), WAL_OK);
-    assert_int_equal(wal__session_list_encode(&list, "host", &json), WAL_OK);
-    assert_int_equal(
-        wal__session_list_decode((struct wal_slice){json.data, json.size}, "l",
-                                 &wal__heap_libc, see, &seen, NULL),
-        WAL_OK);
+    assert_ok(wal__session_list_add(&list, &old));
+    assert_ok(wal__session_list_add(&list, &full));
+    assert_ok(wal__session_list_add(&list, &same));
+    assert_ok(wal__session_list_encode(&list, "host", &json));
+    assert_ok(wal__session_list_decode((struct wal_slice){json.data, json.size},
+                                       "l", &wal__heap_libc, see, &seen, NULL));
     assert_string_equal(seen.text, "a|||||5|0|0 b|T \"1\"|hi|/w|p|5|16|9 "
                                    "o|||||0|0|0 ");
     assert_string_equal(seen.host, "host");
@@ -101,13 +99,12 @@ KIT_TEST(session_list__full_at_a_number_and_at_a_size)
         }
         assert_int_equal(wal__session_list_add(&list, &info), WAL_END);
         json.size = 0;
-        assert_int_equal(wal__session_list_encode(&list, "h", &json), WAL_OK);
+        assert_ok(wal__session_list_encode(&list, "h", &json));
         assert_true(json.size <= WAL__SESSION_LIST_JSON_MAX);
         seen = (struct seen){.count = 0};
-        assert_int_equal(
+        assert_ok(
             wal__session_list_decode((struct wal_slice){json.data, json.size},
-                                     "l", &wal__heap_libc, see, &seen, NULL),
-            WAL_OK);
+                                     "l", &wal__heap_libc, see, &seen, NULL));
         assert_int_equal(seen.count, count);
         assert_true(round == 0 ? count == WAL__SESSION_LIST_MAX : count > 240);
         wal__session_list_deinit(&list);
@@ -225,9 +222,8 @@ static void set_title(struct world *world, const char *title)
 {
     struct wal_session *session = kit_session(world->store, "s");
 
-    assert_int_equal(wal_session_update(session, change_title,
-                                        (void *)(uintptr_t)title, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_update(session, change_title,
+                                 (void *)(uintptr_t)title, NULL));
     wal_session_close(session);
 }
 
@@ -293,10 +289,10 @@ KIT_TEST(remote_sessions__deleted_session_is_not_listed)
     begin(&world);
     put(&world);
     session = kit_session(world.store, "s");
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     put(&world);
-    assert_int_equal(list(&world, world.uuid, &seen, &error), WAL_OK);
+    assert_ok(list(&world, world.uuid, &seen, &error));
     assert_int_equal(seen.count, 0);
     end(&world);
 }
@@ -326,11 +322,10 @@ KIT_TEST(remote_sessions__of_all_stores)
         memcpy(object.uuid, kit_store_info(i == 0 ? first : world.store).uuid,
                16);
         wal__store_object_format(&object, name);
-        assert_int_equal(world.memory.driver.calls->put_if_absent(
-                             &world.memory.driver, name, WAL_STR("{}"), NULL),
-                         WAL_OK);
+        assert_ok(world.memory.driver.calls->put_if_absent(
+            &world.memory.driver, name, WAL_STR("{}"), NULL));
     }
-    assert_int_equal(list(&world, NULL, &seen, &error), WAL_OK);
+    assert_ok(list(&world, NULL, &seen, &error));
     assert_int_equal(seen.count, 2);
     seen.result = 7;
     assert_int_equal(list(&world, NULL, &seen, &error), WAL_ECALLBACK);

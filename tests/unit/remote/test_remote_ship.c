@@ -63,19 +63,17 @@ static void store_ten(void)
 {
     place.a.per_part = 2;
     append(&place.a, 100, 10);
-    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
+                                 false, NULL));
+    assert_ok(push(&place.writer, NULL, NULL));
 }
 
 /* The machine b pulls, and takes over. */
 static void take_over(void)
 {
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
-                                        2, true, NULL),
-                     WAL_OK);
+    assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.b, 2, true,
+                                 NULL));
 }
 
 static void assert_pulled(const struct small_log *log)
@@ -89,7 +87,7 @@ static void assert_pulled(const struct small_log *log)
     if (status != WAL_OK) {
         print_error("%s: %s\n", error.file, error.text);
     }
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     assert_logs_equal(&pulled, log);
     small_log_deinit(&pulled);
 }
@@ -126,10 +124,10 @@ TEST_WITH(remote_ship__next_push_ships_what_is_new, set_up, tear_down)
     struct wal_remote_push_result result;
 
     store_ten();
-    assert_int_equal(push(&place.writer, &result, NULL), WAL_OK);
+    assert_ok(push(&place.writer, &result, NULL));
     assert_int_equal(result.parts, 0);
     append(&place.a, 200, 3);
-    assert_int_equal(push(&place.writer, &result, NULL), WAL_OK);
+    assert_ok(push(&place.writer, &result, NULL));
     assert_int_equal(result.parts, 2);
     assert_int_equal(result.part, 7);
     assert_int_equal(result.sequence, 13);
@@ -140,10 +138,9 @@ TEST_WITH(remote_ship__same_writer_goes_on_in_its_epoch, set_up, tear_down)
 {
     store_ten();
     append(&place.a, 200, 2);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
+                                 false, NULL));
+    assert_ok(push(&place.other, NULL, NULL));
     assert_int_equal(place.other.epoch, 1);
     assert_int_equal(place.memory.count, 7);
     assert_pulled(&place.a);
@@ -155,20 +152,18 @@ TEST_WITH(remote_ship__two_processes_as_one_writer, set_up, tear_down)
     struct wal_error error = KIT_ERROR;
 
     store_ten();
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
+                                 false, NULL));
     append(&place.a, 200, 1);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.writer, NULL, NULL));
     append(&place.a, 300, 1);
     assert_int_equal(push(&place.other, NULL, &error), WAL_EFENCED);
     assert_error(&error, WAL_EFENCED, "another process writes as this writer");
     assert_int_equal(push(&place.other, NULL, &error), WAL_EFENCED);
     wal__writer_deinit(&place.other);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
+                                 false, NULL));
+    assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.a);
 }
 
@@ -179,9 +174,8 @@ TEST_WITH(remote_ship__killed_with_parts_on_the_way, set_up, tear_down)
     place.a.parallel = 4;
     place.a.per_part = 2;
     append(&place.a, 100, 10);
-    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
+                                 false, NULL));
     place.memory.fail_at = place.memory.calls + 3;
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_EREMOTE);
     place.memory.fail_at = 0;
@@ -189,15 +183,14 @@ TEST_WITH(remote_ship__killed_with_parts_on_the_way, set_up, tear_down)
                             UUID "/part/0000000000000001/0000000000000003"));
     assert_non_null(memory_find(&place.memory, UUID
                                 "/part/0000000000000001/0000000000000004"));
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     assert_int_equal(place.b.count, 4);
     append(&place.a, 200, 1);
     place.a.per_part = 3;
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
+                                 false, NULL));
     assert_int_equal(place.other.epoch, 2);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.a);
     /* The former process was not dead. */
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_EFENCED);
@@ -210,9 +203,8 @@ TEST_WITH(remote_ship__takeover_fences_the_gap, set_up, tear_down)
     place.a.parallel = 16;
     place.a.per_part = 1;
     append(&place.a, 100, 20);
-    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
+                                 false, NULL));
     place.memory.fail_at = place.memory.calls + 2;
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_EREMOTE);
     place.memory.fail_at = 0;
@@ -221,7 +213,7 @@ TEST_WITH(remote_ship__takeover_fences_the_gap, set_up, tear_down)
     assert_non_null(memory_find(&place.memory, UUID
                                 "/part/0000000000000001/0000000000000010"));
     append(&place.b, 300, 3);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.other, NULL, NULL));
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_EFENCED);
     assert_pulled(&place.b);
 }
@@ -235,7 +227,7 @@ TEST_WITH(remote_ship__lost_part_is_no_gap, set_up, tear_down)
 
     store_ten();
     append(&place.a, 200, 1);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.writer, NULL, NULL));
     memory_remove(&place.memory, lost);
     assert_damage(lost);
     append(&place.a, 300, 1);
@@ -254,7 +246,7 @@ static void push_while_listing(void *ctx, const char *name)
     if (strcmp(name, UUID "/part/0000000000000001/0000000000000005") == 0 &&
         --*listings == 0) {
         place.memory.listed = NULL;
-        assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+        assert_ok(push(&place.writer, NULL, NULL));
     }
 }
 
@@ -265,17 +257,15 @@ static void find_end_while_listed(uint32_t listings, struct wal__epoch_end *end)
 
     place.a.per_part = 2;
     append(&place.a, 100, 12);
-    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
+                                 false, NULL));
     place.memory.fail_at = place.memory.calls + 4;
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_EREMOTE);
     place.memory.fail_at = 0;
     memcpy(part.uuid, small_uuid, sizeof(part.uuid));
     place.memory.listed = push_while_listing;
     place.memory.hook_ctx = &listings;
-    assert_int_equal(
-        wal__epoch_end_find(&place.memory.remote, &part, end, NULL), WAL_OK);
+    assert_ok(wal__epoch_end_find(&place.memory.remote, &part, end, NULL));
     assert_null(place.memory.listed);
 }
 
@@ -288,8 +278,7 @@ TEST_WITH(remote_ship__gap_is_filled_while_it_is_listed, set_up, tear_down)
     assert_int_equal(end.number, 3);
     assert_true(end.has_more);
     memcpy(part.uuid, small_uuid, sizeof(part.uuid));
-    assert_int_equal(
-        wal__epoch_end_find(&place.memory.remote, &part, &end, NULL), WAL_OK);
+    assert_ok(wal__epoch_end_find(&place.memory.remote, &part, &end, NULL));
     assert_int_equal(end.number, 6);
 }
 
@@ -309,11 +298,10 @@ TEST_WITH(remote_ship__no_marks_make_an_epoch, set_up, tear_down)
     store_ten();
     place.a.mark_count = 0;
     append(&place.a, 200, 2);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
+                                 false, NULL));
     assert_int_equal(place.other.epoch, 2);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.a);
 }
 
@@ -345,15 +333,14 @@ TEST_WITH(remote_ship__part_of_copy_with_other_past, set_up, tear_down)
     struct wal_error error = KIT_ERROR;
 
     store_ten();
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     memcpy(place.b.marks, place.a.marks, sizeof(place.a.marks));
     place.b.mark_count = place.a.mark_count;
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
-                                        1, false, NULL),
-                     WAL_OK);
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.b, 1,
+                                 false, NULL));
     append(&place.a, 200, 2);
     append(&place.b, 300, 2);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.writer, NULL, NULL));
     assert_int_equal(push(&place.other, NULL, &error), WAL_EFENCED);
     wal__writer_deinit(&place.other);
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
@@ -369,12 +356,12 @@ TEST_WITH(remote_ship__copy_without_the_last_part, set_up, tear_down)
     struct wal_error error = KIT_ERROR;
 
     store_ten();
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     memcpy(place.b.marks, place.a.marks, sizeof(place.a.marks));
     place.b.mark_count = place.a.mark_count;
     assert_int_equal(place.b.mark_count, 1);
     append(&place.a, 200, 2);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.writer, NULL, NULL));
     append(&place.b, 300, 2);
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
                                         1, false, &error),
@@ -412,8 +399,7 @@ static bool fail_call(unsigned how, uint64_t at)
 
     if ((how & TAKES_OVER) != 0) {
         store_ten();
-        assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL),
-                         WAL_OK);
+        assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     }
     place.b.parallel = (how & SEVERAL) != 0 ? 3 : 1;
     place.b.per_part = 2;
@@ -422,16 +408,16 @@ static bool fail_call(unsigned how, uint64_t at)
     place.memory.fail_at = place.memory.calls + at;
     place.memory.fails_after = (how & FAILS_AFTER) != 0;
     status = start_other(how);
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     status = push(&place.other, NULL, NULL);
     if (status == WAL_EREMOTE && (how & RESTARTS) != 0) {
         append(&place.b, 600, 1);
-        assert_int_equal(start_other(how), WAL_OK);
+        assert_ok(start_other(how));
     }
     if (status == WAL_EREMOTE) {
         status = push(&place.other, NULL, NULL);
     }
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     return place.memory.calls >= place.memory.fail_at;
 }
 
@@ -478,7 +464,7 @@ TEST_WITH(remote_ship__old_writer_is_fenced_for_ever, set_up, tear_down)
     assert_int_equal(push(&place.writer, NULL, &error), WAL_EFENCED);
     assert_error(&error, WAL_EFENCED, "epoch 2");
     append(&place.b, 300, 2);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.other, NULL, NULL));
     assert_int_equal(push(&place.writer, NULL, &error), WAL_EFENCED);
     assert_pulled(&place.b);
 }
@@ -489,14 +475,14 @@ static void push_old_part(void *ctx, const char *call, const char *name)
     (void)ctx;
     if (strcmp(call, "create") == 0 && strstr(name, "/part/") != NULL) {
         place.memory.hook = NULL;
-        assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+        assert_ok(push(&place.writer, NULL, NULL));
     }
 }
 
 TEST_WITH(remote_ship__part_comes_before_the_fence, set_up, tear_down)
 {
     store_ten();
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     append(&place.a, 200, 2);
     place.memory.hook = push_old_part;
     /* What the machine b lacks was acknowledged. */
@@ -506,12 +492,11 @@ TEST_WITH(remote_ship__part_comes_before_the_fence, set_up, tear_down)
     assert_non_null(memory_find(&place.memory, UUID
                                 "/part/0000000000000001/0000000000000007"));
     assert_pulled(&place.a);
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
-                                        2, false, NULL),
-                     WAL_OK);
+    assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.b, 2,
+                                 false, NULL));
     append(&place.b, 300, 1);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.b);
 }
 
@@ -530,7 +515,7 @@ TEST_WITH(remote_ship__late_part_meets_the_fence, set_up, tear_down)
     take_over();
     memory_driver_settle(&place.memory);
     append(&place.b, 300, 1);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.b);
 }
 
@@ -546,7 +531,7 @@ TEST_WITH(remote_ship__older_store_changes_nothing, set_up, tear_down)
     assert_error(&error, WAL_ECONFLICT, "lacks what the remote has");
     assert_int_equal(place.memory.count, 6);
     append(&place.a, 200, 1);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.writer, NULL, NULL));
 }
 
 TEST_WITH(remote_ship__forked_store_changes_nothing, set_up, tear_down)
@@ -566,15 +551,14 @@ TEST_WITH(remote_ship__epochs_without_parts, set_up, tear_down)
 
     store_ten();
     for (uint64_t id = 10; id < 15; id++) {
-        assert_int_equal(small_writer_start(&writer, &place.memory, &place.a,
-                                            id, true, NULL),
-                         WAL_OK);
+        assert_ok(small_writer_start(&writer, &place.memory, &place.a, id, true,
+                                     NULL));
         wal__writer_deinit(&writer);
     }
     take_over();
     assert_int_equal(place.other.epoch, 7);
     append(&place.b, 300, 1);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.b);
 }
 
@@ -592,10 +576,8 @@ static void make_epoch(void *ctx, const char *call, const char *name)
 
         place.memory.hook = NULL;
         memory_now_ms += 31000;
-        assert_int_equal(driver->calls->put_if_absent(
-                             driver, epoch,
-                             (struct wal_slice){json, sizeof(json) - 1}, NULL),
-                         WAL_OK);
+        assert_ok(driver->calls->put_if_absent(
+            driver, epoch, (struct wal_slice){json, sizeof(json) - 1}, NULL));
     }
 }
 
@@ -618,7 +600,7 @@ TEST_WITH(remote_ship__away_and_still_the_writer, set_up, tear_down)
     store_ten();
     memory_now_ms += 31000;
     append(&place.a, 200, 1);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.writer, NULL, NULL));
     assert_pulled(&place.a);
 }
 
@@ -658,11 +640,11 @@ TEST_WITH(remote_ship__looks_after_16_parts, set_up, tear_down)
     place.memory.hook = count_epochs;
     place.memory.hook_ctx = &looks;
     append(&place.a, 200, 34);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.writer, NULL, NULL));
     assert_int_equal(looks, 0);
     memory_now_ms += 2000;
     append(&place.a, 300, 2);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.writer, NULL, NULL));
     assert_int_equal(looks, 1);
 }
 
@@ -724,15 +706,14 @@ TEST_WITH(remote_ship__compacted_store_ships_segments, set_up, tear_down)
 
     append(&place.a, 100, 10);
     place.a.compacted = 8;
-    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
-    assert_int_equal(push(&place.writer, &result, NULL), WAL_OK);
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
+                                 false, NULL));
+    assert_ok(push(&place.writer, &result, NULL));
     assert_int_equal(result.parts, 2);
     assert_pulled(&place.a);
     take_over();
     append(&place.b, 300, 2);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.b);
 }
 
@@ -744,7 +725,7 @@ TEST_WITH(remote_ship__compacted_while_it_was_away, set_up, tear_down)
     store_ten();
     append(&place.a, 200, 5);
     place.a.compacted = 12;
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.writer, NULL, NULL));
     assert_pulled(&place.a);
     /* Another writer cannot know whether it has the same past. */
     append(&place.a, 300, 5);
@@ -777,11 +758,10 @@ TEST_WITH(remote_ship__past_that_compaction_left_open, set_up, tear_down)
                      WAL_ECONFLICT);
     place.a.marks[0] = mark;
     place.a.mark_count = 1;
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
+                                 false, NULL));
     assert_int_equal(place.other.epoch, 1);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.a);
 }
 
@@ -793,19 +773,18 @@ TEST_WITH(remote_pull__goes_on_from_each_position, set_up, tear_down)
     take_over();
     place.b.per_part = 3;
     append(&place.b, 300, 10);
-    assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+    assert_ok(push(&place.other, NULL, NULL));
     for (uint64_t count = 0; count <= 10; count += 2) {
         struct wal_remote_pull_result result;
 
         small_log_cut(&place.a, count);
-        assert_int_equal(small_pull(&place.memory, &place.a, &result, NULL),
-                         WAL_OK);
+        assert_ok(small_pull(&place.memory, &place.a, &result, NULL));
         assert_int_equal(result.parts, (10 - count) / 2 + 4);
         assert_int_equal(result.sequence, 20);
         assert_logs_equal(&place.a, &place.b);
     }
     small_log_cut(&place.a, 13);
-    assert_int_equal(small_pull(&place.memory, &place.a, NULL, NULL), WAL_OK);
+    assert_ok(small_pull(&place.memory, &place.a, NULL, NULL));
     assert_logs_equal(&place.a, &place.b);
 }
 
@@ -815,7 +794,7 @@ static void push_before_listing(void *ctx, const char *call, const char *name)
     (void)ctx;
     if (strcmp(call, "list") == 0 && strstr(name, "/part/") != NULL) {
         append(&place.a, 900, 1);
-        assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
+        assert_ok(push(&place.writer, NULL, NULL));
     }
 }
 
@@ -823,12 +802,12 @@ TEST_WITH(remote_pull__ends_while_parts_come, set_up, tear_down)
 {
     store_ten();
     place.memory.hook = push_before_listing;
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     assert_true(place.b.count > 10);
     assert_true(place.b.count < 20);
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     place.memory.hook = NULL;
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_OK);
+    assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     assert_logs_equal(&place.a, &place.b);
 }
 
@@ -849,7 +828,7 @@ TEST_WITH(remote_pull__lost_objects, set_up, tear_down)
         take_over();
         place.b.per_part = 3;
         append(&place.b, 300, 10);
-        assert_int_equal(push(&place.other, NULL, NULL), WAL_OK);
+        assert_ok(push(&place.other, NULL, NULL));
         memory_remove(&place.memory, lost[i]);
         assert_damage(lost[i]);
     }
@@ -927,12 +906,9 @@ TEST_WITH(remote_pull__one_store_or_several, set_up, tear_down)
     uint8_t uuid[16];
 
     store_ten();
-    assert_int_equal(wal__remote_find_store(&place.memory.remote, uuid, NULL),
-                     WAL_OK);
+    assert_ok(wal__remote_find_store(&place.memory.remote, uuid, NULL));
     assert_memory_equal(uuid, small_uuid, sizeof(uuid));
-    assert_int_equal(
-        driver->calls->put_if_absent(driver, other, WAL_STR("x"), NULL),
-        WAL_OK);
+    assert_ok(driver->calls->put_if_absent(driver, other, WAL_STR("x"), NULL));
     assert_int_equal(wal__remote_find_store(&place.memory.remote, uuid, NULL),
                      WAL_EINVAL);
 }
@@ -954,14 +930,11 @@ TEST_WITH(remote_ship__last_of_many_parts, set_up, tear_down)
 
             object.number = ++number;
             wal__store_object_format(&object, name);
-            assert_int_equal(
-                driver->calls->put_if_absent(driver, name, WAL_STR("x"), NULL),
-                WAL_OK);
+            assert_ok(
+                driver->calls->put_if_absent(driver, name, WAL_STR("x"), NULL));
         }
         place.memory.calls = 0;
-        assert_int_equal(
-            wal__remote_last(&place.memory.remote, &object, &last, NULL),
-            WAL_OK);
+        assert_ok(wal__remote_last(&place.memory.remote, &object, &last, NULL));
         assert_int_equal(last, counts[i]);
         assert_true(place.memory.calls < 20);
     }
@@ -975,19 +948,14 @@ TEST_WITH(remote_ship__takeover_after_many_parts, set_up, tear_down)
 
     place.a.per_part = 1;
     append(&place.a, 1, 3500);
-    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
-                                        1, false, NULL),
-                     WAL_OK);
-    assert_int_equal(push(&place.writer, NULL, NULL), WAL_OK);
-    assert_int_equal(wal__history_read(&place.memory.remote,
-                                       place.writer.source.info, small_uuid,
-                                       &history, NULL),
-                     WAL_OK);
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
+                                 false, NULL));
+    assert_ok(push(&place.writer, NULL, NULL));
+    assert_ok(wal__history_read(&place.memory.remote, place.writer.source.info,
+                                small_uuid, &history, NULL));
     place.memory.calls = 0;
-    assert_int_equal(wal__takeover(&place.memory.remote,
-                                   place.writer.source.info, small_uuid, writer,
-                                   &history, NULL),
-                     WAL_OK);
+    assert_ok(wal__takeover(&place.memory.remote, place.writer.source.info,
+                            small_uuid, writer, &history, NULL));
     assert_int_equal(history.part, 3500);
     /* The epoch twice; 2 listings and a fence; the epoch again, its parts, and
      * the last part. */
@@ -1000,16 +968,14 @@ TEST_WITH(remote_ship__lag, set_up, tear_down)
     const struct wal__part_source source = small_log_source(&place.a);
 
     append(&place.a, 1, 3);
-    assert_int_equal(wal__status_read(&place.memory.remote, &source, small_uuid,
-                                      &status, NULL),
-                     WAL_OK);
+    assert_ok(wal__status_read(&place.memory.remote, &source, small_uuid,
+                               &status, NULL));
     assert_int_equal(status.epoch, 0);
     assert_int_equal(status.lag_sequences, 3);
     store_ten();
     append(&place.a, 1, 3);
-    assert_int_equal(wal__status_read(&place.memory.remote, &source, small_uuid,
-                                      &status, NULL),
-                     WAL_OK);
+    assert_ok(wal__status_read(&place.memory.remote, &source, small_uuid,
+                               &status, NULL));
     assert_int_equal(status.epoch, 1);
     assert_int_equal(status.part, 7);
     assert_int_equal(status.lag_sequences, 3);
@@ -1037,7 +1003,7 @@ TEST_WITH(remote_probe__refuses_what_ignores_conditions, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal__remote_probe(&place.memory.remote, &error), WAL_OK);
+    assert_ok(wal__remote_probe(&place.memory.remote, &error));
     assert_int_equal(place.memory.count, 0);
     place.memory.ignores_conditions = true;
     assert_int_equal(wal__remote_probe(&place.memory.remote, &error),

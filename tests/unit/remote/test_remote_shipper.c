@@ -40,9 +40,8 @@ static struct wal_remote_writer *open_writer(struct wal_store *store,
 
     options.writer[0] = id;
     options.flags = flags;
-    assert_int_equal(
-        wal_remote_writer_open(&memory.remote, store, &options, &writer, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_remote_writer_open(&memory.remote, store, &options, &writer, NULL));
     return writer;
 }
 
@@ -63,8 +62,7 @@ start_shipper(struct wal_remote_writer *writer, uint32_t parts_per_second)
 
     options.parts_per_second = parts_per_second;
     options.report = report;
-    assert_int_equal(wal_remote_shipper_start(writer, &options, &shipper, NULL),
-                     WAL_OK);
+    assert_ok(wal_remote_shipper_start(writer, &options, &shipper, NULL));
     return shipper;
 }
 
@@ -73,7 +71,7 @@ info_of(struct wal_remote_shipper *shipper)
 {
     struct wal_remote_shipper_info info = WAL_INIT(wal_remote_shipper_info);
 
-    assert_int_equal(wal_remote_shipper_get_info(shipper, &info, NULL), WAL_OK);
+    assert_ok(wal_remote_shipper_get_info(shipper, &info, NULL));
     return info;
 }
 
@@ -103,8 +101,7 @@ static uint64_t count_pulled(const char *path)
     struct wal_session *session;
     uint64_t count;
 
-    assert_int_equal(wal_remote_pull(&memory.remote, path, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_remote_pull(&memory.remote, path, NULL, NULL, NULL));
     copy = kit_open(path, WAL_OPEN_READ_ONLY);
     session = kit_session(copy, "s");
     count = kit_info(session).entries;
@@ -165,7 +162,7 @@ TEST_WITH(remote_shipper__keeps_its_pace, set_up, tear_down)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &begin);
     for (int i = 0; i < 25; i++) {
-        assert_int_equal(append(session, NULL), WAL_OK);
+        assert_ok(append(session, NULL));
     }
     (void)clock_gettime(CLOCK_MONOTONIC, &end);
     seconds = (double)(end.tv_sec - begin.tv_sec) +
@@ -209,7 +206,7 @@ TEST_WITH(remote_shipper__remote_fails_and_comes_back, set_up, tear_down)
     struct wal_remote_shipper *shipper = start_shipper(writer, 1000);
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(append(session, NULL), WAL_OK);
+    assert_ok(append(session, NULL));
     memory_driver_set_faults(&memory, 1000);
     /* Some of the failed ones are stored, and found to be on the next try. */
     while (append(session, &error) == WAL_OK) {
@@ -220,8 +217,8 @@ TEST_WITH(remote_shipper__remote_fails_and_comes_back, set_up, tear_down)
     while (append(session, &error) != WAL_OK) {
         assert_int_equal(error.status, WAL_EREMOTE);
     }
-    assert_int_equal(atomic_load(&last_report), WAL_OK);
-    assert_int_equal(info_of(shipper).status, WAL_OK);
+    assert_ok(atomic_load(&last_report));
+    assert_ok(info_of(shipper).status);
     assert_int_equal(count_pulled("copy"), kit_info(session).entries);
     wal_remote_shipper_stop(shipper);
     wal_remote_writer_close(writer);
@@ -239,11 +236,10 @@ TEST_WITH(remote_shipper__ends_when_it_is_fenced, set_up, tear_down)
     struct wal_error error = KIT_ERROR;
     enum wal_status status;
 
-    assert_int_equal(append(session, NULL), WAL_OK);
+    assert_ok(append(session, NULL));
     options.flags = WAL_REMOTE_PULL_TAKE_OVER;
     options.writer[0] = 2;
-    assert_int_equal(
-        wal_remote_pull(&memory.remote, "other", &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_remote_pull(&memory.remote, "other", &options, NULL, NULL));
     /* Fenced; or, if the shipper was quick to find out, nothing ships. */
     status = append(session, &error);
     assert_true(status == WAL_EFENCED || status == WAL_EREMOTE);
@@ -269,12 +265,12 @@ TEST_WITH(remote_shipper__stopped_and_started_again, set_up, tear_down)
 
     assert_int_equal(wal_remote_shipper_start(writer, NULL, &second, NULL),
                      WAL_ELOCKED);
-    assert_int_equal(append(session, NULL), WAL_OK);
+    assert_ok(append(session, NULL));
     wal_remote_shipper_stop(shipper);
     assert_int_equal(append(session, NULL), WAL_EREMOTE);
     kit_append_as(session, WAL_DURABLE);
     shipper = start_shipper(writer, 1000);
-    assert_int_equal(append(session, NULL), WAL_OK);
+    assert_ok(append(session, NULL));
     assert_int_equal(count_pulled("copy"), 3);
     wal_remote_shipper_stop(shipper);
     wal_remote_writer_close(writer);

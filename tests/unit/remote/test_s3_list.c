@@ -38,22 +38,20 @@ TEST(s3_list__page_of_radosgw)
 {
     struct wal__s3_page page;
 
-    assert_int_equal(
-        parse(&page,
-              "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
-              "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/"
-              "2006-03-01/\"><Name>b</Name><Prefix>a/</Prefix>"
-              "<MaxKeys>2</MaxKeys><IsTruncated>true</IsTruncated>"
-              "<Contents><Key>a/1</Key><LastModified>2026-01-01T00:00:00.000Z"
-              "</LastModified><ETag>&quot;00&quot;</ETag><Size>12</Size>"
-              "<StorageClass>STANDARD</StorageClass><Owner><ID>t</ID>"
-              "<DisplayName>t</DisplayName></Owner><Type>Normal</Type>"
-              "</Contents>\n<Contents><Size>18446744073709551615</Size>"
-              "<Key>a/&lt;&#50;&amp;\xc3\xa9</Key></Contents>"
-              "<NextContinuationToken>next/1=</NextContinuationToken>"
-              "<KeyCount>2</KeyCount><CommonPrefixes><Prefix>x/</Prefix>"
-              "</CommonPrefixes></ListBucketResult>\n"),
-        WAL_OK);
+    assert_ok(parse(
+        &page, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
+               "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/"
+               "2006-03-01/\"><Name>b</Name><Prefix>a/</Prefix>"
+               "<MaxKeys>2</MaxKeys><IsTruncated>true</IsTruncated>"
+               "<Contents><Key>a/1</Key><LastModified>2026-01-01T00:00:00.000Z"
+               "</LastModified><ETag>&quot;00&quot;</ETag><Size>12</Size>"
+               "<StorageClass>STANDARD</StorageClass><Owner><ID>t</ID>"
+               "<DisplayName>t</DisplayName></Owner><Type>Normal</Type>"
+               "</Contents>\n<Contents><Size>18446744073709551615</Size>"
+               "<Key>a/&lt;&#50;&amp;\xc3\xa9</Key></Contents>"
+               "<NextContinuationToken>next/1=</NextContinuationToken>"
+               "<KeyCount>2</KeyCount><CommonPrefixes><Prefix>x/</Prefix>"
+               "</CommonPrefixes></ListBucketResult>\n"));
     assert_int_equal(page.count, 2);
     assert_string_equal(key_at(&page, 0), "a/1");
     assert_int_equal(page.keys[0].size, 12);
@@ -68,7 +66,7 @@ TEST(s3_list__page_without_objects)
 {
     struct wal__s3_page page;
 
-    assert_int_equal(parse(&page, LIST ALL LIST_END), WAL_OK);
+    assert_ok(parse(&page, LIST ALL LIST_END));
     assert_int_equal(page.count, 0);
     assert_false(page.is_truncated);
     assert_int_equal(page.next.size, 0);
@@ -132,13 +130,11 @@ TEST(s3_list__unknown_elements_are_ignored)
 {
     struct wal__s3_page page;
 
-    assert_int_equal(
-        parse(&page,
-              LIST "<Key>no</Key><Other><Contents><Key>no</Key></Contents>"
-                   "<IsTruncated>true</IsTruncated></Other><Other/>"
-                   "<Contents><Owner><Key>no</Key><Size>x</Size></Owner>"
-                   "<Key>k</Key><Size>1</Size></Contents>" ALL LIST_END),
-        WAL_OK);
+    assert_ok(parse(&page, LIST
+                    "<Key>no</Key><Other><Contents><Key>no</Key></Contents>"
+                    "<IsTruncated>true</IsTruncated></Other><Other/>"
+                    "<Contents><Owner><Key>no</Key><Size>x</Size></Owner>"
+                    "<Key>k</Key><Size>1</Size></Contents>" ALL LIST_END));
     assert_int_equal(page.count, 1);
     assert_string_equal(key_at(&page, 0), "k");
     assert_false(page.is_truncated);
@@ -180,7 +176,7 @@ TEST(s3_list__sizes_are_bounded)
     free(text);
 
     text = repeated(LIST "<", "n", 100000, "/>" ALL LIST_END);
-    assert_int_equal(parse(&page, text), WAL_OK);
+    assert_ok(parse(&page, text));
     wal__s3_page_deinit(&page);
     free(text);
 
@@ -190,7 +186,7 @@ TEST(s3_list__sizes_are_bounded)
     free(text);
 
     text = repeated(LIST ALL, OBJECT, 20000, LIST_END);
-    assert_int_equal(parse(&page, text), WAL_OK);
+    assert_ok(parse(&page, text));
     assert_int_equal(page.count, 20000);
     wal__s3_page_deinit(&page);
     free(text);

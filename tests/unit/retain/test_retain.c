@@ -50,9 +50,8 @@ static const char *choose(struct plan *plan)
     uint32_t chosen = NONE;
     uint32_t counted = 0;
 
-    assert_int_equal(wal__retain_choose(&wal__heap_libc, &plan->rules,
-                                        plan->sessions, plan->count, &chosen),
-                     WAL_OK);
+    assert_ok(wal__retain_choose(&wal__heap_libc, &plan->rules, plan->sessions,
+                                 plan->count, &chosen));
     memset(text, 0, sizeof(text));
     for (uint32_t i = 0; i < plan->count; i++) {
         text[i] =

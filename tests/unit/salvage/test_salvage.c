@@ -122,7 +122,7 @@ static void make_store(void)
     f = kit_fork(s, "c", "f");
     kit_append_all(f, "f1");
     kit_append_all(t, "t1");
-    assert_int_equal(wal_doc_put(store, s, &doc, NULL, NULL), WAL_OK);
+    assert_ok(wal_doc_put(store, s, &doc, NULL, NULL));
     wal_session_close(f);
     wal_session_close(t);
     wal_session_close(s);
@@ -223,8 +223,7 @@ KIT_TEST(salvage__sound_store_is_copied_whole)
     assert_branch(session, "a b c f1");
     wal_session_close(session);
     session = kit_session(store, "s");
-    assert_int_equal(
-        wal_doc_get(store, session, WAL_STR("notes"), 0, &doc, NULL), WAL_OK);
+    assert_ok(wal_doc_get(store, session, WAL_STR("notes"), 0, &doc, NULL));
     assert_slice(doc.value, "{\"v\":1}");
     wal_session_close(session);
     kit_close(store);
@@ -235,7 +234,7 @@ KIT_TEST(salvage__damaged_store_is_unchanged)
     make_store();
     damage_frame(LOG, WAL__FRAME_ENTRY, 1);
     assert_int_equal(system("cp -a store copy"), 0);
-    assert_int_equal(wal_salvage("store", "out", NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_salvage("store", "out", NULL, NULL, NULL));
     assert_int_equal(system("diff -r store copy"), 0);
 }
 
@@ -248,7 +247,7 @@ KIT_TEST(salvage__deleted_session_is_left_out)
     make_store();
     store = kit_store();
     session = kit_session(store, "t");
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     kit_close(store);
     result = salvage("");
@@ -331,7 +330,7 @@ static void make_two_segments(void)
 
         snprintf(id, sizeof(id), "e%d", i);
         entry = kit_entry(id, NULL, payload);
-        assert_int_equal(kit_try_append(s, &entry, NULL, NULL), WAL_OK);
+        assert_ok(kit_try_append(s, &entry, NULL, NULL));
     }
     wal_session_close(s);
     assert_true(kit_store_info(store).segments > 1);
@@ -346,7 +345,7 @@ KIT_TEST(salvage__missing_segment_is_reported)
 
     make_two_segments();
     assert_int_equal(unlink(LOG), 0);
-    assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
+    assert_ok(salvage_to("out", &report, &result, &error));
     assert_non_null(strstr(report.text, "0|||1-"));
     assert_non_null(strstr(
         report.text, "|log/0000000000000001.seg|the segment is missing\n"));
@@ -362,7 +361,7 @@ KIT_TEST(salvage__truncated_segment_keeps_what_is_left)
 
     make_store();
     assert_int_equal(truncate(LOG, find_frame(LOG, WAL__FRAME_FORK, 0)), 0);
-    assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
+    assert_ok(salvage_to("out", &report, &result, &error));
     assert_true(report.calls > 0);
     expect_entries("s", "a b c d e");
 }
@@ -382,21 +381,19 @@ KIT_TEST(salvage__lost_redaction_is_repeated)
     make_store();
     store = kit_store();
     session = kit_session(store, "t");
-    assert_int_equal(wal_session_redact(session, WAL_STR("t1"), WAL_STR("key"),
-                                        &redaction, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(session, WAL_STR("t1"), WAL_STR("key"),
+                                 &redaction, NULL));
     kit_append_all(session, "t2");
     wal_session_close(session);
     kit_close(store);
     damage_frame(LOG, WAL__FRAME_ENTRY, 7);
-    assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
+    assert_ok(salvage_to("out", &report, &result, &error));
     assert_non_null(strstr(report.text, "3|t|t1|0-0||its redaction "));
     assert_non_null(strstr(report.text, " is lost; it was redacted again\n"));
     store = kit_open("out", WAL_OPEN_STRICT);
     session = kit_session(store, "t");
     assert_branch(session, "t2");
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
     assert_int_equal(wal_entry_cursor_get(cursor, WAL_STR("t1"), &entry, NULL),
                      WAL_EREDACTED);
     wal_entry_cursor_close(cursor);
@@ -422,7 +419,7 @@ static void add_content(uint8_t digest[WAL_DIGEST_SIZE])
     payload[LARGE - 2] = '"';
     payload[LARGE - 1] = '\0';
     entry = kit_entry("big", NULL, payload);
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
     kit_put_blob(store, &content, digest);
     free(payload);
     kit_content_free(&content);
@@ -476,7 +473,7 @@ KIT_TEST(salvage__damaged_chunk_loses_its_blob)
     make_store();
     add_content(digest);
     damage_frame(PACK, WAL__FRAME_CHUNK, 1);
-    assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
+    assert_ok(salvage_to("out", &report, &result, &error));
     assert_int_equal(result.blobs, 2);
     assert_int_equal(result.lost_blobs, 2);
     assert_non_null(strstr(report.text, "1|||0-0|pack/0000000000000001.seg|"
@@ -498,7 +495,7 @@ KIT_TEST(salvage__missing_pack_loses_its_entries_alone)
     make_store();
     add_content(digest);
     assert_int_equal(unlink(PACK), 0);
-    assert_int_equal(salvage_to("out", &report, &result, &error), WAL_OK);
+    assert_ok(salvage_to("out", &report, &result, &error));
     assert_non_null(strstr(report.text, "|pack/0000000000000001.seg|"
                                         "the segment is missing\n"));
     assert_int_equal(result.blobs, 0);
@@ -526,8 +523,7 @@ static void add_checkpoint(const char *session_id, const char *id,
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_session(store, session_id);
 
-    assert_int_equal(
-        wal_checkpoint_import(session, &file, 1, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_checkpoint_import(session, &file, 1, &options, NULL, NULL));
     wal_session_close(session);
     kit_close(store);
 }
@@ -541,9 +537,8 @@ static void expect_checkpoint(const char *session_id, const char *id,
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_file_cursor *cursor = NULL;
 
-    assert_int_equal(wal_file_cursor_open(session, kit_text(id), &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_checkpoint_get_info(cursor, &info, NULL), WAL_OK);
+    assert_ok(wal_file_cursor_open(session, kit_text(id), &cursor, NULL));
+    assert_ok(wal_checkpoint_get_info(cursor, &info, NULL));
     assert_int_equal(info.files, files);
     assert_slice(info.entry_id, entry);
     wal_file_cursor_close(cursor);
@@ -744,8 +739,7 @@ KIT_TEST(salvage__of_a_store_that_grows)
     struct wal_salvage_result result = {.struct_size = sizeof(result)};
 
     kit_append_all(growing.session, "a b c");
-    assert_int_equal(wal_salvage("store", "out", &options, &result, NULL),
-                     WAL_OK);
+    assert_ok(wal_salvage("store", "out", &options, &result, NULL));
     assert_true(growing.count > 0);
     assert_int_equal(result.losses, 0);
     assert_int_equal(result.lost_entries, 0);

@@ -66,8 +66,7 @@ static struct wal_search_update_result update(struct wal_search *search,
     struct wal_search_update_result result = WAL_INIT(wal_search_update_result);
 
     options.flags = flags;
-    assert_int_equal(wal_search_update(search, &options, &result, NULL),
-                     WAL_OK);
+    assert_ok(wal_search_update(search, &options, &result, NULL));
     return result;
 }
 
@@ -182,7 +181,7 @@ KIT_TEST(index__lacks_what_could_not_be_read_until_it_can)
     struct wal_search *search = kit_search(store);
 
     kit_say(session, "a1", "user", "one");
-    assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
+    assert_ok(wal_session_get_info(session, &info, NULL));
     kit_say(session, "a2", "user", "two");
     unreadable = info.last_sequence;
     assert_int_equal(update(search, 0).damaged, 1);
@@ -427,13 +426,11 @@ KIT_TEST(index__of_what_was_erased)
     kit_say(gone, "g1", "user", canary);
     (void)update(search, WAL_SEARCH_UPDATE_DEEP);
     assert_true(kit_tree_has("store/index", canary));
-    assert_int_equal(
-        wal_session_redact(session, kit_text("a1"), kit_text(""), NULL, NULL),
-        WAL_OK);
-    assert_int_equal(
-        wal_session_redact(session, kit_text("a2"), kit_text(""), NULL, NULL),
-        WAL_OK);
-    assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
+    assert_ok(
+        wal_session_redact(session, kit_text("a1"), kit_text(""), NULL, NULL));
+    assert_ok(
+        wal_session_redact(session, kit_text("a2"), kit_text(""), NULL, NULL));
+    assert_ok(wal_session_delete(gone, NULL));
     kit_compact_store(store, WAL_STORE_COMPACT_ERASE);
     assert_false(kit_tree_has("store", canary));
     (void)update(search, WAL_SEARCH_UPDATE_DEEP);
@@ -588,7 +585,7 @@ KIT_TEST(index__in_memory)
     assert_int_equal(unlink(text_file), 0);
     store = kit_store();
     options.flags = WAL_SEARCH_MEMORY;
-    assert_int_equal(wal_search_open(store, &options, &search, NULL), WAL_OK);
+    assert_ok(wal_search_open(store, &options, &search, NULL));
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
     assert_false(exists(text_file));
     wal_search_close(search);
@@ -634,7 +631,7 @@ KIT_TEST(index__update_that_is_stopped)
     assert_false(exists(text_file));
     assert_int_equal(system("! ls store/index | grep -q new-"), 0);
     stop.at = 0;
-    assert_int_equal(wal_search_update(search, &options, NULL, &error), WAL_OK);
+    assert_ok(wal_search_update(search, &options, NULL, &error));
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
     wal_search_close(search);
     kit_close(store);

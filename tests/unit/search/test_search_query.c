@@ -18,8 +18,7 @@ static struct wal_session *create(struct wal_store *store, const char *id,
     options.title = kit_text(title);
     options.cwd = kit_text(cwd);
     options.project = kit_text(project);
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     return session;
 }
 
@@ -34,7 +33,7 @@ static void say_at(struct wal_session *session, const char *id,
              text);
     entry = kit_entry(id, NULL, payload);
     entry.timestamp = kit_text(time);
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
 }
 
 static void append(struct wal_session *session, const char *id,
@@ -43,7 +42,7 @@ static void append(struct wal_session *session, const char *id,
     struct wal_entry entry = kit_entry(id, NULL, payload);
 
     entry.type = kit_text(type);
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
 }
 
 KIT_TEST(query__empty_store)
@@ -103,12 +102,11 @@ KIT_TEST(query__grouped_and_ranked)
     assert_string_equal(kit_query(search, &query), "a:a2 b:-");
     query.session_limit = 1;
     assert_string_equal(kit_query(search, &query), "a:a2");
-    assert_int_equal(wal_search_find(search, &query, &cursor, &summary, NULL),
-                     WAL_OK);
+    assert_ok(wal_search_find(search, &query, &cursor, &summary, NULL));
     assert_int_equal(summary.matches, 4);
     assert_int_equal(summary.sessions, 1);
     assert_int_equal(summary.complete, 1);
-    assert_int_equal(wal_search_cursor_next(cursor, &hit, NULL), WAL_OK);
+    assert_ok(wal_search_cursor_next(cursor, &hit, NULL));
     assert_int_equal(hit.role, WAL_SEARCH_USER);
     assert_int_equal(hit.match_count, 3);
     assert_int_equal(hit.session_hits, 2);
@@ -211,9 +209,8 @@ static uint64_t session_hits(struct wal_search *search,
     struct wal_search_hit hit = WAL_INIT(wal_search_hit);
     uint64_t hits;
 
-    assert_int_equal(wal_search_find(search, query, &cursor, &summary, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_search_cursor_next(cursor, &hit, NULL), WAL_OK);
+    assert_ok(wal_search_find(search, query, &cursor, &summary, NULL));
+    assert_ok(wal_search_cursor_next(cursor, &hit, NULL));
     hits = hit.session_hits;
     assert_int_equal(summary.matches, hits);
     wal_search_cursor_close(cursor);
@@ -235,9 +232,7 @@ KIT_TEST(query__matches_are_those_that_are_found)
     say_at(a, "a4", "2026-01-04T00:00:00Z", "secret plan");
     query.hits_limit = 1;
     assert_int_equal(session_hits(search, &query), 4);
-    assert_int_equal(
-        wal_session_redact(a, kit_text("a1"), kit_text(""), NULL, NULL),
-        WAL_OK);
+    assert_ok(wal_session_redact(a, kit_text("a1"), kit_text(""), NULL, NULL));
     assert_int_equal(session_hits(search, &query), 3);
     query.text = kit_text("\"secret plan\"");
     assert_int_equal(session_hits(search, &query), 2);
@@ -355,9 +350,7 @@ KIT_TEST(query__redacted_entry)
     kit_say(a, "a1", "user", "my secret");
     kit_say(a, "a2", "user", "no secret");
     assert_string_equal(kit_hits(search, "secret"), "a:a2 a:a1");
-    assert_int_equal(
-        wal_session_redact(a, kit_text("a1"), kit_text(""), NULL, NULL),
-        WAL_OK);
+    assert_ok(wal_session_redact(a, kit_text("a1"), kit_text(""), NULL, NULL));
     /* With the index of before. */
     query.flags = WAL_SEARCH_NO_UPDATE;
     assert_string_equal(kit_query(search, &query), "a:a2");
@@ -382,11 +375,11 @@ KIT_TEST(query__deleted_and_trashed_sessions)
     kit_say(a, "a1", "user", "word");
     kit_say(b, "b1", "user", "word");
     assert_string_equal(kit_hits(search, "word"), "b:- b:b1 a:- a:a1");
-    assert_int_equal(wal_session_trash(a, NULL), WAL_OK);
+    assert_ok(wal_session_trash(a, NULL));
     assert_string_equal(kit_hits(search, "word"), "b:- b:b1");
-    assert_int_equal(wal_session_undelete(store, kit_text("a"), NULL), WAL_OK);
+    assert_ok(wal_session_undelete(store, kit_text("a"), NULL));
     assert_string_equal(kit_hits(search, "word"), "b:- b:b1 a:- a:a1");
-    assert_int_equal(wal_session_delete(a, NULL), WAL_OK);
+    assert_ok(wal_session_delete(a, NULL));
     assert_string_equal(kit_hits(search, "word"), "b:- b:b1");
     wal_session_close(a);
     /* Another session with its id has nothing of it. */
@@ -414,7 +407,7 @@ KIT_TEST(query__what_a_fork_sees_of_a_deleted_session)
     assert_string_equal(kit_hits(search, "word"), "a:- a:a2 a:a1 f:-");
     query.session = kit_text("f");
     assert_string_equal(kit_query(search, &query), "f:- f:a1");
-    assert_int_equal(wal_session_delete(a, NULL), WAL_OK);
+    assert_ok(wal_session_delete(a, NULL));
     assert_string_equal(kit_hits(search, "word"), "f:- f:a1");
     query = kit_search_query("word");
     query.cwd = kit_text("/a");
@@ -423,7 +416,7 @@ KIT_TEST(query__what_a_fork_sees_of_a_deleted_session)
     assert_string_equal(kit_query(search, &query), "none");
     kit_compact_store(store, WAL_STORE_COMPACT_ERASE);
     assert_string_equal(kit_hits(search, "word"), "f:- f:a1");
-    assert_int_equal(wal_session_delete(fork, NULL), WAL_OK);
+    assert_ok(wal_session_delete(fork, NULL));
     assert_string_equal(kit_hits(search, "word"), "none");
     wal_search_close(search);
     wal_session_close(fork);
@@ -451,8 +444,7 @@ KIT_TEST(query__older_titles_and_documents)
                   "{\"role\":\"user\",\"content\":\"old text\",\"id\":\"m\"}");
     assert_string_equal(kit_hits(search, "first"), "a:-");
     assert_string_equal(kit_hits(search, "old"), "a:m");
-    assert_int_equal(wal_session_update(a, set_title, "second words", NULL),
-                     WAL_OK);
+    assert_ok(wal_session_update(a, set_title, "second words", NULL));
     (void)kit_put(store, a, key,
                   "{\"role\":\"user\",\"content\":\"new text\",\"id\":\"m\"}");
     assert_string_equal(kit_hits(search, "first"), "none");
@@ -592,11 +584,9 @@ KIT_TEST(query__more_than_are_ranked)
                 kit_entry("", NULL, "{\"role\":\"user\",\"content\":\"word\"}");
             entries[i].id.data = NULL;
         }
-        assert_int_equal(wal_append(a, entries, 1024, &options, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_append(a, entries, 1024, &options, NULL, NULL));
     }
-    assert_int_equal(wal_search_find(search, &query, &cursor, &summary, NULL),
-                     WAL_OK);
+    assert_ok(wal_search_find(search, &query, &cursor, &summary, NULL));
     assert_int_equal(summary.complete, 0);
     assert_int_equal(summary.hits, 3);
     wal_search_close(search); /* the cursor outlives it, and the store */
@@ -646,8 +636,7 @@ KIT_TEST(query__misuse)
     assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
                      WAL_EINVAL);
     query.text.size = sizeof(many) - 2;
-    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_search_find(search, &query, &cursor, NULL, NULL));
     wal_search_cursor_close(cursor);
     cursor = NULL;
     query.text.size = 5000;

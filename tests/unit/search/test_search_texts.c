@@ -188,10 +188,9 @@ static const char *expression_of(const char *query, const char *tool)
                               tool != NULL, &error) != WAL_OK) {
         snprintf(out, sizeof(out), "%s", error.text);
     } else {
-        assert_int_equal(wal__expression_format(&expression, tokenizer,
-                                                slice(tool == NULL ? "" : tool),
-                                                &text, &error),
-                         WAL_OK);
+        assert_ok(wal__expression_format(&expression, tokenizer,
+                                         slice(tool == NULL ? "" : tool), &text,
+                                         &error));
         snprintf(out, sizeof(out), "%s", text);
         sqlite3_free(text);
     }
@@ -269,16 +268,14 @@ static const char *snippet_of(const char *query, const char *text,
     if (is_substring) {
         matcher.substring = slice(query);
     } else {
-        assert_int_equal(wal__expression_parse(&expression, tokenizer,
-                                               slice(query), false, NULL),
-                         WAL_OK);
+        assert_ok(wal__expression_parse(&expression, tokenizer, slice(query),
+                                        false, NULL));
     }
-    assert_int_equal(wal__matcher_run(&matcher, slice(text)), WAL_OK);
+    assert_ok(wal__matcher_run(&matcher, slice(text)));
     strcpy(out, "none");
     if (matcher.count > 0) {
-        assert_int_equal(
-            wal__snippet_make(&matcher, slice(text), characters, &snippet),
-            WAL_OK);
+        assert_ok(
+            wal__snippet_make(&matcher, slice(text), characters, &snippet));
         out[0] = '\0';
         for (uint32_t i = 0; i < snippet.match_count; i++) {
             uint32_t begin = snippet.matches[2 * i];

@@ -180,9 +180,8 @@ static struct reader begin(const struct reading *reading,
     reader.session = kit_session(store, reading->session);
     reader.end = strcmp(reading->session, "f") == 0 ? ENTRIES + OWN : ENTRIES;
     reader.next = reading->last == 0 ? 0 : reader.end - LAST;
-    assert_int_equal(
-        wal_entry_cursor_open(reader.session, &options, &reader.cursor, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_entry_cursor_open(reader.session, &options, &reader.cursor, NULL));
     assert_true(read_entries(&reader, READ_BEFORE));
     assert_int_equal(reader.passed, 0);
     return reader;
@@ -409,9 +408,8 @@ KIT_TEST(damaged_cursor__indexes_cannot_be_loaded)
 
         io.map = map;
         make_store();
-        assert_int_equal(wal__store_open("store", &options, &wal__heap_libc,
-                                         &io, &store, NULL),
-                         WAL_OK);
+        assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io,
+                                  &store, NULL));
         reader = begin(&readings[i], store);
         store->core.log.needs_reload = true;
         indexes_fail = true;

@@ -38,25 +38,25 @@ KIT_TEST(claim__one_handle_at_a_time)
     struct wal_session *apart = kit_session(stores[1], "s");
     struct wal_session *other = kit_create(stores[1], "t");
 
-    assert_int_equal(claim(first), WAL_OK);
-    assert_int_equal(claim(first), WAL_OK);
+    assert_ok(claim(first));
+    assert_ok(claim(first));
     expect_claimed(second, getpid());
     expect_claimed(apart, getpid());
-    assert_int_equal(claim(other), WAL_OK);
-    assert_int_equal(wal_session_unclaim(second, NULL), WAL_OK);
+    assert_ok(claim(other));
+    assert_ok(wal_session_unclaim(second, NULL));
     expect_claimed(second, getpid());
     kit_append(apart, "a", NULL); /* advice, not a lock */
-    assert_int_equal(wal_session_unclaim(first, NULL), WAL_OK);
-    assert_int_equal(wal_session_unclaim(first, NULL), WAL_OK);
-    assert_int_equal(claim(apart), WAL_OK);
+    assert_ok(wal_session_unclaim(first, NULL));
+    assert_ok(wal_session_unclaim(first, NULL));
+    assert_ok(claim(apart));
     expect_claimed(first, getpid());
     wal_session_close(apart);
-    assert_int_equal(claim(second), WAL_OK);
+    assert_ok(claim(second));
     wal_session_close(first);
     expect_claimed((apart = kit_session(stores[1], "s")), getpid());
     wal_session_close(second);
     kit_close(stores[0]);
-    assert_int_equal(claim(apart), WAL_OK);
+    assert_ok(claim(apart));
     wal_session_close(apart);
     wal_session_close(other);
     kit_close(stores[1]);
@@ -109,7 +109,7 @@ KIT_TEST(claim__ends_with_its_process)
         session = kit_session(store, "s");
         expect_claimed(session, child);
         end(child);
-        assert_int_equal(claim(session), WAL_OK);
+        assert_ok(claim(session));
         wal_session_close(session);
         kit_close(store);
     }
@@ -123,7 +123,7 @@ KIT_TEST(claim__child_of_fork_does_not_hold_it)
     struct wal_session *other;
     pid_t child;
 
-    assert_int_equal(claim(session), WAL_OK);
+    assert_ok(claim(session));
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -140,7 +140,7 @@ KIT_TEST(claim__child_of_fork_does_not_hold_it)
     expect_claimed(other, getpid());
     wal_session_close(session);
     kit_close(store);
-    assert_int_equal(claim(other), WAL_OK);
+    assert_ok(claim(other));
     wal_session_close(other);
     kit_close(later);
     end(child);
@@ -158,12 +158,12 @@ KIT_TEST(claim__stale_names_are_ignored)
         page->claims[i].start = 77;
         page->claims[i].session_and_pid = (uint64_t)(i + 1) << 32 | 1;
     }
-    assert_int_equal(claim(session), WAL_OK);
-    assert_int_equal(wal_session_unclaim(session, NULL), WAL_OK);
+    assert_ok(claim(session));
+    assert_ok(wal_session_unclaim(session, NULL));
     page->claims[0].start = store->core.control.process_start_time;
     page->claims[0].session_and_pid =
         (uint64_t)session->number << 32 | (uint32_t)getpid();
-    assert_int_equal(claim(session), WAL_OK);
+    assert_ok(claim(session));
     wal_session_close(session);
     kit_close(store);
 }
@@ -182,14 +182,13 @@ KIT_TEST(claim__a_full_table)
                          i < WAL__CLAIMS ? WAL_OK : WAL_ELIMIT);
     }
     assert_error(&error, WAL_ELIMIT, "no room");
-    assert_int_equal(wal_session_unclaim(sessions[5], NULL), WAL_OK);
-    assert_int_equal(claim(sessions[WAL__CLAIMS]), WAL_OK);
+    assert_ok(wal_session_unclaim(sessions[5], NULL));
+    assert_ok(claim(sessions[WAL__CLAIMS]));
     for (int i = 0; i <= WAL__CLAIMS; i++) {
         wal_session_close(sessions[i]);
     }
-    assert_int_equal(
-        wal_session_claim((sessions[0] = kit_session(store, "s0")), NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_claim((sessions[0] = kit_session(store, "s0")), NULL));
     wal_session_close(sessions[0]);
     kit_close(store);
 }
@@ -302,7 +301,7 @@ static void expect_list(struct wal_store *store, pid_t other,
     char text[1024] = "";
     size_t size = 0;
 
-    assert_int_equal(wal_claim_cursor_open(store, &cursor, &error), WAL_OK);
+    assert_ok(wal_claim_cursor_open(store, &cursor, &error));
     while (wal_claim_cursor_next(cursor, &claim, &error) == WAL_OK) {
         const char *process = claim.process_id == getpid() ? "self"
                               : claim.process_id == other  ? "other"
@@ -341,17 +340,17 @@ KIT_TEST(claims__of_this_process)
     struct wal_claim_cursor *cursor = NULL;
     struct wal_claim listed = {.struct_size = sizeof(listed)};
 
-    assert_int_equal(claim(c), WAL_OK);
-    assert_int_equal(claim(a), WAL_OK);
+    assert_ok(claim(c));
+    assert_ok(claim(a));
     expect_list(stores[0], -1, "a self own, c self own");
     expect_list(stores[1], -1, "a self own, c self own");
-    assert_int_equal(claim(b), WAL_OK);
-    assert_int_equal(wal_claim_cursor_open(stores[1], &cursor, NULL), WAL_OK);
-    assert_int_equal(wal_claim_cursor_next(cursor, &listed, NULL), WAL_OK);
+    assert_ok(claim(b));
+    assert_ok(wal_claim_cursor_open(stores[1], &cursor, NULL));
+    assert_ok(wal_claim_cursor_next(cursor, &listed, NULL));
     assert_int_equal(listed.session_number, kit_info(a).number);
     /* A cursor is a copy. */
-    assert_int_equal(wal_session_unclaim(b, NULL), WAL_OK);
-    assert_int_equal(wal_claim_cursor_next(cursor, &listed, NULL), WAL_OK);
+    assert_ok(wal_session_unclaim(b, NULL));
+    assert_ok(wal_claim_cursor_next(cursor, &listed, NULL));
     assert_int_equal(listed.session_number, kit_info(b).number);
     wal_claim_cursor_close(cursor);
     expect_list(stores[1], -1, "a self own, c self own");
@@ -376,7 +375,7 @@ KIT_TEST(claims__of_another_process_that_is_killed)
     child = hold();
     store = kit_store();
     own = kit_create(store, "t");
-    assert_int_equal(claim(own), WAL_OK);
+    assert_ok(claim(own));
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
     expect_list(store, child, "s other, t self own");
     expect_list(reader, child, "s other, t self own");
@@ -434,7 +433,7 @@ KIT_TEST(claims__names_of_dead_processes)
     page->claims[1].session_and_pid = UINT64_C(99) << 32 | 1;
     expect_list(store, -1, "");
     page->claims[0].start = 0;
-    assert_int_equal(claim(session), WAL_OK);
+    assert_ok(claim(session));
     page->claims[2] = page->claims[0];
     page->claims[0].start = 77;
     page->claims[0].session_and_pid = (uint64_t)session->number << 32 | 1;
@@ -463,9 +462,9 @@ KIT_TEST(claims__of_a_full_table)
         assert_int_equal(claim(sessions[i]),
                          i < WAL__CLAIMS ? WAL_OK : WAL_ELIMIT);
     }
-    assert_int_equal(wal_claim_cursor_open(store, &cursor, NULL), WAL_OK);
+    assert_ok(wal_claim_cursor_open(store, &cursor, NULL));
     for (int i = 0; i < WAL__CLAIMS; i++) {
-        assert_int_equal(wal_claim_cursor_next(cursor, &listed, NULL), WAL_OK);
+        assert_ok(wal_claim_cursor_next(cursor, &listed, NULL));
         assert_int_equal(listed.session_number, sessions[i]->number);
     }
     assert_int_equal(wal_claim_cursor_next(cursor, &listed, NULL), WAL_END);
@@ -482,8 +481,8 @@ KIT_TEST(claims__of_a_deleted_session)
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *other = kit_session(store, "s");
 
-    assert_int_equal(claim(session), WAL_OK);
-    assert_int_equal(wal_session_delete(other, NULL), WAL_OK);
+    assert_ok(claim(session));
+    assert_ok(wal_session_delete(other, NULL));
     expect_list(store, -1, "");
     wal_session_close(other);
     wal_session_close(session);
@@ -496,7 +495,7 @@ KIT_TEST(claims__other_kinds_of_stores)
     struct wal_session *session = kit_create(store, "s");
 
     expect_list(store, -1, "");
-    assert_int_equal(claim(session), WAL_OK);
+    assert_ok(claim(session));
     expect_list(store, -1, "s self own");
     wal_session_close(session);
     expect_list(store, -1, "");
@@ -516,7 +515,7 @@ KIT_TEST(claims__misuse_is_refused)
     assert_int_equal(wal_claim_cursor_open(store, NULL, &error), WAL_EINVAL);
     assert_int_equal(wal_claim_cursor_next(NULL, &claim, &error), WAL_EINVAL);
     assert_null(cursor);
-    assert_int_equal(wal_claim_cursor_open(store, &cursor, &error), WAL_OK);
+    assert_ok(wal_claim_cursor_open(store, &cursor, &error));
     assert_int_equal(wal_claim_cursor_next(cursor, NULL, &error), WAL_EINVAL);
     claim.struct_size = 1;
     assert_int_equal(wal_claim_cursor_next(cursor, &claim, &error), WAL_EINVAL);
@@ -547,9 +546,9 @@ KIT_TEST(claim__other_kinds_of_stores)
     for (int i = 0; i < 2; i++) {
         store = kit_open("none", flags[i]);
         session = kit_create(store, "s");
-        assert_int_equal(claim(session), WAL_OK);
-        assert_int_equal(claim(session), WAL_OK);
-        assert_int_equal(wal_session_unclaim(session, NULL), WAL_OK);
+        assert_ok(claim(session));
+        assert_ok(claim(session));
+        assert_ok(wal_session_unclaim(session, NULL));
         wal_session_close(session);
         kit_close(store);
     }
@@ -559,7 +558,7 @@ KIT_TEST(claim__other_kinds_of_stores)
     store = kit_open("store", WAL_OPEN_READ_ONLY);
     session = kit_session(store, "s");
     assert_int_equal(claim(session), WAL_EREADONLY);
-    assert_int_equal(wal_session_unclaim(session, NULL), WAL_OK);
+    assert_ok(wal_session_unclaim(session, NULL));
     wal_session_close(session);
     kit_close(store);
     assert_int_equal(claim(NULL), WAL_EINVAL);

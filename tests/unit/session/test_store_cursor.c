@@ -46,7 +46,7 @@ static void compact(struct wal_session *session, const char *id,
     struct wal_entry entry = kit_entry(id, NULL, payload);
 
     entry.type = kit_text(type);
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
 }
 
 static const char *since(struct wal_session *session, const char *id)
@@ -66,7 +66,7 @@ static void append_tree(struct wal_session *session)
     kit_append(session, "d", "a");
     kit_append(session, "e", "d");
     root.flags = WAL_ENTRY_ROOT;
-    assert_int_equal(kit_try_append(session, &root, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &root, NULL, NULL));
     kit_append(session, "f", NULL);
 }
 
@@ -130,9 +130,8 @@ KIT_TEST(entry_cursor__skips_at_the_front)
     assert_string_equal(kit_list_ids(bench.session, &options), "r f");
     options.mode = WAL_ENTRY_CURSOR_BRANCH;
     options.skip = 2;
-    assert_int_equal(
-        wal_entry_cursor_open(bench.session, &options, &cursor, NULL), WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_open(bench.session, &options, &cursor, NULL));
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_slice(entry.id, "c");
     assert_slice(entry.parent_id, "b");
     assert_int_equal(entry.depth, 2);
@@ -150,8 +149,7 @@ static void check_places(struct wal_session *session, uint32_t mode,
     struct wal_entry_cursor *cursor = NULL;
     char text[256] = "";
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         size_t size = strlen(text);
 
@@ -335,7 +333,7 @@ KIT_TEST(compaction__off_the_branch_is_ignored)
 
     kit_append_all(bench.session, "a b");
     entry.type = kit_text("compaction");
-    assert_int_equal(kit_try_append(bench.session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(bench.session, &entry, NULL, NULL));
     assert_string_equal(since(bench.session, NULL), "a b");
     assert_string_equal(since(bench.session, "k"), "k");
     end(&bench);
@@ -352,11 +350,11 @@ KIT_TEST(durable__stops_at_the_durable_end)
         .struct_size = sizeof(durable), .flags = WAL_ENTRY_CURSOR_DURABLE};
     struct bench bench;
 
-    assert_int_equal(wal_open("store", &slow, &bench.store, NULL), WAL_OK);
+    assert_ok(wal_open("store", &slow, &bench.store, NULL));
     bench.session = kit_create(bench.store, "s");
     kit_append_all(bench.session, "a b");
     assert_string_equal(kit_list_ids(bench.session, &durable), "");
-    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_ok(wal_sync(bench.store, NULL));
     assert_string_equal(kit_list_ids(bench.session, &durable), "a b");
     kit_append_all(bench.session, "c");
     assert_string_equal(kit_list_ids(bench.session, &durable), "a b");
@@ -382,22 +380,20 @@ KIT_TEST(get__entry_on_any_branch_and_stream)
 
     append_tree(bench.session);
     entry.stream = 1;
-    assert_int_equal(kit_try_append(bench.session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(bench.session, &entry, NULL, NULL));
     entry.id = kit_text("u");
-    assert_int_equal(kit_try_append(bench.session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(bench.session, &entry, NULL, NULL));
     kit_append_all(bench.session, "g");
     fork = kit_fork(bench.session, "g", "f");
     kit_append_all(bench.session, "later");
-    assert_int_equal(wal_entry_cursor_open(fork, NULL, &cursor, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_open(fork, NULL, &cursor, NULL));
     entry = (struct wal_entry){.struct_size = sizeof(entry)};
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("e"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("e"), &entry, NULL));
     assert_slice(entry.id, "e");
     assert_slice(entry.parent_id, "d");
     assert_int_equal(entry.depth, 2);
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("u"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("u"), &entry, NULL));
     assert_int_equal(entry.stream, 1);
     assert_int_equal(entry.depth, 1);
     assert_slice(entry.parent_id, "t");
@@ -410,7 +406,7 @@ KIT_TEST(get__entry_on_any_branch_and_stream)
     assert_int_equal(wal_entry_cursor_get(cursor, kit_text(""), &entry, NULL),
                      WAL_ENOTFOUND);
     assert_slice(entry.id, "u");
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_slice(entry.id, "b");
     assert_slice(entry.parent_id, "a");
     wal_entry_cursor_close(cursor);
@@ -440,10 +436,8 @@ static void assert_child(struct bench *bench, const char *parent)
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
 
-    assert_int_equal(wal_entry_cursor_open(bench->session, NULL, &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(
-        wal_entry_cursor_get(cursor, kit_text("child"), &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_open(bench->session, NULL, &cursor, NULL));
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("child"), &entry, NULL));
     assert_slice(entry.parent_id, parent);
     assert_int_equal(
         wal_entry_cursor_get(cursor, kit_text("the-parent"), &entry, NULL),
@@ -487,8 +481,7 @@ KIT_TEST(entry_cursor__is_a_snapshot_of_its_opening)
         (void)snprintf(id, sizeof(id), "a%d", i);
         kit_append(bench.session, id, NULL);
     }
-    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL));
     while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         char id[16];
 
@@ -511,10 +504,9 @@ KIT_TEST(entry_cursor__slices_are_valid_when_the_session_is_closed)
     struct wal_entry_cursor *cursor = NULL;
 
     kit_append_all(bench.session, "a b c");
-    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL));
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     wal_session_close(bench.session);
     assert_slice(entry.id, "b");
     assert_slice(entry.payload, "{\"id\":\"b\"}");
@@ -551,8 +543,7 @@ KIT_TEST(entry_cursor__misuse_is_refused)
     assert_int_equal(wal_entry_cursor_open(bench.session, &good, NULL, NULL),
                      WAL_EINVAL);
     assert_null(cursor);
-    assert_int_equal(wal_entry_cursor_open(bench.session, &good, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(bench.session, &good, &cursor, NULL));
     assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_EINVAL);
     assert_int_equal(wal_entry_cursor_next(cursor, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL),

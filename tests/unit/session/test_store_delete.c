@@ -50,16 +50,14 @@ static struct bench begin(void)
     struct wal_entry entry =
         kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"hello\"}");
 
-    assert_int_equal(
-        wal_session_create(bench.store, &options, &bench.session, NULL),
-        WAL_OK);
-    assert_int_equal(kit_try_append(bench.session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(wal_session_create(bench.store, &options, &bench.session, NULL));
+    assert_ok(kit_try_append(bench.session, &entry, NULL, NULL));
     kit_append_all(bench.session, "b c");
     (void)kit_put(bench.store, bench.session, "k", "1");
     kit_move_head(bench.session, "mark", "a");
     bench.fork = kit_fork(bench.session, "b", "f");
     kit_append(bench.fork, "f1", NULL);
-    assert_int_equal(wal_session_delete(bench.session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(bench.session, NULL));
     return bench;
 }
 
@@ -79,8 +77,7 @@ static const char *list(struct wal_store *store,
     struct wal_session_cursor *sessions = NULL;
 
     text[0] = '\0';
-    assert_int_equal(wal_session_cursor_open(store, options, &sessions, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_cursor_open(store, options, &sessions, NULL));
     while (wal_session_cursor_next(sessions, &info, NULL) == WAL_OK) {
         size_t size = strlen(text);
 
@@ -232,11 +229,10 @@ KIT_TEST(delete__session_is_not_listed)
         options.flags = WAL_SESSION_CURSOR_LINEAGE;
         options.lineage_of = kit_text("f");
         assert_string_equal(list(bench.store, &options), "s- ");
-        assert_int_equal(wal_store_get_info(bench.store, &info, NULL), WAL_OK);
+        assert_ok(wal_store_get_info(bench.store, &info, NULL));
         assert_int_equal(info.sessions, 1);
-        assert_int_equal(wal_session_open_latest(bench.store, kit_text("/work"),
-                                                 &latest, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_open_latest(bench.store, kit_text("/work"),
+                                          &latest, NULL));
         assert_slice(kit_info(latest).id, "f");
         wal_session_close(latest);
         wal_session_close(bench.session);
@@ -249,7 +245,7 @@ KIT_TEST(delete__session_is_not_listed)
         bench.fork = kit_session(bench.store, "f");
         bench.session = NULL;
     }
-    assert_int_equal(wal_session_delete(bench.fork, NULL), WAL_OK);
+    assert_ok(wal_session_delete(bench.fork, NULL));
     assert_string_equal(list(bench.store, NULL), "");
     assert_int_equal(
         wal_session_open_latest(bench.store, kit_text(NULL), &latest, NULL),
@@ -291,9 +287,8 @@ KIT_TEST(delete__forks_keep_shared_entries)
     kit_append(deep, "g1", NULL);
     assert_branch(deep, "a g1");
     kit_append(bench.fork, "f2", "a");
-    assert_int_equal(wal_session_redact(bench.fork, kit_text("a"),
-                                        kit_text("why"), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(bench.fork, kit_text("a"), kit_text("why"),
+                                 NULL, NULL));
     assert_branch(deep, "g1");
     assert_slice(kit_info(bench.fork).first_text, "");
     wal_session_close(deep);
@@ -329,7 +324,7 @@ KIT_TEST(delete__id_is_free_for_another_session)
         again = kit_session(bench.store, "s");
     }
     /* And once more. */
-    assert_int_equal(wal_session_delete(again, NULL), WAL_OK);
+    assert_ok(wal_session_delete(again, NULL));
     wal_session_close(again);
     again = kit_create(bench.store, "s");
     assert_all_entries(again, "");
@@ -345,7 +340,7 @@ KIT_TEST(delete__twice_is_not_found)
     struct wal_session *second = kit_session(bench.store, "o");
     uint64_t last;
 
-    assert_int_equal(wal_session_delete(other, NULL), WAL_OK);
+    assert_ok(wal_session_delete(other, NULL));
     last = kit_last_sequence(bench.store);
     assert_int_equal(wal_session_delete(other, NULL), WAL_ENOTFOUND);
     assert_int_equal(wal_session_delete(second, NULL), WAL_ENOTFOUND);
@@ -378,7 +373,7 @@ KIT_TEST(delete__many_sessions_of_one_id)
         fork = kit_fork(session, NULL, id);
         kit_append(fork, id, NULL);
         wal_session_close(fork);
-        assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+        assert_ok(wal_session_delete(session, NULL));
         wal_session_close(session);
     }
     for (int round = 0; round < 2; round++) {

@@ -87,8 +87,7 @@ static void add_transcript_entry(struct bench *bench)
     struct wal_entry entry = kit_entry("t", NULL, "{}");
 
     entry.stream = 1;
-    assert_int_equal(kit_try_append(bench->session, &entry, NULL, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(bench->session, &entry, NULL, NULL));
 }
 
 static void add_delta(struct bench *bench)
@@ -96,8 +95,7 @@ static void add_delta(struct bench *bench)
     struct wal_entry entry = kit_entry("delta", NULL, "{}");
 
     entry.type = WAL_STR(WAL_TYPE_MESSAGE_DELTA_BATCH);
-    assert_int_equal(kit_try_append(bench->session, &entry, NULL, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(bench->session, &entry, NULL, NULL));
 }
 
 static void put_document(struct bench *bench)
@@ -121,29 +119,25 @@ static void change_title(struct bench *bench)
     const struct wal_batch batch = {.struct_size = sizeof(batch),
                                     .change = &change};
 
-    assert_int_equal(wal_batch_commit(bench->session, &batch, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_batch_commit(bench->session, &batch, NULL, NULL, NULL));
 }
 
 static void trash_and_undelete(struct bench *bench)
 {
-    assert_int_equal(wal_session_trash(bench->session, NULL), WAL_OK);
-    assert_int_equal(wal_session_undelete(bench->store, kit_text("s"), NULL),
-                     WAL_OK);
+    assert_ok(wal_session_trash(bench->session, NULL));
+    assert_ok(wal_session_undelete(bench->store, kit_text("s"), NULL));
 }
 
 static void redact(struct bench *bench)
 {
-    assert_int_equal(wal_session_redact(bench->session, kit_text("a"),
-                                        kit_text(NULL), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(bench->session, kit_text("a"), kit_text(NULL),
+                                 NULL, NULL));
 }
 
 static void redact_through_the_fork(struct bench *bench)
 {
-    assert_int_equal(wal_session_redact(bench->fork, kit_text("a"),
-                                        kit_text(NULL), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(bench->fork, kit_text("a"), kit_text(NULL),
+                                 NULL, NULL));
 }
 
 static void mark_as_moved(struct bench *bench)
@@ -152,7 +146,7 @@ static void mark_as_moved(struct bench *bench)
 
     move.flags = WAL_SESSION_MOVE_AWAY;
     move.number = 1;
-    assert_int_equal(wal_session_set_move(bench->session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_set_move(bench->session, &move, NULL));
 }
 
 static void do_nothing(struct bench *bench)
@@ -172,14 +166,13 @@ static void append_to_the_fork(struct bench *bench)
 
 static void redact_in_the_fork(struct bench *bench)
 {
-    assert_int_equal(wal_session_redact(bench->fork, kit_text("f1"),
-                                        kit_text(NULL), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(bench->fork, kit_text("f1"), kit_text(NULL),
+                                 NULL, NULL));
 }
 
 static void claim(struct bench *bench)
 {
-    assert_int_equal(wal_session_claim(bench->session, NULL), WAL_OK);
+    assert_ok(wal_session_claim(bench->session, NULL));
 }
 
 static void append_again(struct bench *bench)
@@ -189,7 +182,7 @@ static void append_again(struct bench *bench)
 
 static void compact(struct bench *bench)
 {
-    assert_int_equal(wal_store_compact(bench->store, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(bench->store, NULL, NULL, NULL));
 }
 
 static const struct {
@@ -234,18 +227,16 @@ static void remove_after_each(uint32_t flags)
             assert_conflict(&error, look(bench.session));
             session = kit_session(bench.other, "s");
             wal_session_close(session);
-            assert_int_equal(
-                try_remove(bench.session, flags, look(bench.session), &error),
-                WAL_OK);
+            assert_ok(
+                try_remove(bench.session, flags, look(bench.session), &error));
         } else {
-            assert_int_equal(status, WAL_OK);
+            assert_ok(status);
         }
         assert_int_equal(
             wal_session_open(bench.other, kit_text("s"), &session, NULL),
             (flags & WAL_SESSION_REMOVE_TRASH) != 0 ? WAL_ETRASHED
                                                     : WAL_ENOTFOUND);
-        assert_int_equal(
-            wal_entry_get(bench.fork, kit_text("b"), &shared, NULL), WAL_OK);
+        assert_ok(wal_entry_get(bench.fork, kit_text("b"), &shared, NULL));
         end(&bench);
         assert_int_equal(system("rm -rf store"), 0);
     }
@@ -269,7 +260,7 @@ KIT_TEST(expect__other_refusals_come_first)
     struct wal_error error = KIT_ERROR;
     uint64_t seen;
 
-    assert_int_equal(wal_session_trash(bench.session, NULL), WAL_OK);
+    assert_ok(wal_session_trash(bench.session, NULL));
     assert_int_equal(
         try_remove(bench.session, WAL_SESSION_REMOVE_TRASH, bench.seen, &error),
         WAL_ETRASHED);
@@ -277,7 +268,7 @@ KIT_TEST(expect__other_refusals_come_first)
                      WAL_ECONFLICT);
     seen = look(bench.session);
     assert_conflict(&error, seen);
-    assert_int_equal(try_remove(bench.session, 0, seen, &error), WAL_OK);
+    assert_ok(try_remove(bench.session, 0, seen, &error));
     assert_int_equal(try_remove(bench.session, 0, seen, &error), WAL_ENOTFOUND);
     assert_int_equal(
         try_remove(bench.session, WAL_SESSION_REMOVE_TRASH, seen, &error),
@@ -298,9 +289,9 @@ KIT_TEST(remove__without_options_deletes)
     assert_int_equal(wal_session_remove(NULL, NULL, &error), WAL_EINVAL);
     options.flags = WAL_SESSION_REMOVE_TRASH;
     options.expected_sequence = 1; /* without the flag it means nothing */
-    assert_int_equal(wal_session_remove(bench.session, &options, NULL), WAL_OK);
+    assert_ok(wal_session_remove(bench.session, &options, NULL));
     assert_true((kit_info(bench.session).flags & WAL_SESSION_TRASHED) != 0);
-    assert_int_equal(wal_session_remove(bench.session, NULL, NULL), WAL_OK);
+    assert_ok(wal_session_remove(bench.session, NULL, NULL));
     assert_int_equal(wal_session_remove(bench.session, NULL, NULL),
                      WAL_ENOTFOUND);
     end(&bench);
@@ -314,14 +305,13 @@ KIT_TEST(expect__entry_that_waits_is_refused_or_counts)
     struct wal_entry entry = kit_entry("q", NULL, "{}");
     enum wal_status status;
 
-    assert_int_equal(wal_append(bench.session, &entry, 1, &queued, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_append(bench.session, &entry, 1, &queued, NULL, NULL));
     status = try_remove(bench.session, 0, bench.seen, NULL);
     if (status == WAL_ECONFLICT) {
-        assert_int_equal(wal_flush(bench.store, NULL), WAL_OK);
+        assert_ok(wal_flush(bench.store, NULL));
         assert_branch(bench.session, "a b c q");
     } else {
-        assert_int_equal(status, WAL_OK);
+        assert_ok(status);
         assert_int_equal(wal_flush(bench.store, NULL), WAL_ENOTFOUND);
     }
     end(&bench);
@@ -372,13 +362,12 @@ KIT_TEST(expect__acknowledged_append_is_never_deleted)
         enum wal_status status;
 
         options.id = kit_text("r");
-        assert_int_equal(
-            wal_session_open_or_create(store, &options, &session, NULL, NULL),
-            WAL_OK);
+        assert_ok(
+            wal_session_open_or_create(store, &options, &session, NULL, NULL));
         status = wal_append(session, &entry, 1, &written, NULL, NULL);
         if (status == WAL_OK) {
             assert_branch(session, "e");
-            assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+            assert_ok(wal_session_delete(session, NULL));
             kept++;
         } else {
             assert_int_equal(status, WAL_ENOTFOUND);
@@ -434,9 +423,8 @@ KIT_TEST(expect__update_of_a_changed_session_is_refused)
         WAL_ECONFLICT);
     assert_int_equal(rename.calls, 2);
     rename.expected = 0;
-    assert_int_equal(
-        wal_session_update(bench.session, rename_session, &rename, &error),
-        WAL_OK);
+    assert_ok(
+        wal_session_update(bench.session, rename_session, &rename, &error));
     assert_slice(kit_info(bench.session).title, "renamed");
     end(&bench);
 }
@@ -469,17 +457,17 @@ KIT_TEST(expect__batch_is_written_if_nothing_has_changed)
     uint64_t after;
     char *before;
 
-    assert_int_equal(append_expecting(&bench, "d", bench.seen, &error), WAL_OK);
+    assert_ok(append_expecting(&bench, "d", bench.seen, &error));
     assert_branch(bench.session, "a b c d");
     after = look(bench.session);
     /* All of it is there: it is sent again. */
     before = kit_snapshot(bench.store, bench.session);
-    assert_int_equal(append_expecting(&bench, "d", bench.seen, &error), WAL_OK);
+    assert_ok(append_expecting(&bench, "d", bench.seen, &error));
     assert_int_equal(append_expecting(&bench, "e", bench.seen, &error),
                      WAL_ECONFLICT);
     assert_conflict(&error, after);
     assert_unchanged(bench.store, bench.session, before);
-    assert_int_equal(append_expecting(&bench, "e", after, &error), WAL_OK);
+    assert_ok(append_expecting(&bench, "e", after, &error));
     assert_branch(bench.session, "a b c d e");
     end(&bench);
 }
@@ -499,15 +487,13 @@ KIT_TEST(expect__submitted_batch_expects_the_sequence_alone)
     struct wal_ticket *ticket = NULL;
 
     change_title(&bench);
-    assert_int_equal(
-        wal_batch_submit(bench.session, &batch, NULL, &ticket, &error), WAL_OK);
+    assert_ok(wal_batch_submit(bench.session, &batch, NULL, &ticket, &error));
     assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error), WAL_ECONFLICT);
     assert_conflict(&error, look(bench.session));
     wal_ticket_destroy(ticket);
     change.expected_sequence = look(bench.session);
-    assert_int_equal(
-        wal_batch_submit(bench.session, &batch, NULL, &ticket, &error), WAL_OK);
-    assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error), WAL_OK);
+    assert_ok(wal_batch_submit(bench.session, &batch, NULL, &ticket, &error));
+    assert_ok(wal_ticket_wait(ticket, -1, NULL, &error));
     wal_ticket_destroy(ticket);
     assert_branch(bench.session, "a b c d");
     change.fields |= WAL_CHANGE_TITLE;
@@ -601,23 +587,19 @@ KIT_TEST(open_or_create__what_is_not_listed_does_not_count)
     int32_t created = 0;
 
     options.cwd = kit_text("/x");
-    assert_int_equal(wal_session_create(bench.store, &options, &first, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_trash(first, NULL), WAL_OK);
-    assert_int_equal(wal_session_open_or_create(bench.other, &options, &session,
-                                                &created, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(bench.store, &options, &first, NULL));
+    assert_ok(wal_session_trash(first, NULL));
+    assert_ok(wal_session_open_or_create(bench.other, &options, &session,
+                                         &created, NULL));
     assert_int_equal(created, 1);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
-    assert_int_equal(wal_session_open_or_create(bench.store, &options, &session,
-                                                &created, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_open_or_create(bench.store, &options, &session,
+                                         &created, NULL));
     assert_int_equal(created, 1);
     wal_session_close(session);
     /* wal_session_create makes one whatever there is. */
-    assert_int_equal(wal_session_create(bench.store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(bench.store, &options, &session, NULL));
     wal_session_close(session);
     wal_session_close(first);
     end(&bench);

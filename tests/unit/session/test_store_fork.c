@@ -223,10 +223,8 @@ KIT_TEST(fork__inherits_fields_of_the_source)
     struct wal_session_info info;
     struct wal_slice head = {NULL, 0};
 
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_fork(session, head, NULL, &fork, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
+    assert_ok(wal_session_fork(session, head, NULL, &fork, NULL));
     info = kit_info(fork);
     assert_int_equal(info.id.size, 36);
     assert_int_equal(info.schema_version, 3);
@@ -238,8 +236,7 @@ KIT_TEST(fork__inherits_fields_of_the_source)
     assert_slice(info.parent_id, "s");
     wal_session_close(fork);
     fork = NULL;
-    assert_int_equal(wal_session_fork(session, head, &other, &fork, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_fork(session, head, &other, &fork, NULL));
     info = kit_info(fork);
     assert_int_equal(info.schema_version, 4);
     assert_slice(info.cwd, "/w");
@@ -263,13 +260,12 @@ static void check_chain(struct wal_store *store, uint32_t depth)
     struct wal_entry_cursor *cursor = NULL;
 
     assert_int_equal(kit_info(session).entries, depth + 1);
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
     assert_int_equal(wal_entry_cursor_remaining(cursor), depth + 1);
     for (uint32_t i = 0; i <= depth; i++) {
         char before[16] = "";
 
-        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
         (void)snprintf(id, sizeof(id), "e%u", i);
         if (i > 0) {
             (void)snprintf(before, sizeof(before), "e%u", i - 1);
@@ -281,8 +277,7 @@ static void check_chain(struct wal_store *store, uint32_t depth)
     assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_END);
     for (uint32_t i = 0; i <= depth; i++) {
         (void)snprintf(id, sizeof(id), "e%u", i);
-        assert_int_equal(
-            wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL));
         assert_slice(entry.id, id);
         assert_int_equal(entry.depth, i);
     }
@@ -358,11 +353,11 @@ KIT_TEST(fork__ids_of_shared_entries_are_duplicates)
     entry = kit_entry("a", NULL, "\"other\"");
     assert_int_equal(kit_try_append(fork, &entry, NULL, NULL), WAL_EEXISTS);
     entry = kit_entry("a", NULL, "{\"id\":\"a\"}");
-    assert_int_equal(kit_try_append(fork, &entry, &result, NULL), WAL_OK);
+    assert_ok(kit_try_append(fork, &entry, &result, NULL));
     assert_int_equal(result.duplicates, 1);
     assert_int_equal(result.appended, 0);
     entry = kit_entry("c", NULL, "\"other\"");
-    assert_int_equal(kit_try_append(fork, &entry, &result, NULL), WAL_OK);
+    assert_ok(kit_try_append(fork, &entry, &result, NULL));
     assert_int_equal(result.appended, 1);
     assert_branch(fork, "a b c");
     wal_session_close(fork);
@@ -381,13 +376,13 @@ KIT_TEST(fork__in_the_transcript)
 
     kit_append_all(session, "a b");
     entry.stream = 1;
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
     entry.id = kit_text("t2");
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
     fork = kit_fork(session, "t1", "f");
     assert_string_equal(kit_list_ids(fork, &options), "t1");
     entry.id = kit_text("t3");
-    assert_int_equal(kit_try_append(fork, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(fork, &entry, NULL, NULL));
     assert_string_equal(kit_list_ids(fork, &options), "t1 t3");
     wal_session_close(fork);
     wal_session_close(session);

@@ -85,8 +85,7 @@ KIT_TEST(deltas__of_another_stream_hide_nothing)
         delta.flags = WAL_ENTRY_LINE;
         delta.stream = 1;
         for (int k = 0; k < i % 3; k++) {
-            assert_int_equal(
-                kit_try_append(reading.session, &delta, NULL, NULL), WAL_OK);
+            assert_ok(kit_try_append(reading.session, &delta, NULL, NULL));
         }
     }
     assert_branch(reading.session, expected);
@@ -104,13 +103,13 @@ KIT_TEST(deltas__beyond_the_durable_end)
         .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_DURABLE};
     struct reading reading;
 
-    assert_int_equal(wal_open("store", &slow, &reading.store, NULL), WAL_OK);
+    assert_ok(wal_open("store", &slow, &reading.store, NULL));
     reading.session = kit_create(reading.store, "s");
     kit_append_all(reading.session, "a");
     reading_deltas(reading.session, "1");
     kit_append_all(reading.session, "b");
     reading_deltas(reading.session, "2");
-    assert_int_equal(wal_sync(reading.store, NULL), WAL_OK);
+    assert_ok(wal_sync(reading.store, NULL));
     reading_deltas(reading.session, "3");
     kit_append_all(reading.session, "c");
     reading_deltas(reading.session, "4");
@@ -141,8 +140,7 @@ KIT_TEST(get__of_hidden_entries)
     reading_redact(reading.session, "a", "a key");
     reading_redact(reading.session, "b", reason);
     cursor = reading_open(reading.session, 0, 0);
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("2"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("2"), &entry, NULL));
     assert_slice(entry.type, "message_delta_batch");
     assert_slice(entry.parent_id, "");
     assert_int_equal(entry.depth, 2);
@@ -155,17 +153,14 @@ KIT_TEST(get__of_hidden_entries)
         wal_entry_cursor_get(cursor, kit_text("b"), &entry, &error),
         WAL_EREDACTED);
     assert_int_equal(strlen(strchr(error.text, ':')), 2 + 159);
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("c"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("c"), &entry, NULL));
     assert_slice(entry.parent_id, "");
     wal_entry_cursor_close(cursor);
     cursor = reading_open(reading.session, 0,
                           WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED);
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("c"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("c"), &entry, NULL));
     assert_slice(entry.parent_id, "b");
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL));
     assert_true((entry.flags & WAL_ENTRY_REDACTED) != 0);
     assert_slice(entry.parent_id, "2");
     wal_entry_cursor_close(cursor);
@@ -245,9 +240,8 @@ KIT_TEST(open__without_memory_succeeds_or_fails_whole)
 
     faulty_heap_init(&faulty, &wal__heap_libc);
     for (int round = 0; round < 5; round++) {
-        assert_int_equal(wal__store_open("store", &options, &faulty.heap,
-                                         &wal__io_posix, &reading.store, NULL),
-                         WAL_OK);
+        assert_ok(wal__store_open("store", &options, &faulty.heap,
+                                  &wal__io_posix, &reading.store, NULL));
         if (round == 0) {
             reading.session = kit_create(reading.store, "s");
             kit_append_all(reading.session, "a b c");
@@ -290,7 +284,7 @@ KIT_TEST(deleted__open_cursor_continues_and_new_one_fails)
 
     kit_append_all(reading.session, "a b");
     cursor = reading_open(reading.session, 0, 0);
-    assert_int_equal(wal_session_delete(reading.session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(reading.session, NULL));
     assert_int_equal(
         wal_entry_cursor_open(reading.session, &options, &none, NULL),
         WAL_ENOTFOUND);
@@ -301,8 +295,7 @@ KIT_TEST(deleted__open_cursor_continues_and_new_one_fails)
     assert_null(none);
     reading_assert_next(cursor, "a", "", 0);
     reading_assert_next(cursor, "b", "a", 1);
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL));
     reading_assert_end(cursor);
     reading_deinit(&reading);
 }

@@ -39,8 +39,7 @@ static void read_all(struct wal_session *session,
     struct wal_entry_cursor *cursor = NULL;
     uint64_t remaining;
 
-    assert_int_equal(wal_entry_cursor_open(session, options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, options, &cursor, NULL));
     remaining = wal_entry_cursor_remaining(cursor);
     list->count = 0;
     while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
@@ -186,8 +185,7 @@ KIT_TEST(last__of_an_entry_that_was_redacted_twice)
     reading_redact(reading.session, "b", "first");
     again.type = kit_text("redaction");
     again.stream = 1;
-    assert_int_equal(kit_try_append(reading.session, &again, NULL, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(reading.session, &again, NULL, NULL));
     kit_append_all(reading.session, "c");
     check_reopened(&reading, "s", "c");
     reading_deinit(&reading);
@@ -212,7 +210,7 @@ KIT_TEST(last__after_the_head_moved_back)
                             .entry_id = kit_text("b")};
 
     kit_append_all(reading.session, "a b c d e");
-    assert_int_equal(wal_head_move(reading.session, &head, NULL, NULL), WAL_OK);
+    assert_ok(wal_head_move(reading.session, &head, NULL, NULL));
     check_reopened(&reading, "s", "d");
     kit_append_all(reading.session, "f");
     reading_redact(reading.session, "b", "secret");
@@ -229,9 +227,7 @@ KIT_TEST(last__a_redaction_while_reading_hides_the_entry)
 
     kit_append_all(reading.session, "a b c d e f");
     reading_reopen(&reading, 0);
-    assert_int_equal(
-        wal_entry_cursor_open(reading.session, &options, &cursor, NULL),
-        WAL_OK);
+    assert_ok(wal_entry_cursor_open(reading.session, &options, &cursor, NULL));
     reading_assert_next(cursor, "c", "b", 2);
     reading_redact(reading.session, "d", "secret");
     kit_append_all(reading.session, "g");
@@ -276,8 +272,7 @@ static void check_chain(struct wal_session *session, uint32_t depth)
 
     for (uint32_t i = 1; i <= depth; i++) {
         snprintf(id, sizeof(id), "e%u", i);
-        assert_int_equal(wal_entry_get(session, kit_text(id), &entry, &error),
-                         WAL_OK);
+        assert_ok(wal_entry_get(session, kit_text(id), &entry, &error));
         assert_slice(entry.parent_id, parent);
         assert_int_equal(entry.depth, i);
         snprintf(parent, sizeof(parent), "%s", id);
@@ -359,9 +354,9 @@ KIT_TEST(lineage__of_deleted_sessions)
 
     kit_append_all(reading.session, "root");
     make_chain(reading.session, 5);
-    assert_int_equal(wal_session_delete(reading.session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(reading.session, NULL));
     session = kit_session(reading.store, "f3");
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     session = kit_session(reading.store, "f5");
     assert_branch(session, "root e1 e2 e3 e4 e5");

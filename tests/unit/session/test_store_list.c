@@ -14,8 +14,7 @@ static const char *listed(struct wal_store *store,
     enum wal_status status;
 
     text[0] = '\0';
-    assert_int_equal(wal_session_cursor_open(store, options, &list, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_cursor_open(store, options, &list, NULL));
     while ((status = wal_session_cursor_next(list, &info, NULL)) == WAL_OK) {
         size_t size = strlen(text);
 
@@ -42,8 +41,7 @@ static void add(struct wal_store *store, const char *id, const char *cwd,
                                           .metadata = kit_text("{\"m\":1}")};
     struct wal_session *session = NULL;
 
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     wal_session_close(session);
 }
 
@@ -141,8 +139,8 @@ KIT_TEST(list__describes_each_session)
     session = kit_session(store, "s");
     kit_append_all(session, "a b");
     whole = kit_info(session);
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
-    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
+    assert_ok(wal_session_cursor_next(list, &info, NULL));
     assert_slice(info.cwd, "/w");
     assert_slice(info.project, "p");
     assert_slice(info.source, "f");
@@ -186,7 +184,7 @@ KIT_TEST(list__while_appending)
             store = reopen(store);
         }
     }
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
     while (wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
         char id[16] = "";
         struct wal_session *session;
@@ -238,7 +236,7 @@ KIT_TEST(list__misuse_is_refused)
     assert_int_equal(wal_session_cursor_open(NULL, NULL, &list, NULL),
                      WAL_EINVAL);
     assert_null(list);
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
     assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_EINVAL);
     assert_int_equal(wal_session_cursor_next(NULL, &info, NULL), WAL_EINVAL);
     assert_int_equal(wal_session_cursor_encode(list, NULL, NULL), WAL_EINVAL);
@@ -343,7 +341,7 @@ static void append_message(struct wal_session *session, const char *id,
     (void)snprintf(payload, sizeof(payload),
                    "{\"role\":\"user\",\"content\":\"%s\"}", text);
     entry = kit_entry(id, NULL, payload);
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
 }
 
 static void check_first_texts(struct wal_store *store)
@@ -352,9 +350,9 @@ static void check_first_texts(struct wal_store *store)
     struct wal_session *session;
     struct wal_session_cursor *list = NULL;
 
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+        assert_ok(wal_session_cursor_next(list, &info, NULL));
         assert_slice(info.first_text, i == 0 ? "elsewhere" : "hello");
     }
     wal_session_cursor_close(list);
@@ -407,7 +405,7 @@ static void delete_session(struct wal_store *store, const char *id)
     struct wal_error error = KIT_ERROR;
     char expected[64];
 
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     (void)snprintf(expected, sizeof(expected), "session \"%s\" was deleted",
                    id);
     assert_int_equal(wal_session_get_info(session, &info, &error),
@@ -420,7 +418,7 @@ static void check_count(struct wal_store *store, uint64_t count)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     assert_int_equal(info.sessions, count);
 }
 
@@ -448,11 +446,11 @@ KIT_TEST(list__session_deleted_after_opening_is_omitted)
     struct wal_session_cursor *list = NULL;
 
     add_many(store, 4);
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
-    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
+    assert_ok(wal_session_cursor_next(list, &info, NULL));
     delete_session(store, "s2");
     delete_session(store, "s0");
-    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_next(list, &info, NULL));
     assert_slice(info.id, "s1");
     assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_END);
     wal_session_cursor_close(list);
@@ -478,9 +476,8 @@ KIT_TEST(list__lineage_includes_deleted_sessions)
     delete_session(store, "s");
     add(store, "s", "", "", "", ""); /* another one */
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                         WAL_OK);
-        assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+        assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
+        assert_ok(wal_session_cursor_next(list, &info, NULL));
         assert_slice(info.id, "s");
         assert_int_equal(info.number, 1);
         assert_int_equal(info.flags, WAL_SESSION_DELETED);

@@ -20,8 +20,7 @@ static void add(struct wal_store *store, const char *id, const char *cwd,
                                           .parent_id = kit_text(parent)};
     struct wal_session *session = NULL;
 
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     wal_session_close(session);
 }
 
@@ -47,8 +46,7 @@ static const char *page(struct wal_store *store,
     text[0] = '\0';
     options.struct_size = sizeof(options);
     options.after = kit_text(cursor);
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
     while (count-- > 0 &&
            wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
         size_t size = strlen(text);
@@ -57,7 +55,7 @@ static const char *page(struct wal_store *store,
                        size == 0 ? "" : " ", (int)info.id.size,
                        (const char *)info.id.data);
     }
-    assert_int_equal(wal_session_cursor_encode(list, cursor, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_encode(list, cursor, NULL));
     wal_session_cursor_close(list);
     return text;
 }
@@ -141,13 +139,13 @@ KIT_TEST(list_pages__cursor_of_a_session_that_moved)
     char cursor[WAL_CURSOR_TEXT_SIZE];
 
     add_many(store, 4);
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
-    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
+    assert_ok(wal_session_cursor_next(list, &info, NULL));
     append_to(store, "s2", "e");
-    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_next(list, &info, NULL));
     assert_slice(info.id, "s2");
     assert_slice(info.head, "e");
-    assert_int_equal(wal_session_cursor_encode(list, cursor, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_encode(list, cursor, NULL));
     wal_session_cursor_close(list);
     assert_string_equal(page(store, all, 9, cursor), "s1 s0");
     kit_close(store);
@@ -227,8 +225,8 @@ KIT_TEST(list_pages__lineage_in_pages)
 /* Makes the store load its indexes again, as after damage. */
 static void reload(struct wal_store *store)
 {
-    assert_int_equal(wal__core_write_lock(&store->core, NULL), WAL_OK);
-    assert_int_equal(wal__core_load_indexes(&store->core, NULL), WAL_OK);
+    assert_ok(wal__core_write_lock(&store->core, NULL));
+    assert_ok(wal__core_load_indexes(&store->core, NULL));
     wal__core_unlock(&store->core);
 }
 
@@ -254,8 +252,7 @@ KIT_TEST(list_pages__continues_after_indexes_are_reloaded)
         add_many(store, COUNT);
         (void)page(store, all, from * 5, cursor);
         options.after = kit_text(cursor);
-        assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
         while (wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
             char id[16] = "";
             int number;
@@ -331,7 +328,7 @@ static struct wal_store *make_with_catalogue(const char *path, int count)
 
         (void)snprintf(id, sizeof(id), "e%d", i);
         entry.id = kit_text(id);
-        assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+        assert_ok(kit_try_append(session, &entry, NULL, NULL));
     }
     free(payload);
     wal_session_close(session);
@@ -362,8 +359,7 @@ KIT_TEST(list_pages__continues_after_damage)
 
         (void)page(store, options, from * PAGE, cursor);
         options.after = kit_text(cursor);
-        assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
         damage_catalogue(path);
         append_to(store, "s198", "moved");
         while ((status = wal_session_cursor_next(list, &info, NULL)) ==
@@ -405,11 +401,10 @@ KIT_TEST(list_pages__failed_allocation_skips_none)
     int failures = 0;
 
     faulty_heap_init(&heap, &wal__heap_libc);
-    assert_int_equal(wal__store_open("store", &create, &heap.heap,
-                                     &wal__io_posix, &store, NULL),
-                     WAL_OK);
+    assert_ok(wal__store_open("store", &create, &heap.heap, &wal__io_posix,
+                              &store, NULL));
     add_many(store, COUNT);
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
     for (int i = COUNT - 1; i >= 0; i--) {
         enum wal_status status = WAL_ENOMEM;
         char id[16];
@@ -422,7 +417,7 @@ KIT_TEST(list_pages__failed_allocation_skips_none)
             failures += status == WAL_ENOMEM;
         }
         faulty_heap_fail(&heap, 0, false);
-        assert_int_equal(status, WAL_OK);
+        assert_ok(status);
         (void)snprintf(id, sizeof(id), "s%d", i);
         assert_slice(info.id, id);
     }

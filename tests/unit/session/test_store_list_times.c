@@ -14,8 +14,7 @@ static void add(struct wal_store *store, const char *id, int64_t created_ms)
                                           .created_ms = created_ms};
     struct wal_session *session = NULL;
 
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     wal_session_close(session);
 }
 
@@ -31,7 +30,7 @@ static void append(struct wal_store *store, const char *id, int second)
     if (second >= 0) {
         entry.timestamp = kit_text(time);
     }
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     wal_session_close(session);
 }
 
@@ -57,8 +56,7 @@ static const char *read_page(struct wal_store *store,
     options.struct_size = sizeof(options);
     options.after = kit_text(position);
     text[0] = '\0';
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
     while (page-- > 0 && wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
         size_t size = strlen(text);
 
@@ -66,7 +64,7 @@ static const char *read_page(struct wal_store *store,
                        size == 0 ? "" : " ", (int)info.id.size,
                        (const char *)info.id.data);
     }
-    assert_int_equal(wal_session_cursor_encode(list, position, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_encode(list, position, NULL));
     wal_session_cursor_close(list);
     return text;
 }

@@ -24,7 +24,7 @@ static void append_large(struct wal_session *session, const char *id, char fill)
 {
     const struct wal_entry entry = kit_entry(id, NULL, large_json(fill));
 
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
 }
 
 static struct wal_entry get(struct wal_session *session, const char *id,
@@ -73,11 +73,10 @@ KIT_TEST(entry_get__large_redacted_and_deleted)
     entry = get(session, "b", WAL_OK);
     assert_int_equal(entry.payload.size, LARGE_SIZE);
     assert_memory_equal(entry.payload.data, large_json('x'), LARGE_SIZE);
-    assert_int_equal(
-        wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL));
     (void)get(session, "a", WAL_EREDACTED);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     (void)get(session, "b", WAL_ENOTFOUND);
     wal_session_close(session);
     kit_close(store);
@@ -110,15 +109,12 @@ KIT_TEST(doc_get__of_session_and_store)
     uint64_t second = kit_put(store, session, "k", "2");
 
     (void)kit_put(store, NULL, "k", "3");
-    assert_int_equal(wal_doc_get(store, session, kit_text("k"), 0, &own, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_doc_get(store, NULL, kit_text("k"), 0, &doc, NULL),
-                     WAL_OK);
+    assert_ok(wal_doc_get(store, session, kit_text("k"), 0, &own, NULL));
+    assert_ok(wal_doc_get(store, NULL, kit_text("k"), 0, &doc, NULL));
     assert_slice(own.value, "2");
     assert_int_equal(own.version, second);
     assert_slice(doc.value, "3");
-    assert_int_equal(
-        wal_doc_get(NULL, session, kit_text("k"), first, &own, NULL), WAL_OK);
+    assert_ok(wal_doc_get(NULL, session, kit_text("k"), first, &own, NULL));
     assert_slice(own.value, "1");
     assert_int_equal(wal_doc_get(store, session, kit_text("z"), 0, &own, NULL),
                      WAL_ENOTFOUND);
@@ -127,7 +123,7 @@ KIT_TEST(doc_get__of_session_and_store)
                      WAL_EINVAL);
     assert_int_equal(wal_doc_get(store, session, kit_text("k"), 0, NULL, NULL),
                      WAL_EINVAL);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     assert_int_equal(wal_doc_get(store, session, kit_text("k"), 0, &own, NULL),
                      WAL_ENOTFOUND);
     wal_session_close(session);
@@ -142,9 +138,8 @@ KIT_TEST(append_one__parent_is_the_head)
     struct wal_entry entry;
 
     kit_append(session, "a", NULL);
-    assert_int_equal(
-        wal_append_one(session, WAL_TYPE_MESSAGE, WAL_STR("{}"), &result, NULL),
-        WAL_OK);
+    assert_ok(wal_append_one(session, WAL_TYPE_MESSAGE, WAL_STR("{}"), &result,
+                             NULL));
     assert_int_equal(result.appended, 1);
     entry = get(session, result.last_id, WAL_OK);
     assert_slice(entry.parent_id, "a");
@@ -173,20 +168,16 @@ KIT_TEST(pinned__slices_are_valid_until_the_cursor_is_closed)
     append_large(session, "b", 'y');
     kit_append_all(session, "c d");
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wal_session_redact(session, kit_text(&"c\0d"[2 * i]),
-                                            kit_text(""), NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_redact(session, kit_text(&"c\0d"[2 * i]),
+                                     kit_text(""), NULL, NULL));
     }
     options.flags = WAL_ENTRY_CURSOR_PINNED | WAL_ENTRY_CURSOR_REDACTED;
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     for (int i = 0; i < 4; i++) {
         entries[i] = (struct wal_entry)WAL_INIT(wal_entry);
-        assert_int_equal(wal_entry_cursor_next(cursor, &entries[i], NULL),
-                         WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entries[i], NULL));
     }
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("a"), &again, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("a"), &again, NULL));
     assert_memory_equal(entries[0].payload.data, large_json('x'), LARGE_SIZE);
     assert_memory_equal(entries[1].payload.data, large_json('y'), LARGE_SIZE);
     assert_memory_equal(again.payload.data, large_json('x'), LARGE_SIZE);

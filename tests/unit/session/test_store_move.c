@@ -42,7 +42,7 @@ static void go_away(struct wal_session *session)
 {
     const struct wal_session_move move = move_to("desk", 3);
 
-    assert_int_equal(wal_session_set_move(session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_set_move(session, &move, NULL));
 }
 
 static void come_back(struct wal_session *session)
@@ -50,7 +50,7 @@ static void come_back(struct wal_session *session)
     struct wal_session_move move = move_to("here", 4);
 
     move.flags = 0;
-    assert_int_equal(wal_session_set_move(session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_set_move(session, &move, NULL));
 }
 
 static enum wal_status append(struct wal_session *session, const char *id,
@@ -117,7 +117,7 @@ KIT_TEST(move__other_handles_and_a_reopen_refuse_too)
     struct wal_store *other = kit_open("store", 0);
     struct wal_session *session = kit_session(other, "s");
 
-    assert_int_equal(append(session, "before", NULL), WAL_OK);
+    assert_ok(append(session, "before", NULL));
     go_away(bench.session);
     assert_refused(session);
     wal_session_close(session);
@@ -135,7 +135,7 @@ KIT_TEST(move__other_sessions_go_on)
     struct wal_session *other = kit_create(bench.store, "other");
 
     go_away(bench.session);
-    assert_int_equal(append(other, "x", NULL), WAL_OK);
+    assert_ok(append(other, "x", NULL));
     wal_session_close(other);
     end(&bench);
 }
@@ -148,7 +148,7 @@ KIT_TEST(move__it_is_forked_and_the_fork_goes_on)
 
     go_away(bench.session);
     fork = kit_fork(bench.session, "b", "fork");
-    assert_int_equal(append(fork, "x", NULL), WAL_OK);
+    assert_ok(append(fork, "x", NULL));
     assert_branch(fork, "a b x");
     assert_int_equal(wal_session_get_move(fork, &move, NULL), WAL_ENOTFOUND);
     wal_session_close(fork);
@@ -164,17 +164,17 @@ KIT_TEST(move__back_again_it_is_written_to)
                      WAL_ENOTFOUND);
     go_away(bench.session);
     go_away(bench.session);
-    assert_int_equal(wal_session_get_move(bench.session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_get_move(bench.session, &move, NULL));
     assert_int_equal(move.flags, WAL_SESSION_MOVE_AWAY);
     assert_int_equal(move.number, 3);
     assert_int_equal(move.moved_ms, 1234);
     assert_int_equal(move.store[15], 0xab);
     assert_string_equal(move.host, "desk");
     come_back(bench.session);
-    assert_int_equal(wal_session_get_move(bench.session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_get_move(bench.session, &move, NULL));
     assert_int_equal(move.flags, 0);
     assert_int_equal(move.number, 4);
-    assert_int_equal(append(bench.session, "c", NULL), WAL_OK);
+    assert_ok(append(bench.session, "c", NULL));
     assert_int_equal(kit_info(bench.session).flags, 0);
     end(&bench);
 }
@@ -188,8 +188,7 @@ KIT_TEST(move__metadata_that_was_changed_before_stays)
     const struct wal_batch batch = {.struct_size = sizeof(batch),
                                     .change = &change};
 
-    assert_int_equal(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL));
     go_away(bench.session);
     assert_true(kit_slice_is(kit_info(bench.session).title, "a title"));
     come_back(bench.session);
@@ -202,11 +201,10 @@ KIT_TEST(move__it_is_trashed_and_deleted)
     struct bench bench = begin();
 
     go_away(bench.session);
-    assert_int_equal(wal_session_trash(bench.session, NULL), WAL_OK);
-    assert_int_equal(wal_session_undelete(bench.store, WAL_STR("s"), NULL),
-                     WAL_OK);
+    assert_ok(wal_session_trash(bench.session, NULL));
+    assert_ok(wal_session_undelete(bench.store, WAL_STR("s"), NULL));
     assert_refused(bench.session);
-    assert_int_equal(wal_session_delete(bench.session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(bench.session, NULL));
     assert_int_equal(
         wal_session_set_move(
             bench.session,
@@ -225,13 +223,11 @@ KIT_TEST(move__a_merge_adds_to_it_and_takes_no_mark_along)
     struct wal_session *copy;
 
     go_away(bench.session);
-    assert_int_equal(wal_store_merge(bench.store, other, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_merge(bench.store, other, NULL, NULL, NULL));
     copy = kit_session(other, "s");
     assert_int_equal(wal_session_get_move(copy, &move, NULL), WAL_ENOTFOUND);
-    assert_int_equal(append(copy, "there", NULL), WAL_OK);
-    assert_int_equal(wal_store_merge(other, bench.store, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(append(copy, "there", NULL));
+    assert_ok(wal_store_merge(other, bench.store, NULL, NULL, NULL));
     assert_branch(bench.session, "a b there");
     assert_refused(bench.session);
     wal_session_close(copy);
@@ -246,8 +242,7 @@ KIT_TEST(move__salvaged_it_is_away)
 
     go_away(bench.session);
     end(&bench);
-    assert_int_equal(wal_salvage("store", "saved", &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_salvage("store", "saved", &options, NULL, NULL));
     bench.store = kit_open("saved", 0);
     bench.session = kit_session(bench.store, "s");
     assert_branch(bench.session, "a b");
@@ -264,8 +259,7 @@ KIT_TEST(move__compacted_it_is_away)
         .flags = WAL_STORE_COMPACT_ERASE};
 
     go_away(bench.session);
-    assert_int_equal(wal_store_compact(bench.store, &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_compact(bench.store, &options, NULL, NULL));
     assert_refused(bench.session);
     end(&bench);
     bench.store = kit_open("store", 0);
@@ -298,7 +292,7 @@ KIT_TEST(move__bad_input_is_refused)
     assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
                      WAL_EINVAL);
     move.host[WAL_SESSION_HOST_SIZE - 1] = '\0';
-    assert_int_equal(wal_session_set_move(bench.session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_set_move(bench.session, &move, NULL));
     end(&bench);
 }
 
@@ -308,7 +302,7 @@ KIT_TEST(move__without_a_host_the_text_says_so)
     struct wal_session_move move = move_to("", 1);
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_session_set_move(bench.session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_set_move(bench.session, &move, NULL));
     assert_int_equal(append(bench.session, "x", &error), WAL_ECLAIMED);
     assert_non_null(strstr(error.text, "moved to another machine"));
     end(&bench);
@@ -325,7 +319,7 @@ KIT_TEST(move__a_reader_cannot_mark)
     bench.session = kit_session(bench.store, "s");
     assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
                      WAL_EREADONLY);
-    assert_int_equal(wal_session_get_move(bench.session, &move, NULL), WAL_OK);
+    assert_ok(wal_session_get_move(bench.session, &move, NULL));
     assert_int_equal(move.flags, WAL_SESSION_MOVE_AWAY);
     end(&bench);
 }

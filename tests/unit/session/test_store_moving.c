@@ -39,7 +39,7 @@ KIT_TEST(moving__metadata_of_every_design_is_returned)
     struct wal_session *fork;
 
     kit_append_all(session, "a b");
-    assert_int_equal(wal_session_update(session, finish, NULL, NULL), WAL_OK);
+    assert_ok(wal_session_update(session, finish, NULL, NULL));
     wal_session_close(session);
     kit_close(store);
     store = kit_store();
@@ -68,8 +68,7 @@ static void save(struct wal_session *session, uint32_t count, const char *json,
                                     .change = &change};
     struct wal_append_result result = {.struct_size = sizeof(result)};
 
-    assert_int_equal(wal_batch_commit(session, &batch, NULL, &result, NULL),
-                     WAL_OK);
+    assert_ok(wal_batch_commit(session, &batch, NULL, &result, NULL));
     assert_int_equal(result.appended, appended);
     assert_int_equal(result.duplicates, count - appended);
 }
@@ -124,11 +123,9 @@ KIT_TEST(moving__branch_after_an_index)
     struct wal_entry_cursor *cursor = NULL;
 
     kit_append_all(session, "a b c d");
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
-    assert_int_equal(wal_session_fork(session, entry.id, NULL, &fork, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
+    assert_ok(wal_session_fork(session, entry.id, NULL, &fork, NULL));
     assert_branch(fork, "a b c");
     wal_entry_cursor_close(cursor);
     wal_session_close(fork);
@@ -164,9 +161,7 @@ KIT_TEST(moving__fork_has_a_separate_title)
     struct wal_session *fork = NULL;
 
     kit_append_all(session, "a b");
-    assert_int_equal(
-        wal_session_fork(session, kit_text("a"), &options, &fork, NULL),
-        WAL_OK);
+    assert_ok(wal_session_fork(session, kit_text("a"), &options, &fork, NULL));
     assert_slice(kit_info(fork).title, "Work (fork)");
     assert_slice(kit_info(fork).parent_id, "s");
     assert_branch(fork, "a");
@@ -189,11 +184,9 @@ KIT_TEST(moving__session_moves_to_another_project)
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
 
-    assert_int_equal(wal_batch_commit(session, &batch, NULL, NULL, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_cursor_open(store, &wanted, &list, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+    assert_ok(wal_batch_commit(session, &batch, NULL, NULL, NULL));
+    assert_ok(wal_session_cursor_open(store, &wanted, &list, NULL));
+    assert_ok(wal_session_cursor_next(list, &info, NULL));
     assert_slice(info.id, "s");
     wal_session_cursor_close(list);
     wal_session_close(session);

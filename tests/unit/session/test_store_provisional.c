@@ -34,7 +34,7 @@ static void stream(struct wal_session *session, const char *ids)
          id = strtok_r(NULL, " ", &rest)) {
         struct wal_entry entry = delta_entry(id, NULL);
 
-        assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+        assert_ok(kit_try_append(session, &entry, NULL, NULL));
     }
 }
 
@@ -45,7 +45,7 @@ static struct wal_store_compact_result compact(struct wal_store *store,
                                                 .flags = flags};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
 
-    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, &result, NULL));
     assert_int_equal(result.refused, 0);
     return result;
 }
@@ -82,16 +82,14 @@ KIT_TEST(delta__moves_no_head_and_is_not_counted)
     for (int round = 0; round < 2; round++) {
         assert_int_equal(kit_info(reading.session).entries, 1);
         assert_slice(kit_info(reading.session).head, "a");
-        assert_int_equal(
-            wal_head_get(reading.session, 0, kit_text("main"), head, NULL),
-            WAL_OK);
+        assert_ok(
+            wal_head_get(reading.session, 0, kit_text("main"), head, NULL));
         assert_string_equal(head, "a");
         assert_parent(reading.session, "1", "a");
         assert_parent(reading.session, "3", "a");
         reading_reopen(&reading, 0);
     }
-    assert_int_equal(
-        wal_append(reading.session, &message, 1, &expects, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(reading.session, &message, 1, &expects, NULL, NULL));
     assert_parent(reading.session, "b", "a");
     assert_int_equal(kit_info(reading.session).entries, 2);
     reading_deinit(&reading);
@@ -131,8 +129,7 @@ KIT_TEST(delta__that_moves_the_head_is_refused)
                      WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "does not move the head");
     entry.flags = WAL_ENTRY_HEAD_KEEP;
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
-                     WAL_OK);
+    assert_ok(kit_try_append(reading.session, &entry, NULL, &error));
     assert_streamed(reading.session, "a 1", "a 1");
     reading_deinit(&reading);
 }
@@ -218,8 +215,7 @@ KIT_TEST(delta__of_the_batch_cannot_be_named)
     entries[1].parent_id = kit_text("");
     batch.entry_count = 3;
     batch.head_count = 0;
-    assert_int_equal(
-        wal_batch_commit(reading.session, &batch, NULL, NULL, &error), WAL_OK);
+    assert_ok(wal_batch_commit(reading.session, &batch, NULL, NULL, &error));
     assert_parent(reading.session, "b", "a");
     assert_parent(reading.session, "2", "b");
     assert_streamed(reading.session, "a b 2", "a 1 b 2");
@@ -237,20 +233,17 @@ KIT_TEST(delta__sent_again_before_and_after_compaction)
     kit_append_all(reading.session, "a");
     stream(reading.session, "1");
     kit_append_all(reading.session, "b");
-    assert_int_equal(kit_try_append(reading.session, &entry, &result, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(reading.session, &entry, &result, NULL));
     assert_int_equal(result.duplicates, 1);
     assert_int_equal(kit_try_append(reading.session, &other, &result, NULL),
                      WAL_EEXISTS);
     reading_reopen(&reading, 0);
-    assert_int_equal(kit_try_append(reading.session, &entry, &result, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(reading.session, &entry, &result, NULL));
     assert_int_equal(result.duplicates, 1);
     (void)compact(reading.store, 0);
     assert_false(is_there(reading.session, "1"));
     /* It is new now, and of the message after the head. */
-    assert_int_equal(kit_try_append(reading.session, &entry, &result, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(reading.session, &entry, &result, NULL));
     assert_int_equal(result.appended, 1);
     assert_streamed(reading.session, "a b 1", "a b 1");
     reading_deinit(&reading);
@@ -277,8 +270,7 @@ KIT_TEST(delta__first_one_adds_the_feature)
 
     line.flags = WAL_ENTRY_LINE;
     kit_append_all(reading.session, "a");
-    assert_int_equal(kit_try_append(reading.session, &line, NULL, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(reading.session, &line, NULL, NULL));
     assert_int_equal(features(), 0);
     stream(reading.session, "1");
     assert_int_equal(features(), WAL__INCOMPAT_PROVISIONAL);
@@ -335,7 +327,7 @@ KIT_TEST(delta__of_two_answers_to_one_message)
     stream(reading.session, "1");
     kit_append_all(reading.session, "b c");
     head.entry_id = kit_text("a");
-    assert_int_equal(wal_head_move(reading.session, &head, NULL, NULL), WAL_OK);
+    assert_ok(wal_head_move(reading.session, &head, NULL, NULL));
     assert_streamed(reading.session, "a", "a 1 b c");
     stream(reading.session, "2");
     assert_streamed(reading.session, "a 2", "a 1 b c 2");
@@ -357,8 +349,7 @@ KIT_TEST(delta__of_streams_are_separate)
 
     kit_append_all(reading.session, "a");
     entry.stream = 1;
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(reading.session, &entry, NULL, NULL));
     kit_append_all(reading.session, "b");
     for (int round = 0; round < 2; round++) {
         assert_string_equal(kit_list_ids(reading.session, &one), "1");
@@ -510,14 +501,11 @@ KIT_TEST(compact__twenty_thousand_deltas_of_one_message)
         (void)snprintf(payload, sizeof(payload), "{\"text\":\"%s\"}", token);
         memcpy(text + 9 + (size_t)i * STREAMED_BYTES, token, STREAMED_BYTES);
         entry.payload = kit_text(payload);
-        assert_int_equal(
-            wal_append(reading.session, &entry, 1, &options, NULL, NULL),
-            WAL_OK);
+        assert_ok(wal_append(reading.session, &entry, 1, &options, NULL, NULL));
     }
     strcat(text, "\"}");
     message.payload = kit_text(text);
-    assert_int_equal(kit_try_append(reading.session, &message, NULL, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(reading.session, &message, NULL, NULL));
     assert_int_equal(kit_info(reading.session).entries, 2);
     result = compact(reading.store, 0);
     assert_int_equal(result.dropped_records, STREAMED);

@@ -22,7 +22,7 @@ static struct segments list(struct wal_store *store)
     struct wal_segment_cursor *cursor = NULL;
     struct wal_segment_info info = WAL_INIT(wal_segment_info);
 
-    assert_int_equal(wal_segment_cursor_open(store, &cursor, NULL), WAL_OK);
+    assert_ok(wal_segment_cursor_open(store, &cursor, NULL));
     while (wal_segment_cursor_next(cursor, &info, NULL) == WAL_OK) {
         assert_true(segments.count < 8);
         segments.items[segments.count++] = info;
@@ -43,8 +43,7 @@ open_segment(struct wal_store *store, const struct wal_segment_info *info,
     options.segment = info->id;
     options.identity = info->identity;
     options.after_sequence = after;
-    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_record_cursor_open(store, &options, &cursor, NULL));
     return cursor;
 }
 
@@ -94,7 +93,7 @@ static void compact(struct wal_store *store, uint32_t flags)
         WAL_INIT(wal_store_compact_options);
 
     options.flags = flags;
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
 }
 
 KIT_TEST(segments__new_store)
@@ -104,11 +103,11 @@ KIT_TEST(segments__new_store)
 
     assert_true(list(store).count <= 1);
     assert_string_equal(records(store, 0, 0), "");
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     assert_slice(info.path, "store");
     kit_close(store);
     store = kit_open(NULL, WAL_OPEN_MEMORY);
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     assert_int_equal(info.path.size, 0);
     kit_close(store);
 }
@@ -134,8 +133,7 @@ KIT_TEST(records__of_two_sessions_by_session)
     assert_int_equal(segments.items[0].flags, WAL_SEGMENT_TAIL);
     assert_true(segments.items[0].last_sequence >= 7);
     cursor = open_segment(store, &segments.items[0], 0, 0);
-    assert_int_equal(wal_record_cursor_get(cursor, 2, 4, &record, NULL),
-                     WAL_OK);
+    assert_ok(wal_record_cursor_get(cursor, 2, 4, &record, NULL));
     assert_slice(record.entry->id, "b1");
     assert_slice(record.entry->payload, "{\"id\":\"b1\"}");
     assert_slice(record.session_id, "b");
@@ -147,7 +145,7 @@ KIT_TEST(records__of_two_sessions_by_session)
     assert_int_equal(wal_record_cursor_get(cursor, 99, 4, &record, NULL),
                      WAL_ENOTFOUND);
     /* get does not move the cursor */
-    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_OK);
+    assert_ok(wal_record_cursor_next(cursor, &record, NULL));
     assert_slice(record.session->title, "A");
     wal_record_cursor_close(cursor);
     wal_session_close(a);
@@ -183,12 +181,10 @@ KIT_TEST(records__redacted_also_after_opening)
     segments = list(store);
     cursor = open_segment(store, &segments.items[0], 0, 0);
     for (int i = 0; i < 2; i++) { /* [A], a1 */
-        assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_OK);
+        assert_ok(wal_record_cursor_next(cursor, &record, NULL));
     }
-    assert_int_equal(
-        wal_session_redact(a, kit_text("a2"), kit_text(""), NULL, NULL),
-        WAL_OK);
-    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_OK);
+    assert_ok(wal_session_redact(a, kit_text("a2"), kit_text(""), NULL, NULL));
+    assert_ok(wal_record_cursor_next(cursor, &record, NULL));
     assert_slice(record.entry->id, "a3");
     assert_int_equal(wal_record_cursor_get(cursor, 1, 3, &record, NULL),
                      WAL_EREDACTED);
@@ -213,8 +209,8 @@ KIT_TEST(records__deleted_and_trashed_on_demand)
     kit_append_all(a, "a1");
     kit_append_all(b, "b1");
     fork = kit_fork(a, NULL, "f");
-    assert_int_equal(wal_session_delete(a, NULL), WAL_OK);
-    assert_int_equal(wal_session_trash(b, NULL), WAL_OK);
+    assert_ok(wal_session_delete(a, NULL));
+    assert_ok(wal_session_trash(b, NULL));
     assert_null(strstr(records(store, 0, 0), "a1"));
     assert_null(strstr(records(store, 0, 0), "b1"));
     assert_non_null(strstr(records(store, WAL_RECORD_CURSOR_DELETED, 0), "a1"));
@@ -226,11 +222,9 @@ KIT_TEST(records__deleted_and_trashed_on_demand)
     wal_record_cursor_close(cursor);
     cursor =
         open_segment(store, &segments.items[0], WAL_RECORD_CURSOR_DELETED, 0);
-    assert_int_equal(wal_record_cursor_get(cursor, 1, 3, &record, NULL),
-                     WAL_OK);
+    assert_ok(wal_record_cursor_get(cursor, 1, 3, &record, NULL));
     assert_int_equal(record.flags, WAL_RECORD_DELETED);
-    assert_int_equal(wal_record_cursor_get(cursor, 2, 4, &record, NULL),
-                     WAL_OK);
+    assert_ok(wal_record_cursor_get(cursor, 2, 4, &record, NULL));
     assert_int_equal(record.flags, WAL_RECORD_TRASHED);
     wal_record_cursor_close(cursor);
     wal_session_close(fork);
@@ -254,10 +248,10 @@ KIT_TEST(records__large_payload_and_its_limit)
     memset(json, 'x', LARGE_SIZE);
     json[0] = json[LARGE_SIZE - 1] = '"';
     entry = kit_entry("large", NULL, json);
-    assert_int_equal(wal_append(a, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(a, &entry, 1, NULL, NULL, NULL));
     segments = list(store);
     cursor = open_segment(store, &segments.items[0], 0, 1);
-    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_OK);
+    assert_ok(wal_record_cursor_next(cursor, &record, NULL));
     assert_int_equal(record.entry->payload.size, LARGE_SIZE);
     assert_memory_equal(record.entry->payload.data, json, LARGE_SIZE);
     wal_record_cursor_close(cursor);
@@ -265,9 +259,8 @@ KIT_TEST(records__large_payload_and_its_limit)
     options.identity = segments.items[0].identity;
     options.after_sequence = 1;
     options.payload_limit = LARGE_SIZE - 1;
-    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_OK);
+    assert_ok(wal_record_cursor_open(store, &options, &cursor, NULL));
+    assert_ok(wal_record_cursor_next(cursor, &record, NULL));
     assert_int_equal(record.entry->payload.size, 0);
     assert_int_equal(record.entry->payload_size, LARGE_SIZE);
     assert_true((record.entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0);
@@ -334,10 +327,9 @@ KIT_TEST(records__misuse)
     assert_int_equal(wal_record_cursor_open(store, &options, NULL, NULL),
                      WAL_EINVAL);
     assert_int_equal(wal_record_cursor_next(NULL, &record, NULL), WAL_EINVAL);
-    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_record_cursor_open(store, &options, &cursor, NULL));
     assert_int_equal(wal_record_cursor_next(cursor, NULL, NULL), WAL_EINVAL);
-    assert_int_equal(wal_segment_cursor_open(store, &segments, NULL), WAL_OK);
+    assert_ok(wal_segment_cursor_open(store, &segments, NULL));
     wal_session_close(a);
     assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
     assert_int_equal(wal_record_cursor_next(cursor, &record, NULL),

@@ -15,8 +15,7 @@ static void create_in(struct wal_store *store, const char *id, const char *cwd)
                                           .cwd = kit_text(cwd)};
     struct wal_session *session = NULL;
 
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     kit_append_all(session, "a b c");
     wal_session_close(session);
 }
@@ -44,7 +43,7 @@ static const char *latest(struct bench *bench, const char *cwd)
         assert_null(session);
         return "";
     }
-    assert_int_equal(status, WAL_OK);
+    assert_ok(status);
     info = kit_info(session);
     (void)snprintf(id, sizeof(id), "%.*s", (int)info.id.size,
                    (const char *)info.id.data);
@@ -71,7 +70,7 @@ KIT_TEST(latest__is_the_last_written_session)
     kit_append(one, "now", NULL);
     assert_string_equal(latest(&bench, NULL), "one");
     assert_string_equal(latest(&bench, "/x"), "one");
-    assert_int_equal(wal_session_delete(one, NULL), WAL_OK);
+    assert_ok(wal_session_delete(one, NULL));
     assert_string_equal(latest(&bench, "/x"), "two");
     wal_session_close(one);
     kit_close(bench.store);
@@ -114,7 +113,7 @@ static struct wal_session *resume(struct bench *bench, const char *id,
 {
     struct wal_session *session = NULL;
 
-    assert_int_equal(try_resume(bench, id, cwd, at, &session), WAL_OK);
+    assert_ok(try_resume(bench, id, cwd, at, &session));
     return session;
 }
 
@@ -174,8 +173,7 @@ KIT_TEST(resume__in_a_fork)
     struct wal_session *fork = NULL;
     struct wal_session *other = NULL;
 
-    assert_int_equal(
-        wal_session_fork(source, kit_text("b"), &named, &fork, NULL), WAL_OK);
+    assert_ok(wal_session_fork(source, kit_text("b"), &named, &fork, NULL));
     assert_branch(fork, "a b");
     assert_slice(kit_info(fork).id, "fork");
     assert_slice(kit_info(fork).title, "T");
@@ -188,9 +186,7 @@ KIT_TEST(resume__in_a_fork)
         wal_session_fork(source, kit_text("b"), &named, &other, NULL),
         WAL_EEXISTS);
     assert_null(other);
-    assert_int_equal(
-        wal_session_fork(latest_of_y, kit_text(NULL), NULL, &fork, NULL),
-        WAL_OK);
+    assert_ok(wal_session_fork(latest_of_y, kit_text(NULL), NULL, &fork, NULL));
     assert_branch(fork, "a b c");
     assert_slice(kit_info(fork).parent_id, "three");
     assert_int_equal(kit_info(fork).id.size, 36);
@@ -217,7 +213,7 @@ KIT_TEST(resume__unknown_session)
                      WAL_ENOTFOUND);
     assert_branch(session, "a b c");
     wal_session_close(session);
-    assert_int_equal(wal_session_delete(one, NULL), WAL_OK);
+    assert_ok(wal_session_delete(one, NULL));
     wal_session_close(one);
     assert_int_equal(try_resume(&bench, "one", NULL, NULL, &session),
                      WAL_ENOTFOUND);
@@ -303,9 +299,8 @@ KIT_TEST(open_or_create__null_options_and_null_flag)
     struct bench bench = begin();
     struct wal_session *session = NULL;
 
-    assert_int_equal(
-        wal_session_open_or_create(bench.store, NULL, &session, NULL, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_open_or_create(bench.store, NULL, &session, NULL, NULL));
     assert_slice(kit_info(session).id, "three");
     wal_session_close(session);
     kit_close(bench.store);

@@ -31,7 +31,7 @@ static uint64_t sessions_of(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     return info.sessions;
 }
 
@@ -51,8 +51,7 @@ KIT_TEST(create__every_field_is_returned)
     };
     struct wal_session *session = NULL;
 
-    assert_int_equal(wal_session_create(store, &options, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, NULL));
     for (int round = 0; round < 2; round++) {
         struct wal_session_info info = kit_info(session);
 
@@ -93,8 +92,7 @@ KIT_TEST(create__without_options_makes_a_uuid_of_version_7)
         struct wal_session_info info;
         char id[37] = "";
 
-        assert_int_equal(wal_session_create(store, NULL, &session, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_create(store, NULL, &session, NULL));
         info = kit_info(session);
         assert_int_equal(info.id.size, 36);
         assert_int_equal(info.schema_version, 1);
@@ -123,7 +121,7 @@ KIT_TEST(create__duplicate_id_is_refused)
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text("s")};
 
-    assert_int_equal(try_create(&both, &options), WAL_OK);
+    assert_ok(try_create(&both, &options));
     assert_int_equal(try_create(&both, &options), WAL_EEXISTS);
     assert_error(&both.error, WAL_EEXISTS, "\"s\"");
     kit_close(both.store);
@@ -225,7 +223,7 @@ KIT_TEST(create__texts_are_bounded)
         fields[i]->size = most + 1;
         assert_int_equal(try_create(&both, &options), WAL_ETOOBIG);
         fields[i]->size = most;
-        assert_int_equal(try_create(&both, &options), WAL_OK);
+        assert_ok(try_create(&both, &options));
     }
     struct wal_session_options all = {.struct_size = sizeof(all),
                                       .cwd = {text, 4096},
@@ -234,8 +232,7 @@ KIT_TEST(create__texts_are_bounded)
                                       .source = {text, 4096},
                                       .metadata = {text, 1024 * 1024}};
 
-    assert_int_equal(wal_session_create(both.store, &all, &session, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_create(both.store, &all, &session, NULL));
     info = kit_info(session);
     assert_int_equal(info.metadata.size, 1024 * 1024);
     assert_memory_equal(info.metadata.data, text, 1024 * 1024);
@@ -294,7 +291,7 @@ KIT_TEST(session_info__follows_appends)
 
     kit_append_all(session, "a b c");
     transcript.stream = 1;
-    assert_int_equal(kit_try_append(session, &transcript, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &transcript, NULL, NULL));
     info = kit_info(other);
     assert_int_equal(info.entries, 3);
     assert_slice(info.head, "c");
@@ -352,7 +349,7 @@ KIT_TEST(accept__intact_session_is_unchanged)
     struct wal_session *session = kit_create(store, "s");
 
     kit_append(session, "a", NULL);
-    assert_int_equal(wal_session_accept_damage(session, NULL), WAL_OK);
+    assert_ok(wal_session_accept_damage(session, NULL));
     kit_append(session, "b", NULL);
     assert_branch(session, "a b");
     assert_int_equal(kit_info(session).flags, 0);

@@ -27,7 +27,7 @@ static void append_text(struct wal_session *session)
     struct wal_entry entry =
         kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"hello\"}");
 
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
 }
 
 static struct bench begin(void)
@@ -44,15 +44,13 @@ static struct bench begin(void)
     bench.other = kit_create(bench.store, "p");
     /* The order of the list is by milliseconds. */
     (void)nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    assert_int_equal(
-        wal_session_create(bench.store, &options, &bench.session, NULL),
-        WAL_OK);
+    assert_ok(wal_session_create(bench.store, &options, &bench.session, NULL));
     append_text(bench.session);
     kit_append_all(bench.session, "b c");
     (void)kit_put(bench.store, bench.session, "k", "1");
     bench.fork = kit_fork(bench.session, "b", "f");
     kit_append(bench.fork, "f1", NULL);
-    assert_int_equal(wal_session_trash(bench.session, NULL), WAL_OK);
+    assert_ok(wal_session_trash(bench.session, NULL));
     return bench;
 }
 
@@ -74,8 +72,7 @@ static const char *list(struct wal_store *store,
     struct wal_session_cursor *sessions = NULL;
 
     text[0] = '\0';
-    assert_int_equal(wal_session_cursor_open(store, options, &sessions, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_cursor_open(store, options, &sessions, NULL));
     while (wal_session_cursor_next(sessions, &info, NULL) == WAL_OK) {
         size_t size = strlen(text);
 
@@ -128,9 +125,8 @@ KIT_TEST(trash__session_is_listed_only_there)
     assert_string_equal(list(bench.store, &options), "s+");
     options.parent = kit_text("f");
     assert_string_equal(list(bench.store, &options), "");
-    assert_int_equal(
-        wal_session_open_latest(bench.store, kit_text("/work"), &latest, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_open_latest(bench.store, kit_text("/work"), &latest, NULL));
     assert_slice(kit_info(latest).id, "f");
     wal_session_close(latest);
     end(&bench);
@@ -236,9 +232,8 @@ KIT_TEST(trash__forks_stay_as_they_are)
     fork = kit_fork(bench.fork, "b", "g");
     assert_branch(fork, "a b");
     wal_session_close(fork);
-    assert_int_equal(wal_session_redact(bench.fork, kit_text("a"),
-                                        kit_text("secret"), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(bench.fork, kit_text("a"), kit_text("secret"),
+                                 NULL, NULL));
     end(&bench);
 }
 
@@ -250,8 +245,7 @@ KIT_TEST(undelete__session_is_as_before)
     int64_t created = before.created_ms;
     struct wal_session *opened;
 
-    assert_int_equal(wal_session_undelete(bench.store, kit_text("s"), NULL),
-                     WAL_OK);
+    assert_ok(wal_session_undelete(bench.store, kit_text("s"), NULL));
     assert_string_equal(list_trash(bench.store), "");
     opened = kit_session(bench.store, "s");
     before = kit_info(opened);
@@ -324,7 +318,7 @@ KIT_TEST(trash__deleted_for_good_its_id_is_free)
 {
     struct bench bench = begin();
 
-    assert_int_equal(wal_session_delete(bench.session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(bench.session, NULL));
     assert_string_equal(list_trash(bench.store), "");
     assert_int_equal(wal_session_undelete(bench.store, kit_text("s"), NULL),
                      WAL_ENOTFOUND);
@@ -340,11 +334,10 @@ KIT_TEST(trash__list_skips_what_is_moved_while_it_is_read)
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *sessions = NULL;
 
-    assert_int_equal(
-        wal_session_cursor_open(bench.store, NULL, &sessions, NULL), WAL_OK);
-    assert_int_equal(wal_session_cursor_next(sessions, &info, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(bench.store, NULL, &sessions, NULL));
+    assert_ok(wal_session_cursor_next(sessions, &info, NULL));
     assert_slice(info.id, "f");
-    assert_int_equal(wal_session_trash(bench.other, NULL), WAL_OK);
+    assert_ok(wal_session_trash(bench.other, NULL));
     assert_int_equal(wal_session_cursor_next(sessions, &info, NULL), WAL_END);
     wal_session_cursor_close(sessions);
     end(&bench);
@@ -370,7 +363,7 @@ static void compact(struct wal_store *store, uint32_t flags)
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options), .flags = flags};
 
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
 }
 
 KIT_TEST(trash__first_session_adds_the_feature)
@@ -381,11 +374,11 @@ KIT_TEST(trash__first_session_adds_the_feature)
 
     assert_int_equal(features(&generation), 0);
     assert_int_equal(generation, 1);
-    assert_int_equal(wal_session_trash(session, NULL), WAL_OK);
+    assert_ok(wal_session_trash(session, NULL));
     assert_int_equal(features(&generation), WAL__INCOMPAT_TRASH);
     assert_int_equal(generation, 2);
-    assert_int_equal(wal_session_undelete(store, kit_text("s"), NULL), WAL_OK);
-    assert_int_equal(wal_session_trash(session, NULL), WAL_OK);
+    assert_ok(wal_session_undelete(store, kit_text("s"), NULL));
+    assert_ok(wal_session_trash(session, NULL));
     (void)features(&generation);
     assert_int_equal(generation, 2);
     wal_session_close(session);
@@ -401,7 +394,7 @@ KIT_TEST(trash__feature_is_added_to_those_of_others)
     uint64_t generation = 0;
 
     compact(other, 0);
-    assert_int_equal(wal_session_trash(session, NULL), WAL_OK);
+    assert_ok(wal_session_trash(session, NULL));
     assert_int_equal(features(&generation),
                      WAL__INCOMPAT_TRASH | WAL__INCOMPAT_REWRITTEN);
     assert_int_equal(generation, 3);
@@ -420,8 +413,7 @@ KIT_TEST(trash__compaction_keeps_it)
     remove_index();
     bench = (struct bench){.store = kit_store()};
     assert_string_equal(list_trash(bench.store), "s+");
-    assert_int_equal(wal_session_undelete(bench.store, kit_text("s"), NULL),
-                     WAL_OK);
+    assert_ok(wal_session_undelete(bench.store, kit_text("s"), NULL));
     bench.session = kit_session(bench.store, "s");
     assert_branch(bench.session, "a b c");
     assert_slice(kit_info(bench.session).metadata, "{\"a\":1}");
@@ -435,10 +427,9 @@ KIT_TEST(trash__compaction_keeps_the_newest_record)
     struct wal_session *session = kit_create(store, "s");
 
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(wal_session_trash(session, NULL), WAL_OK);
+        assert_ok(wal_session_trash(session, NULL));
         compact(store, 0);
-        assert_int_equal(wal_session_undelete(store, kit_text("s"), NULL),
-                         WAL_OK);
+        assert_ok(wal_session_undelete(store, kit_text("s"), NULL));
         kit_append(session, i == 0 ? "a" : i == 1 ? "b" : "c", NULL);
     }
     compact(store, 0);
@@ -457,9 +448,8 @@ KIT_TEST(trash__erasing_deletes_it)
 {
     struct bench bench = begin();
 
-    assert_int_equal(wal_session_trash(bench.other, NULL), WAL_OK);
-    assert_int_equal(wal_session_undelete(bench.store, kit_text("p"), NULL),
-                     WAL_OK);
+    assert_ok(wal_session_trash(bench.other, NULL));
+    assert_ok(wal_session_undelete(bench.store, kit_text("p"), NULL));
     compact(bench.store,
             WAL_STORE_COMPACT_EMPTY_TRASH | WAL_STORE_COMPACT_DRY_RUN);
     assert_string_equal(list_trash(bench.store), "s+");
@@ -478,11 +468,11 @@ KIT_TEST(trash__salvage_keeps_it)
     struct wal_session *session;
 
     end(&bench);
-    assert_int_equal(wal_salvage("store", "out", NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_salvage("store", "out", NULL, NULL, NULL));
     out = kit_open("out", 0);
     assert_string_equal(list(out, NULL), "f p");
     assert_string_equal(list_trash(out), "s+");
-    assert_int_equal(wal_session_undelete(out, kit_text("s"), NULL), WAL_OK);
+    assert_ok(wal_session_undelete(out, kit_text("s"), NULL));
     session = kit_session(out, "s");
     assert_branch(session, "a b c");
     assert_slice(kit_info(session).metadata, "{\"a\":1}");
@@ -612,7 +602,7 @@ KIT_TEST(trash__what_is_taken_out_is_not_emptied)
     while (!atomic_load(&done)) {
         uint64_t count = 0;
 
-        assert_int_equal(wal__trash_empty(&other->core, &count, NULL), WAL_OK);
+        assert_ok(wal__trash_empty(&other->core, &count, NULL));
         deleted += count;
     }
     (void)pthread_join(thread, NULL);

@@ -40,9 +40,8 @@ static struct wal_store *open_unreadable(struct wal__io *io,
     kit_close(store);
     *io = wal__io_posix;
     io->pread = read_some;
-    assert_int_equal(
-        wal__store_open("store", &options, &wal__heap_libc, io, &store, &error),
-        WAL_OK);
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, io, &store,
+                              &error));
     *session = kit_session(store, "s");
     assert_branch(*session, "a b");
     unreadable_end = atomic_load(&store->core.log.tail_segment->end);
@@ -78,7 +77,7 @@ KIT_TEST(unreadable__tail_is_not_reported_as_empty)
         assert_int_equal(expecting(session, tails[i], &error), WAL_ECONFLICT);
         assert_string_equal(error.actual, "b");
     }
-    assert_int_equal(expecting(session, "b", &error), WAL_OK);
+    assert_ok(expecting(session, "b", &error));
     wal_session_close(session);
     kit_close(store);
 }

@@ -87,7 +87,7 @@ static struct wal_store_compact_result compact(struct wal_store *store,
     struct seen seen;
 
     options = options_with(&seen, flags);
-    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, &result, NULL));
     assert_int_equal(seen.refusals, 0);
     return result;
 }
@@ -99,7 +99,7 @@ static struct seen space(struct wal_store *store)
     struct seen seen;
 
     options = options_with(&seen, WAL_STORE_COMPACT_DRY_RUN);
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
     return seen;
 }
 
@@ -119,7 +119,7 @@ static struct wal_session_space space_of(struct wal_store *store,
 
 static void delete (struct wal_session *session)
 {
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
 }
 
@@ -294,9 +294,8 @@ KIT_TEST(space__seen_through_an_entry_of_a_deleted_fork)
 
 static void redact(struct wal_session *session, const char *entry)
 {
-    assert_int_equal(wal_session_redact(session, kit_text(entry),
-                                        kit_text("why"), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(session, kit_text(entry), kit_text("why"),
+                                 NULL, NULL));
 }
 
 KIT_TEST(space__of_a_redacted_entry)
@@ -306,7 +305,7 @@ KIT_TEST(space__of_a_redacted_entry)
     const char *payload = "{\"role\":\"user\",\"content\":\"secret\"}";
     struct wal_entry entry = kit_entry("a", NULL, payload);
 
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
     assert_int_equal(space_of(store, "s").reclaimable_bytes, 0);
     redact(session, "a");
     /* Compaction that does not erase keeps it. */
@@ -408,11 +407,11 @@ KIT_TEST(compact__neighbours_and_max_bytes)
     (void)compact(store, 0);
     kit_append(session, "b", NULL);
     options = options_with(&seen, WAL_STORE_COMPACT_DRY_RUN);
-    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, &result, NULL));
     assert_int_equal(result.rewritten, 2);
     /* Room for the first one only, which alone is not worth it. */
     options.max_bytes = 16384;
-    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, &result, NULL));
     assert_int_equal(result.rewritten, 0);
     wal_session_close(session);
     kit_close(store);
@@ -429,9 +428,8 @@ static void read_and_wait(int ends, int says)
     struct wal_entry entry = WAL_INIT(wal_entry);
     char byte = 0;
 
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_int_equal(write(says, "r", 1), 1);
     assert_int_equal(read(ends, &byte, 1), 1);
     _exit(0);
@@ -459,7 +457,7 @@ KIT_TEST(compact__names_who_has_old_files_mapped)
     }
     assert_int_equal(read(says[0], &byte, 1), 1);
     options = options_with(&seen, 0);
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
     assert_int_equal(seen.readers, 1);
     assert_int_equal(seen.reader, child);
     assert_true(seen.reader_bytes > 0);
@@ -468,7 +466,7 @@ KIT_TEST(compact__names_who_has_old_files_mapped)
     assert_int_equal(how, 0);
     kit_append(session, "b", NULL);
     options = options_with(&seen, 0);
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
     assert_int_equal(seen.readers, 0);
     wal_session_close(session);
     kit_close(store);
@@ -516,7 +514,7 @@ KIT_TEST(refused__damaged_segment_is_named)
     assert_int_equal(stat(path, &before), 0);
     store = kit_store();
     options = options_with(&seen, WAL_STORE_COMPACT_ERASE);
-    assert_int_equal(wal_store_compact(store, &options, &result, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, &result, NULL));
     assert_int_equal(seen.refusals, 1);
     assert_non_null(strstr(seen.refused_file, path));
     assert_int_equal(result.refused, 1);

@@ -63,7 +63,7 @@ static struct readers compact(struct wal_store *store, uint32_t flags)
         .ctx = &readers,
     };
 
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
     return readers;
 }
 
@@ -74,8 +74,7 @@ static struct wal_entry_cursor *open_cursor(struct wal_session *session,
         .struct_size = sizeof(options), .flags = flags};
     struct wal_entry_cursor *cursor = NULL;
 
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     return cursor;
 }
 
@@ -83,7 +82,7 @@ static struct wal_entry read_entry(struct wal_entry_cursor *cursor)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
 
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     return entry;
 }
 
@@ -135,9 +134,8 @@ KIT_TEST(compact__own_slice_keeps_its_file_and_is_named)
     }
     /* Its next call ends the slices. */
     assert_slice(read_entry(cursor).id, "b");
-    assert_int_equal(
-        wal_session_redact(session, kit_text("c"), kit_text(""), NULL, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_redact(session, kit_text("c"), kit_text(""), NULL, NULL));
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 1);
     wal_entry_cursor_close(cursor);
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
@@ -177,8 +175,7 @@ KIT_TEST(compact__pinned_slices_hold_through_many)
     for (int i = 0; i < 3; i++) {
         kit_append(session, ids[i], NULL);
         /* Each in a segment, which is mapped: none is compressed. */
-        assert_int_equal(wal_store_compact(store, &only_end, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_store_compact(store, &only_end, NULL, NULL));
     }
     cursor = open_cursor(session, WAL_ENTRY_CURSOR_PINNED);
     for (int i = 0; i < 3; i++) {
@@ -312,9 +309,8 @@ KIT_TEST(erase__waits_for_a_reader_that_was_alone)
     have_it_read(&waiter);
     store = kit_store();
     session = kit_session(store, "s");
-    assert_int_equal(
-        wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL));
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
     assert_int_equal(count_maps(waiter.process, true), 0);
     stop(&waiter);
@@ -378,7 +374,7 @@ static void put_doc(struct wal_store *store, const char *key, const char *value)
 
     doc.key = kit_text(key);
     doc.value = kit_text(value);
-    assert_int_equal(wal_doc_put(store, NULL, &doc, NULL, NULL), WAL_OK);
+    assert_ok(wal_doc_put(store, NULL, &doc, NULL, NULL));
 }
 
 /* Looks each entry up: records of a log, and of blocks once it is compacted. */
@@ -391,8 +387,7 @@ static void assert_entries(struct wal_session *session, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         (void)snprintf(id, sizeof(id), "e%03u", i);
         (void)snprintf(payload, sizeof(payload), "{\"id\":\"%s\"}", id);
-        assert_int_equal(wal_entry_get(session, kit_text(id), &entry, NULL),
-                         WAL_OK);
+        assert_ok(wal_entry_get(session, kit_text(id), &entry, NULL));
         assert_slice(entry.id, id);
         assert_slice(entry.payload, payload);
     }
@@ -415,10 +410,8 @@ static void erase_after_lookups(uint32_t open_flags)
     for (uint32_t round = 0; round < LOOKUP_ROUNDS; round++) {
         kit_append_as(session, WAL_WRITTEN);
         assert_entries(session, LOOKUPS);
-        assert_int_equal(wal_doc_get(store, NULL, kit_text("k"), 0, &doc, NULL),
-                         WAL_OK);
-        assert_int_equal(wal_entry_get(session, kit_text("e007"), &entry, NULL),
-                         WAL_OK);
+        assert_ok(wal_doc_get(store, NULL, kit_text("k"), 0, &doc, NULL));
+        assert_ok(wal_entry_get(session, kit_text("e007"), &entry, NULL));
         assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
         assert_int_equal(count_maps(getpid(), true), 0);
         assert_slice(entry.id, "e007");
@@ -428,9 +421,8 @@ static void erase_after_lookups(uint32_t open_flags)
         assert_slice(doc.key, "k");
         assert_slice(doc.value, "\"the value\"");
     }
-    assert_int_equal(
-        wal_session_redact(session, kit_text("e007"), kit_text(""), NULL, NULL),
-        WAL_OK);
+    assert_ok(wal_session_redact(session, kit_text("e007"), kit_text(""), NULL,
+                                 NULL));
     assert_int_equal(wal_entry_get(session, kit_text("e007"), &entry, NULL),
                      WAL_EREDACTED);
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);

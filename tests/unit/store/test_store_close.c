@@ -89,7 +89,7 @@ KIT_TEST(close__live_session_with_its_handles)
         (void)!wal_entry_get(session, kit_text("a"), &entry, NULL);
         (void)!wal_doc_get(NULL, session, kit_text("d"), 0, &doc, NULL);
         (void)!wal_doc_get(store, NULL, kit_text("d"), 0, &doc, NULL);
-        assert_int_equal(wal_session_claim(session, NULL), WAL_OK);
+        assert_ok(wal_session_claim(session, NULL));
         handles[0].at = session;
         handles[1] = kit_handle_open(store, session, KIT_HANDLE_VIEW, 0);
         expect_busy(store, 2);
@@ -112,9 +112,8 @@ KIT_TEST(close__live_handles_of_a_read_only_store)
 
     wal_session_close(session);
     kit_close(store);
-    assert_int_equal(wal__store_open("store", &options, &heap.heap,
-                                     &wal__io_posix, &store, NULL),
-                     WAL_OK);
+    assert_ok(wal__store_open("store", &options, &heap.heap, &wal__io_posix,
+                              &store, NULL));
     session = kit_session(store, "s");
     handles[0] = (struct kit_handle){KIT_HANDLE_SESSION, session};
     handles[1] = kit_handle_open(store, session, KIT_HANDLE_ENTRY_CURSOR, 0);
@@ -139,7 +138,7 @@ KIT_TEST(close__no_live_handle)
             kit_handle_close(&handle);
         }
         wal_session_close(session);
-        assert_int_equal(wal_close(store, &error), WAL_OK);
+        assert_ok(wal_close(store, &error));
         assert_string_equal(error.text, "");
         assert_int_equal(heap.live, 0);
     }
@@ -159,8 +158,7 @@ KIT_TEST(close__failure_has_priority)
     struct wal_session *session;
     struct wal_store *store = begin(WAL_OPEN_CREATE, &session);
 
-    assert_int_equal(wal_append(session, &entry, 1, &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, &options, NULL, NULL));
     assert_int_equal(wal_close(store, &error), WAL_ECONFLICT);
     assert_error(&error, WAL_ECONFLICT, "other");
     handle.at = session;
@@ -183,13 +181,11 @@ KIT_TEST(close__ticket_reports_the_outcome)
     for (int i = 0; i < 2; i++) {
         const struct wal_entry entry = kit_entry(i == 0 ? "d" : "e", NULL, "1");
 
-        assert_int_equal(
-            wal_submit(session, &entry, 1, &options, &tickets[i], NULL),
-            WAL_OK);
+        assert_ok(wal_submit(session, &entry, 1, &options, &tickets[i], NULL));
     }
     wal_session_close(session);
     expect_busy(store, 2);
-    assert_int_equal(wal_ticket_wait(tickets[0], 0, &result, NULL), WAL_OK);
+    assert_ok(wal_ticket_wait(tickets[0], 0, &result, NULL));
     assert_string_equal(result.last_id, "d");
     assert_int_equal(wal_ticket_wait(tickets[1], 0, NULL, &error),
                      WAL_ECONFLICT);
@@ -246,10 +242,9 @@ KIT_TEST(close__locks_descriptors_and_threads_are_released)
 
         store = begin(flags[i], &session);
         handle = kit_handle_open(store, session, KIT_HANDLE_BLOB, 0);
-        assert_int_equal(
-            wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, NULL),
-            WAL_OK);
-        assert_int_equal(wal_session_claim(session, NULL), WAL_OK);
+        assert_ok(
+            wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, NULL));
+        assert_ok(wal_session_claim(session, NULL));
         expect_busy(store, 2);
         assert_int_equal(count_names("/proc/self/fd"), descriptors);
         assert_int_equal(count_names("/proc/self/task"), threads);
@@ -281,8 +276,7 @@ KIT_TEST(close__commits_the_queue_and_writes_the_indexes)
         for (int i = 0; i < 100; i++) {
             const struct wal_entry entry = kit_entry(NULL, NULL, "1");
 
-            assert_int_equal(
-                wal_append(session, &entry, 1, &options, NULL, NULL), WAL_OK);
+            assert_ok(wal_append(session, &entry, 1, &options, NULL, NULL));
         }
         if (live == 0) {
             wal_session_close(session);
@@ -317,7 +311,7 @@ static void append_large(struct wal_session *session)
     payload[0] = '"';
     payload[LARGE - 1] = '"';
     entry.payload = (struct wal_slice){payload, LARGE};
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     free(payload);
 }
 
@@ -335,16 +329,13 @@ KIT_TEST(close__slices_of_live_cursors_remain_valid)
         struct wal_doc_cursor *docs = NULL;
 
         append_large(session);
-        assert_int_equal(wal_doc_cursor_open(store, session, NULL, &docs, NULL),
-                         WAL_OK);
-        assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
-        assert_int_equal(
-            wal_entry_cursor_open(session, &options, &cursor, NULL), WAL_OK);
+        assert_ok(wal_doc_cursor_open(store, session, NULL, &docs, NULL));
+        assert_ok(wal_doc_cursor_next(docs, &doc, NULL));
+        assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
         for (int k = 0; k < 4; k++) {
             entries[k] =
                 (struct wal_entry){.struct_size = sizeof(struct wal_entry)};
-            assert_int_equal(wal_entry_cursor_next(cursor, &entries[k], NULL),
-                             WAL_OK);
+            assert_ok(wal_entry_cursor_next(cursor, &entries[k], NULL));
         }
         expect_busy(store, 3);
         wal_session_close(session);
@@ -426,7 +417,7 @@ static void close_store(struct tree *tree)
     if (live > 0) {
         expect_busy(tree->store, live);
     } else {
-        assert_int_equal(wal_close(tree->store, NULL), WAL_OK);
+        assert_ok(wal_close(tree->store, NULL));
     }
     tree->store = NULL;
 }
@@ -515,7 +506,7 @@ KIT_TEST(close__in_a_child)
         pid_t child;
 
         open_each(store, session, flags, handles);
-        assert_int_equal(wal_session_claim(session, NULL), WAL_OK);
+        assert_ok(wal_session_claim(session, NULL));
         child = fork();
         if (child == 0) {
             bool good = wal_close(store, NULL) == WAL_EFORKED &&
@@ -529,7 +520,7 @@ KIT_TEST(close__in_a_child)
         close_each(handles);
         kit_append_all(session, "d");
         wal_session_close(session);
-        assert_int_equal(wal_close(store, NULL), WAL_OK);
+        assert_ok(wal_close(store, NULL));
         assert_int_equal(heap.live, 0);
     }
 }

@@ -66,7 +66,7 @@ static void distribute_handles(struct wal_store *store,
             store, session, (enum kit_handle_kind)rng_below(random, kinds),
             rng_next(random));
     }
-    assert_int_equal(wal_session_claim(session, NULL), WAL_OK);
+    assert_ok(wal_session_claim(session, NULL));
     kit_handle_close(&closers[0].handles[0]);
     closers[0].handles[0] = (struct kit_handle){KIT_HANDLE_SESSION, session};
 }
@@ -90,7 +90,7 @@ static void run(uint32_t flags, bool store_first, uint64_t *random)
     finish(closers, &barrier);
     if (!store_first) {
         assert_true(heap.live > 0);
-        assert_int_equal(wal_close(store, NULL), WAL_OK);
+        assert_ok(wal_close(store, NULL));
     }
     assert_int_equal(heap.live, 0);
 }

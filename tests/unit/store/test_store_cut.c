@@ -63,7 +63,7 @@ static void append_big(struct wal_session *session, const char *id)
     }
     payload[BIG - 1] = '"';
     entry.payload = (struct wal_slice){payload, BIG};
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
 }
 
 /* A store with a compacted segment, an index file of a tail, a pack. */
@@ -89,8 +89,7 @@ static void make_store(void)
             wal_session_close(session);
         }
         if (round == 0) {
-            assert_int_equal(wal_store_compact(store, &options, NULL, NULL),
-                             WAL_OK);
+            assert_ok(wal_store_compact(store, &options, NULL, NULL));
         }
     }
     kit_close(store);

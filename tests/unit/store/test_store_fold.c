@@ -34,7 +34,7 @@ static bool is_pending(struct wal_store *store)
 {
     bool pending;
 
-    assert_int_equal(wal__core_read_lock(&store->core, NULL), WAL_OK);
+    assert_ok(wal__core_read_lock(&store->core, NULL));
     pending = store->core.fold.pending;
     wal__core_unlock(&store->core);
     return pending;
@@ -68,8 +68,7 @@ static void fill_segment(struct wal_store *store, struct wal_session *filler)
 
     entry.payload = (struct wal_slice){payload, FILLER};
     while (store->core.log.tail_segment->id == tail) {
-        assert_int_equal(wal_append(filler, &entry, 1, NULL, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_append(filler, &entry, 1, NULL, NULL, NULL));
     }
     free(payload);
 }
@@ -83,8 +82,7 @@ static void use_tail(struct wal_store *store, struct wal_session *filler)
 
     entry.payload = (struct wal_slice){payload, FILLER};
     while (wal__prealloc_has_excess(&store->core.log)) {
-        assert_int_equal(wal_append(filler, &entry, 1, NULL, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_append(filler, &entry, 1, NULL, NULL, NULL));
     }
     free(payload);
 }
@@ -100,7 +98,7 @@ static uint32_t overlay_count(struct wal_store *store)
 {
     uint32_t count;
 
-    assert_int_equal(wal__core_read_lock(&store->core, NULL), WAL_OK);
+    assert_ok(wal__core_read_lock(&store->core, NULL));
     count = wal__catalogue_overlay_count(&store->core.catalogue);
     wal__core_unlock(&store->core);
     return count;
@@ -111,7 +109,7 @@ static enum wal_status get(struct wal_store *store, uint32_t number,
 {
     enum wal_status status;
 
-    assert_int_equal(wal__core_read_lock(&store->core, NULL), WAL_OK);
+    assert_ok(wal__core_read_lock(&store->core, NULL));
     status = wal__catalogue_get(&store->core.catalogue, number, summary);
     wal__core_unlock(&store->core);
     return status;
@@ -121,10 +119,9 @@ static bool is_in_snapshot(struct wal_store *store, uint32_t number)
 {
     bool found = false;
 
-    assert_int_equal(wal__core_read_lock(&store->core, NULL), WAL_OK);
-    assert_int_equal(
-        wal__catalogue_is_in_snapshot(&store->core.catalogue, number, &found),
-        WAL_OK);
+    assert_ok(wal__core_read_lock(&store->core, NULL));
+    assert_ok(
+        wal__catalogue_is_in_snapshot(&store->core.catalogue, number, &found));
     wal__core_unlock(&store->core);
     return found;
 }
@@ -146,7 +143,7 @@ static const char *ids(struct wal_store *store)
     enum wal_status status;
 
     text[0] = '\0';
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
     while ((status = wal_session_cursor_next(list, &info, NULL)) == WAL_OK) {
         (void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
                        "%s%.*s", text[0] == '\0' ? "" : " ", (int)info.id.size,
@@ -163,7 +160,7 @@ static uint32_t create_and_delete(struct wal_store *store, const char *id)
     uint32_t number = session->number;
 
     kit_append(session, "e", NULL);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     return number;
 }
@@ -217,7 +214,7 @@ KIT_TEST(fold__handle_of_a_forgotten_session_reports_it)
     struct wal_error error = KIT_ERROR;
     struct wal_session *fork = NULL;
 
-    assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
+    assert_ok(wal_session_delete(gone, NULL));
     end_segment(store, filler);
     assert_int_equal(wal_session_get_info(gone, &info, &error), WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "deleted");
@@ -249,11 +246,11 @@ KIT_TEST(fold__fork_of_a_deleted_session_is_read)
     (void)kit_put(store, source, "key", "1");
     fork = kit_fork(source, NULL, "fork");
     kit_append_all(fork, "c");
-    assert_int_equal(wal_session_delete(source, NULL), WAL_OK);
+    assert_ok(wal_session_delete(source, NULL));
     wal_session_close(source);
     for (int round = 0; round < 3; round++) {
         end_segment(store, filler);
-        assert_int_equal(get(store, number, &summary), WAL_OK);
+        assert_ok(get(store, number, &summary));
         assert_branch(fork, "a b c");
         assert_string_equal(kit_docs(store, fork, 0, ""), "key=1");
         wal_session_close(fork);
@@ -264,7 +261,7 @@ KIT_TEST(fold__fork_of_a_deleted_session_is_read)
         fork = kit_session(store, "fork");
         filler = kit_session(store, "filler");
     }
-    assert_int_equal(wal_session_delete(fork, NULL), WAL_OK);
+    assert_ok(wal_session_delete(fork, NULL));
     wal_session_close(fork);
     end_segment(store, filler);
     assert_int_equal(get(store, number, &summary), WAL_ENOTFOUND);
@@ -317,9 +314,9 @@ KIT_TEST(fold__omitted_session_of_the_tail_is_restored)
     end_segment(store, filler);
     end_segment(store, filler);
     fork = kit_fork(source, NULL, "fork");
-    assert_int_equal(wal_session_delete(source, NULL), WAL_OK);
-    assert_int_equal(wal_session_delete(fork, NULL), WAL_OK);
-    assert_int_equal(wal_session_delete(old, NULL), WAL_OK);
+    assert_ok(wal_session_delete(source, NULL));
+    assert_ok(wal_session_delete(fork, NULL));
+    assert_ok(wal_session_delete(old, NULL));
     wal_session_close(source);
     wal_session_close(fork);
     wal_session_close(old);
@@ -342,7 +339,7 @@ KIT_TEST(fold__omitted_session_of_the_tail_is_restored)
         assert_non_null(store->core.catalogue.snapshot);
         for (size_t i = 0; i < sizeof(deleted) / sizeof(deleted[0]); i++) {
             assert_false(is_in_snapshot(store, deleted[i]));
-            assert_int_equal(get(store, deleted[i], &summary), WAL_OK);
+            assert_ok(get(store, deleted[i], &summary));
             assert_int_equal(summary.flags & WAL__SUMMARY_DELETED,
                              WAL__SUMMARY_DELETED);
         }
@@ -453,8 +450,7 @@ KIT_TEST(fold__catalogue_of_the_close_is_not_taken)
     while (store->core.log.tail_segment->header.capacity -
                atomic_load(&store->core.log.tail_segment->end) >
            SIZE + SIZE / 2) {
-        assert_int_equal(wal_append(filler, &entry, 1, NULL, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_append(filler, &entry, 1, NULL, NULL, NULL));
     }
     wal_session_close(session);
     wal_session_close(filler);
@@ -464,13 +460,12 @@ KIT_TEST(fold__catalogue_of_the_close_is_not_taken)
     assert_int_equal(store->core.snapshot_position,
                      atomic_load(&store->core.log.end));
     filler = kit_session(store, "filler");
-    assert_int_equal(wal_append(filler, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(filler, &entry, 1, NULL, NULL, NULL));
     assert_int_not_equal(store->core.log.tail_segment->id, tail);
     wait_for_fold(store);
     session = kit_session(store, "session");
     kit_append_all(session, "c");
-    assert_int_equal(wal_entry_cursor_open(session, &last, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &last, &cursor, NULL));
     assert_int_equal(wal_entry_cursor_remaining(cursor), 2);
     wal_entry_cursor_close(cursor);
     wal_session_close(session);
@@ -502,8 +497,8 @@ KIT_TEST(fold__open_cursor_keeps_its_order)
         }
     }
     kit_append(filler, "newest", NULL);
-    assert_int_equal(wal_session_cursor_open(store, NULL, &list, NULL), WAL_OK);
-    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
+    assert_ok(wal_session_cursor_next(list, &info, NULL));
     assert_slice(info.id, "filler");
     for (int i = COUNT - 1; i >= 0; i--) {
         char id[16];
@@ -517,7 +512,7 @@ KIT_TEST(fold__open_cursor_keeps_its_order)
             wal_session_close(kit_create(store, id));
             end_segment(store, filler);
         }
-        assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_OK);
+        assert_ok(wal_session_cursor_next(list, &info, NULL));
         (void)snprintf(id, sizeof(id), "s%d", i);
         assert_slice(info.id, id);
     }
@@ -614,14 +609,13 @@ static uint32_t compact_sessions(const char *path, uint32_t loaded_max)
     kit_close(store);
     counted_io = wal__io_posix;
     counted_io.rename = count_rename;
-    assert_int_equal(wal__store_open(path, &options, &wal__heap_libc,
-                                     &counted_io, &store, NULL),
-                     WAL_OK);
+    assert_ok(wal__store_open(path, &options, &wal__heap_libc, &counted_io,
+                              &store, NULL));
     if (loaded_max != 0) {
         store->core.fold.loaded_max = loaded_max;
     }
     catalogues = 0;
-    assert_int_equal(wal_store_compact(store, &least, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &least, NULL, NULL));
     assert_in_range(overlay_count(store), 0, 1); /* what the tail has */
     assert_string_equal(ids(store), "filler s2 s1 s0");
     kit_close(store);

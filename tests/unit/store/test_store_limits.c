@@ -29,8 +29,8 @@ static void end(struct bench *bench)
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
     assert_all_entries(bench->session, "a");
-    assert_int_equal(wal_store_get_info(bench->store, &info, NULL), WAL_OK);
-    assert_int_equal(info.status, WAL_OK);
+    assert_ok(wal_store_get_info(bench->store, &info, NULL));
+    assert_ok(info.status);
     assert_int_equal(info.last_sequence, 2);
     kit_append(bench->session, "z", NULL);
     assert_branch(bench->session, "a z");
@@ -82,7 +82,7 @@ KIT_TEST(payload__of_any_kind_of_json)
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         struct wal_entry entry = kit_entry(NULL, NULL, good[i]);
 
-        assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+        assert_ok(kit_try_append(session, &entry, NULL, NULL));
     }
     wal_session_close(session);
     kit_close(store);
@@ -107,8 +107,7 @@ KIT_TEST(batch__size_limit_is_32_mib)
     end(&bench);
     bench.store = kit_open("store", 0);
     bench.session = kit_session(bench.store, "s");
-    assert_int_equal(wal_append(bench.session, entries, 127, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_append(bench.session, entries, 127, NULL, NULL, NULL));
     assert_int_equal(kit_info(bench.session).entries, 2 + 127);
     wal_session_close(bench.session);
     kit_close(bench.store);
@@ -180,11 +179,10 @@ KIT_TEST(texts__of_maximum_size_round_trip)
     entry.run_id = (struct wal_slice){text, 255};
     entry.timestamp = (struct wal_slice){text, 64};
     entry.meta = (struct wal_slice){text, MEBIBYTE};
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
     entry = (struct wal_entry){.struct_size = sizeof(entry)};
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_int_equal(entry.id.size, 255);
     assert_int_equal(entry.type.size, 255);
     assert_int_equal(entry.run_id.size, 255);

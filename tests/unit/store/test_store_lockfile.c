@@ -197,7 +197,7 @@ KIT_TEST(lockfile__waiting_reader_gets_an_error)
     kit_append_all(session, "a");
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
     shell("rm store/LOCK");
-    assert_int_equal(wal_store_get_info(reader, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(reader, &info, NULL));
     assert_int_equal(
         wal_store_wait(reader, &info.last_sequence, WAL_WRITTEN, 20000, &error),
         WAL_ELOCKFILE);
@@ -286,14 +286,12 @@ static void expect_all(struct wal_session *session, const char *name,
     struct wal_entry_cursor *cursor = NULL;
     char id[32];
 
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
     for (uint64_t i = 0; i < count; i++) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
 
         (void)snprintf(id, sizeof(id), "%s%u", name, (unsigned)i);
-        assert_int_equal(
-            wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL));
     }
     wal_entry_cursor_close(cursor);
 }
@@ -325,7 +323,7 @@ static void replace_once(uint64_t *random)
     session = kit_session(store, "s");
     for (int i = 0; i < 50; i++) {
         (void)snprintf(id, sizeof(id), "new%d", i);
-        assert_int_equal(try_append(session, id, NULL), WAL_OK);
+        assert_ok(try_append(session, id, NULL));
     }
     expect_end(child);
     for (int round = 0; round < 2; round++) {
@@ -423,9 +421,8 @@ static struct wal_store *open_with_remover(struct wal__io *io, bool at_sync)
 
     memset(&remover, 0, sizeof(remover));
     *io = wal__io_posix;
-    assert_int_equal(
-        wal__store_open("store", &options, &wal__heap_libc, io, &store, NULL),
-        WAL_OK);
+    assert_ok(
+        wal__store_open("store", &options, &wal__heap_libc, io, &store, NULL));
     remover.at_sync = at_sync;
     return store;
 }
@@ -534,8 +531,7 @@ list_and_rotate(void *ctx, const char *path,
                                                      "g", "h", "i", "j", "k"};
             entries[i] = kit_entry(ids[i], NULL, text);
         }
-        assert_int_equal(
-            wal_append(session, entries, ENTRIES, NULL, NULL, NULL), WAL_OK);
+        assert_ok(wal_append(session, entries, ENTRIES, NULL, NULL, NULL));
         free(text);
         wal_session_close(session);
         kit_close(store);
@@ -558,9 +554,8 @@ KIT_TEST(lockfile__reader_without_it_during_a_rotation)
     kit_close(store);
     io.open = deny_lock;
     io.list = list_and_rotate;
-    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc, &io,
-                                     &store, &error),
-                     WAL_OK);
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store,
+                              &error));
     session = kit_session(store, "s");
     assert_branch(session, "a");
     wal_session_close(session);
@@ -624,14 +619,13 @@ KIT_TEST(file_system__network_is_refused_unless_forced)
         assert_int_equal(open_on(magic, WAL_OPEN_CREATE, &error), WAL_ENETWORK);
         assert_error(&error, WAL_ENETWORK, mounts[i].name);
         assert_int_not_equal(access("store", F_OK), 0); /* nothing is left */
-        assert_int_equal(
-            open_on(magic, WAL_OPEN_CREATE | WAL_OPEN_NETWORK_FS, &error),
-            WAL_OK);
-        assert_int_equal(open_on(EXT4_SUPER_MAGIC, 0, &error), WAL_OK);
+        assert_ok(
+            open_on(magic, WAL_OPEN_CREATE | WAL_OPEN_NETWORK_FS, &error));
+        assert_ok(open_on(EXT4_SUPER_MAGIC, 0, &error));
         assert_int_equal(open_on(magic, 0, &error), WAL_ENETWORK);
         assert_int_equal(open_on(magic, WAL_OPEN_READ_ONLY, &error),
                          WAL_ENETWORK);
-        assert_int_equal(open_on(magic, WAL_OPEN_NETWORK_FS, &error), WAL_OK);
+        assert_ok(open_on(magic, WAL_OPEN_NETWORK_FS, &error));
         assert_int_equal(system("rm -r store"), 0);
     }
 }
@@ -651,11 +645,11 @@ KIT_TEST(file_system__volatile_is_refused_to_writers)
     assert_error(&error, WAL_ENETWORK, "volatile");
     assert_int_not_equal(access("store", F_OK), 0);
     mounted_device = makedev(0, 8);
-    assert_int_equal(open_on(0x794C7630, WAL_OPEN_CREATE, &error), WAL_OK);
+    assert_ok(open_on(0x794C7630, WAL_OPEN_CREATE, &error));
     mounted_device = makedev(0, 7);
     assert_int_equal(open_on(0x794C7630, 0, &error), WAL_ENETWORK);
-    assert_int_equal(open_on(0x794C7630, WAL_OPEN_READ_ONLY, &error), WAL_OK);
-    assert_int_equal(open_on(0x794C7630, WAL_OPEN_NETWORK_FS, &error), WAL_OK);
+    assert_ok(open_on(0x794C7630, WAL_OPEN_READ_ONLY, &error));
+    assert_ok(open_on(0x794C7630, WAL_OPEN_NETWORK_FS, &error));
     mounted_device = 0;
 }
 

@@ -33,7 +33,7 @@ static struct wal_store_info status_of(struct wal_store *store)
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_store_get_info(store, &info, &error), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, &error));
     return info;
 }
 
@@ -119,7 +119,7 @@ KIT_TEST(store_memory__path_is_ignored)
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         struct wal_store *store = NULL;
 
-        assert_int_equal(wal_open(paths[i], &options, &store, &error), WAL_OK);
+        assert_ok(wal_open(paths[i], &options, &store, &error));
         wal_session_close(kit_create(store, "s"));
         kit_close(store);
     }
@@ -205,7 +205,7 @@ static void append_payloads(struct wal_session *session)
         entry = kit_entry(id, NULL, "0");
         make_payload(payload, i);
         entry.payload = (struct wal_slice){payload, payload_size};
-        assert_int_equal(kit_try_append(session, &entry, NULL, &error), WAL_OK);
+        assert_ok(kit_try_append(session, &entry, NULL, &error));
     }
     free(payload);
 }
@@ -218,11 +218,10 @@ static void check_payloads(struct wal_session *session)
     struct wal_entry_cursor *cursor = NULL;
 
     assert_non_null(payload);
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, &error),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, &error));
     assert_int_equal(wal_entry_cursor_remaining(cursor), payload_count);
     for (uint64_t i = 1; i <= payload_count; i++) {
-        assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error), WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entry, &error));
         make_payload(payload, i);
         assert_int_equal(entry.payload.size, payload_size);
         assert_memory_equal(entry.payload.data, payload, payload_size);
@@ -320,7 +319,7 @@ KIT_TEST(store_memory__threads_write_and_read)
         assert_int_equal(kit_info(sessions[i]).entries, entries_each);
         wal_session_close(sessions[i]);
     }
-    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    assert_ok(wal_sync(store, &error));
     assert_true(status_of(store).acknowledged >= thread_count * entries_each);
     kit_close(store);
 }
@@ -362,9 +361,8 @@ KIT_TEST(store_memory__closing_frees_everything)
     struct wal_error error = KIT_ERROR;
 
     faulty_heap_init(&heap, &wal__heap_libc);
-    assert_int_equal(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix,
-                                     &store, &error),
-                     WAL_OK);
+    assert_ok(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix,
+                              &store, &error));
     session = kit_create(store, "s");
     append_payloads(session);
     wal_session_close(session);
@@ -384,13 +382,12 @@ KIT_TEST(store_memory__closing_creates_no_file)
     uint64_t allocations;
 
     faulty_heap_init(&heap, &wal__heap_libc);
-    assert_int_equal(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix,
-                                     &store, &error),
-                     WAL_OK);
+    assert_ok(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix,
+                              &store, &error));
     session = kit_create(store, "s");
     append_payloads(session);
     wal_session_close(session);
-    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    assert_ok(wal_sync(store, &error));
     allocations = atomic_load(&heap.allocations);
     kit_close(store);
     assert_int_equal(atomic_load(&heap.allocations), allocations);

@@ -53,13 +53,6 @@ static int leave(void **state)
     return kit_tear_down(state) | result;
 }
 
-static void assert_ok(enum wal_status status)
-{
-    if (status != WAL_OK) {
-        fail_msg("%d: %s", (int)status, error.text);
-    }
-}
-
 /* ------------------------------------------------------------- store --- */
 
 TEST_WITH(store_noop__opening_accesses_no_path, enter, leave)

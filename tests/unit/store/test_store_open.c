@@ -25,7 +25,7 @@ static enum wal_status try_open(const char *path, uint32_t flags,
 
     if (status == WAL_OK) {
         assert_non_null(store);
-        assert_int_equal(wal_close(store, NULL), WAL_OK);
+        assert_ok(wal_close(store, NULL));
     } else {
         assert_null(store);
         assert_int_equal(error->status, status);
@@ -49,7 +49,7 @@ static struct wal_store_info info_of(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     return info;
 }
 
@@ -67,7 +67,7 @@ KIT_TEST(open__store_is_created_only_with_the_flag)
     assert_string_equal(error.file, "store");
     assert_int_not_equal(stat("store", &stat_of), 0);
     kit_close(kit_store());
-    assert_int_equal(wal_open("store", NULL, &store, &error), WAL_OK);
+    assert_ok(wal_open("store", NULL, &store, &error));
     kit_close(store);
 }
 
@@ -254,7 +254,7 @@ KIT_TEST(open__groups_have_the_requested_alignment)
 
         (void)snprintf(path, sizeof(path), "store-%u", align);
         options.group_align = align;
-        assert_int_equal(wal_open(path, &options, &store, NULL), WAL_OK);
+        assert_ok(wal_open(path, &options, &store, NULL));
         session = kit_create(store, "s");
         before = info_of(store).log_bytes;
         kit_append(session, "a", NULL);
@@ -566,13 +566,13 @@ KIT_TEST(store_info__counts_operations)
     struct wal_session *session;
     struct wal_entry entry = kit_entry("a", NULL, "1");
 
-    assert_int_equal(info.status, WAL_OK);
+    assert_ok(info.status);
     assert_int_equal(info.format_version, 1);
     assert_int_equal(info.tail, WAL_TAIL_CLEAN);
     assert_int_equal(info.sessions, 0);
     assert_int_equal(info.last_sequence, 0);
     session = kit_create(store, "s");
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     info = info_of(store);
     assert_int_equal(info.sessions, 1);
     assert_int_equal(info.last_sequence, 2);
@@ -611,7 +611,7 @@ KIT_TEST(store_info__misuse_is_refused)
     assert_int_equal(wal_store_get_info(store, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_store_get_info(NULL, &info, NULL), WAL_EINVAL);
     assert_int_equal(wal_sync(NULL, NULL), WAL_EINVAL);
-    assert_int_equal(wal_close(NULL, NULL), WAL_OK);
+    assert_ok(wal_close(NULL, NULL));
     kit_close(store);
 }
 

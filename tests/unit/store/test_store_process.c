@@ -110,15 +110,13 @@ KIT_TEST(handles__follow_through_segments)
 
         (void)snprintf(id, sizeof(id), "e%d", i);
         entry = kit_entry(id, NULL, text);
-        assert_int_equal(
-            kit_try_append(pair.sessions[(i / 7) % 2], &entry, NULL, NULL),
-            WAL_OK);
+        assert_ok(
+            kit_try_append(pair.sessions[(i / 7) % 2], &entry, NULL, NULL));
     }
     for (int i = 0; i < 2; i++) {
         assert_int_equal(kit_info(pair.sessions[i]).entries, 60);
         assert_parent(pair.sessions[i], "e59", "e58");
-        assert_int_equal(wal_store_get_info(pair.stores[i], &info, NULL),
-                         WAL_OK);
+        assert_ok(wal_store_get_info(pair.stores[i], &info, NULL));
         assert_in_range(info.segments, 3, 20);
     }
     free(text);
@@ -258,13 +256,12 @@ KIT_TEST(processes__append_in_turn)
     expect_exit(children[1], 0);
     store = kit_open("store", 0);
     session = kit_session(store, "s");
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
     for (int i = 0; i < TURNS; i++) {
         char id[16];
 
         (void)snprintf(id, sizeof(id), "e%d", i);
-        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
         assert_slice(entry.id, id);
     }
     assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_END);
@@ -538,7 +535,7 @@ static void kill_process_with_child(int round, uint64_t *random)
     }
     (void)snprintf(id, sizeof(id), "%d-%d", round, last);
     entry = kit_entry(id, NULL, "{}");
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
     (void)snprintf(id, sizeof(id), "after-%d", round);
     assert_slice(kit_info(session).head, id); /* the other one was known */
     wal_session_close(session);

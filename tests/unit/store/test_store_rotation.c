@@ -115,9 +115,8 @@ static void append_some(struct bench *bench, int batches, uint32_t most)
         entry = kit_entry(id, NULL, "");
         entry.flags = WAL_ENTRY_LINE;
         entry.payload = (struct wal_slice){bench->payload, size};
-        assert_int_equal(wal_append(bench->sessions[session], &entry, 1,
-                                    &options, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_append(bench->sessions[session], &entry, 1, &options,
+                             NULL, NULL));
         bench->model->entries[session][number].seed = seed;
         bench->model->entries[session][number].size = size;
         bench->model->counts[session]++;
@@ -132,9 +131,8 @@ static void check_session(struct bench *bench, int session)
     uint32_t count = bench->model->counts[session];
 
     assert_int_equal(kit_info(bench->sessions[session]).entries, count);
-    assert_int_equal(
-        wal_entry_cursor_open(bench->sessions[session], NULL, &cursor, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_entry_cursor_open(bench->sessions[session], NULL, &cursor, NULL));
     assert_int_equal(wal_entry_cursor_remaining(cursor), count);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t size = bench->model->entries[session][i].size;
@@ -166,8 +164,8 @@ static uint64_t segments_of(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
-    assert_int_equal(info.status, WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
+    assert_ok(info.status);
     assert_int_equal(info.tail, WAL_TAIL_CLEAN);
     return info.segments;
 }
@@ -260,15 +258,14 @@ KIT_TEST(rotation__of_entries_larger_than_a_segment)
 
     struct wal_session *session = kit_session(bench.store, "l");
 
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
     append_some(&bench, 10, 1000);
     wal_session_close(session);
     again(&bench, 0);
     check(&bench);
     session = kit_session(bench.store, "l");
-    assert_int_equal(wal_entry_cursor_open(session, NULL, &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_int_equal(entry.payload.size, size);
     assert_memory_equal(entry.payload.data, large, size);
     wal_entry_cursor_close(cursor);
@@ -393,17 +390,16 @@ KIT_TEST(rotation__no_frame_after_a_seal)
     struct wal_session *session;
 
     io.lock = lock_or_not;
-    assert_int_equal(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
-        WAL_OK);
+    assert_ok(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     session = kit_create(store, "s");
     for (const char *id = "a\0b\0c\0d\0"; *id != '\0'; id += 2) {
-        assert_int_equal(append_sized(session, id, 200 * 1024), WAL_OK);
+        assert_ok(append_sized(session, id, 200 * 1024));
     }
     is_held = true;
     assert_int_equal(append_sized(session, "large", 240 * 1024), WAL_ELOCKED);
     is_held = false;
-    assert_int_equal(append_sized(session, "e", 100), WAL_OK);
+    assert_ok(append_sized(session, "e", 100));
     wal_session_close(session);
     kit_close(store);
     store = kit_store();

@@ -305,7 +305,7 @@ static struct wal_store *open_store(uint32_t flags)
     struct wal_store *store = NULL;
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_open("store", &options, &store, &error), WAL_OK);
+    assert_ok(wal_open("store", &options, &store, &error));
     return store;
 }
 
@@ -374,7 +374,7 @@ KIT_TEST(stopped__holding_the_open_lock_while_others_run)
     session = kit_session(store, "s");
     child = start(AT_JOIN, SIGSTOP);
     expect_closed_to_all(child);
-    assert_int_equal(append(session, "b", WAL_DURABLE, NULL), WAL_OK);
+    assert_ok(append(session, "b", WAL_DURABLE, NULL));
     resume_child(child);
     assert_branch(session, "a b x");
     wal_session_close(session);
@@ -430,7 +430,7 @@ KIT_TEST(stopped__holding_the_append_lock)
     expect_locked(append(session, "b", WAL_DURABLE, &error), &error, child,
                   since);
     resume_child(child);
-    assert_int_equal(append(session, "c", WAL_DURABLE, NULL), WAL_OK);
+    assert_ok(append(session, "c", WAL_DURABLE, NULL));
     assert_branch(session, "a x c");
     wal_session_close(session);
     kit_close(store);
@@ -447,10 +447,10 @@ KIT_TEST(stopped__holding_the_append_lock_while_others_close)
     prepare("a");
     store = open_store(0);
     session = kit_session(store, "s");
-    assert_int_equal(append(session, "b", WAL_DURABLE, &error), WAL_OK);
+    assert_ok(append(session, "b", WAL_DURABLE, &error));
     child = start(AT_WRITE, SIGSTOP);
     wal_session_close(session);
-    assert_int_equal(wal_close(store, &error), WAL_OK);
+    assert_ok(wal_close(store, &error));
     resume_child(child);
     expect_content("a b x");
 }
@@ -467,20 +467,20 @@ static void stop_at_sync(bool killed)
     store = open_store(0);
     session = kit_session(store, "s");
     child = start(AT_SYNC, SIGSTOP);
-    assert_int_equal(append(session, "b", WAL_WRITTEN, NULL), WAL_OK);
+    assert_ok(append(session, "b", WAL_WRITTEN, NULL));
     since = now_ms();
     /* The lock is taken over, once. */
-    assert_int_equal(append(session, "c", WAL_DURABLE, &error), WAL_OK);
+    assert_ok(append(session, "c", WAL_DURABLE, &error));
     assert_in_range(now_ms() - since, TIMEOUT_MS - 1, LIMIT_MS);
     since = now_ms();
-    assert_int_equal(append(session, "d", WAL_DURABLE, &error), WAL_OK);
+    assert_ok(append(session, "d", WAL_DURABLE, &error));
     assert_in_range(now_ms() - since, 0, TIMEOUT_MS - 1);
     if (killed) {
         end(child);
     } else {
         resume_child(child); /* its append succeeds */
     }
-    assert_int_equal(append(session, "e", WAL_DURABLE, &error), WAL_OK);
+    assert_ok(append(session, "e", WAL_DURABLE, &error));
     assert_branch(session, "a x b c d e");
     wal_session_close(session);
     kit_close(store);
@@ -509,12 +509,12 @@ KIT_TEST(stopped__two_holding_the_sync_lock)
     store = open_store(0);
     session = kit_session(store, "s");
     first = start_as("x", AT_SYNC, SIGSTOP);
-    assert_int_equal(append(session, "b", WAL_DURABLE, NULL), WAL_OK);
+    assert_ok(append(session, "b", WAL_DURABLE, NULL));
     second = start_as("y", AT_SYNC, SIGSTOP);
-    assert_int_equal(append(session, "c", WAL_DURABLE, NULL), WAL_OK);
+    assert_ok(append(session, "c", WAL_DURABLE, NULL));
     resume_child(second);
     resume_child(first);
-    assert_int_equal(append(session, "d", WAL_DURABLE, NULL), WAL_OK);
+    assert_ok(append(session, "d", WAL_DURABLE, NULL));
     assert_branch(session, "a x b y c d");
     wal_session_close(session);
     kit_close(store);
@@ -541,13 +541,13 @@ KIT_TEST(stopped__while_healing)
     expect_locked(append(session, "b", WAL_DURABLE, &error), &error, child,
                   since);
     resume_child(child);
-    assert_int_equal(append(session, "c", WAL_DURABLE, &error), WAL_OK);
+    assert_ok(append(session, "c", WAL_DURABLE, &error));
     assert_branch(session, "a x y c");
     child = start_as("z", AT_SYNC, SIGKILL);
     assert_int_equal(waitpid(child, &how, 0), child);
     child = start_as("w", AT_SEGMENT, SIGKILL);
     assert_int_equal(waitpid(child, &how, 0), child);
-    assert_int_equal(append(session, "d", WAL_DURABLE, &error), WAL_OK);
+    assert_ok(append(session, "d", WAL_DURABLE, &error));
     assert_branch(session, "a x y c z d");
     wal_session_close(session);
     kit_close(store);
@@ -569,8 +569,7 @@ KIT_TEST(killed__holding_the_sync_lock)
 
         assert_int_equal(waitpid(child, &how, 0), child);
         assert_true(WIFSIGNALED(how));
-        assert_int_equal(
-            append(session, i == 0 ? "b" : "c", WAL_DURABLE, &error), WAL_OK);
+        assert_ok(append(session, i == 0 ? "b" : "c", WAL_DURABLE, &error));
     }
     assert_branch(session, "a x b c");
     wal_session_close(session);

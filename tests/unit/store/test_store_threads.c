@@ -228,8 +228,8 @@ static void run(uint32_t flags)
         assert_int_equal(pthread_join(readers[i].thread, NULL), 0);
     }
     assert_true(atomic_load(&shared.reads) > 0);
-    assert_int_equal(wal_sync(shared.store, NULL), WAL_OK);
-    assert_int_equal(wal_store_get_info(shared.store, &info, NULL), WAL_OK);
+    assert_ok(wal_sync(shared.store, NULL));
+    assert_ok(wal_store_get_info(shared.store, &info, NULL));
     assert_true(info.acknowledged >= atomic_load(&shared.durable));
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < SESSIONS; i++) {

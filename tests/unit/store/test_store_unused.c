@@ -36,9 +36,8 @@ static struct wal_store *open_store(void)
 
     io = wal__io_posix;
     io.now_ms = read_clock;
-    assert_int_equal(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
-        WAL_OK);
+    assert_ok(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     return store;
 }
 
@@ -60,8 +59,7 @@ static void append_mib(struct wal_session *session, unsigned count,
         entry = kit_entry(id, NULL, "");
         entry.flags = WAL_ENTRY_LINE;
         entry.payload = (struct wal_slice){payload, sizeof(payload)};
-        assert_int_equal(wal_append(session, &entry, 1, &options, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_append(session, &entry, 1, &options, NULL, NULL));
         clock_ms += ms_each / 16;
     }
 }
@@ -75,7 +73,7 @@ static struct wal_store_info info_of(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     return info;
 }
 
@@ -228,9 +226,8 @@ KIT_TEST(store_unused__content_gives_it_back)
 
         memcpy(content + i, &word, sizeof(word));
     }
-    assert_int_equal(
-        wal_blob_put(store, (struct wal_slice){content, 5 * MIB}, digest, NULL),
-        WAL_OK);
+    assert_ok(wal_blob_put(store, (struct wal_slice){content, 5 * MIB}, digest,
+                           NULL));
     info = info_of(store);
     assert_true(info.pack_disk_bytes > info.pack_bytes + 2 * MIB);
     kit_close(store);

@@ -33,8 +33,7 @@ static int count(struct wal_store *store)
 {
     struct listed listed = {0};
 
-    assert_int_equal(wal_store_list_view_roots(store, note, &listed, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_list_view_roots(store, note, &listed, NULL));
     return listed.count;
 }
 
@@ -46,21 +45,17 @@ KIT_TEST(view_roots__are_added_listed_and_removed)
 
     assert_int_equal(count(store), 0);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(
-            wal_store_add_view_root(store, kit_text("d"), kit_text("/a"),
-                                    i == 0 ? 0 : WAL_STORE_VIEW_ROOT_SYNC,
-                                    &is_new, NULL),
-            WAL_OK);
+        assert_ok(wal_store_add_view_root(store, kit_text("d"), kit_text("/a"),
+                                          i == 0 ? 0 : WAL_STORE_VIEW_ROOT_SYNC,
+                                          &is_new, NULL));
         assert_int_equal(is_new, i == 0);
     }
-    assert_int_equal(wal_store_list_view_roots(store, note, &listed, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_list_view_roots(store, note, &listed, NULL));
     assert_int_equal(listed.count, 1);
     assert_string_equal(listed.text, "d /a");
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wal_store_remove_view_root(store, kit_text("d"),
-                                                    kit_text("/a"), NULL),
-                         WAL_OK);
+        assert_ok(wal_store_remove_view_root(store, kit_text("d"),
+                                             kit_text("/a"), NULL));
         assert_int_equal(count(store), 0);
     }
     kit_close(store);
@@ -73,7 +68,7 @@ KIT_TEST(view_roots__callback_stops_the_listing)
     struct wal_error error = KIT_ERROR;
 
     for (const char *root = "/a\0/b\0/c\0"; *root != '\0'; root += 3) {
-        assert_int_equal(add(store, "d", root, 0), WAL_OK);
+        assert_ok(add(store, "d", root, 0));
     }
     assert_int_equal(wal_store_list_view_roots(store, note, &listed, &error),
                      WAL_ECALLBACK);
@@ -91,8 +86,8 @@ KIT_TEST(view_roots__of_a_reader)
     assert_int_equal(add(reader, "d", "/a", WAL_STORE_VIEW_ROOT_WRITER),
                      WAL_EREADONLY);
     assert_int_equal(count(store), 0);
-    assert_int_equal(add(reader, "d", "/a", 0), WAL_OK);
-    assert_int_equal(add(store, "d", "/b", WAL_STORE_VIEW_ROOT_WRITER), WAL_OK);
+    assert_ok(add(reader, "d", "/a", 0));
+    assert_ok(add(store, "d", "/b", WAL_STORE_VIEW_ROOT_WRITER));
     assert_int_equal(count(reader), 2);
     kit_close(reader);
     kit_close(store);
@@ -106,15 +101,13 @@ KIT_TEST(view_roots__without_files_are_not_kept)
         struct wal_store *store = kit_open("store", flags[i]);
         int32_t is_new = 7;
 
-        assert_int_equal(
-            wal_store_add_view_root(store, kit_text("d"), kit_text("/a"),
-                                    WAL_STORE_VIEW_ROOT_WRITER, &is_new, NULL),
-            WAL_OK);
+        assert_ok(wal_store_add_view_root(store, kit_text("d"), kit_text("/a"),
+                                          WAL_STORE_VIEW_ROOT_WRITER, &is_new,
+                                          NULL));
         assert_int_equal(is_new, 0);
         assert_int_equal(count(store), 0);
-        assert_int_equal(wal_store_remove_view_root(store, kit_text("d"),
-                                                    kit_text("/a"), NULL),
-                         WAL_OK);
+        assert_ok(wal_store_remove_view_root(store, kit_text("d"),
+                                             kit_text("/a"), NULL));
         kit_close(store);
     }
     assert_int_not_equal(access("store", F_OK), 0);

@@ -24,7 +24,7 @@ KIT_TEST(move__unchanged_session_goes)
 
     kit_append(session, "a", NULL);
     item = choose_session(session);
-    assert_int_equal(retain_plan_move(&item, store, NULL), WAL_OK);
+    assert_ok(retain_plan_move(&item, store, NULL));
     assert_int_equal(item.reason, 0);
     assert_true((kit_info(session).flags & WAL_SESSION_TRASHED) != 0);
     wal_session_close(session);
@@ -38,7 +38,7 @@ KIT_TEST(move__changed_session_stays)
     struct retain_item item = choose_session(session);
 
     kit_append(session, "a", NULL);
-    assert_int_equal(retain_plan_move(&item, store, NULL), WAL_OK);
+    assert_ok(retain_plan_move(&item, store, NULL));
     assert_int_equal(item.reason, RETAIN_CHANGED);
     assert_true((kit_info(session).flags & WAL_SESSION_TRASHED) == 0);
     assert_branch(session, "a");
@@ -53,15 +53,15 @@ KIT_TEST(move__claimed_and_gone_sessions_have_a_reason)
     struct wal_session *session = kit_create(store, "s");
     struct retain_item item = choose_session(session);
 
-    assert_int_equal(wal_session_claim(session, NULL), WAL_OK);
-    assert_int_equal(retain_plan_move(&item, other, NULL), WAL_OK);
+    assert_ok(wal_session_claim(session, NULL));
+    assert_ok(retain_plan_move(&item, other, NULL));
     assert_int_equal(item.reason, RETAIN_CLAIMED);
-    assert_int_equal(wal_session_trash(session, NULL), WAL_OK);
-    assert_int_equal(retain_plan_move(&item, other, NULL), WAL_OK);
+    assert_ok(wal_session_trash(session, NULL));
+    assert_ok(retain_plan_move(&item, other, NULL));
     assert_int_equal(item.reason, RETAIN_GONE);
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
     item.reason = (enum retain_reason)0;
-    assert_int_equal(retain_plan_move(&item, other, NULL), WAL_OK);
+    assert_ok(retain_plan_move(&item, other, NULL));
     assert_int_equal(item.reason, RETAIN_GONE);
     wal_session_close(session);
     kit_close(other);

@@ -53,15 +53,14 @@ static const char *rest(struct cli_tail *tail)
 /* The rest, with what was appended meanwhile. */
 static const char *wait_rest(struct cli_tail *tail)
 {
-    assert_int_equal(cli_tail_wait(tail, 10000, NULL), WAL_OK);
+    assert_ok(cli_tail_wait(tail, 10000, NULL));
     return rest(tail);
 }
 
 static void open_tail(struct cli_tail *tail, struct wal_store *store,
                       uint64_t after)
 {
-    assert_int_equal(cli_tail_open(tail, store, WAL_WRITTEN, after, NULL),
-                     WAL_OK);
+    assert_ok(cli_tail_open(tail, store, WAL_WRITTEN, after, NULL));
 }
 
 static void compact(struct wal_store *store, uint32_t flags)
@@ -72,7 +71,7 @@ static void compact(struct wal_store *store, uint32_t flags)
     options.flags = flags;
     options.dead_percent = 1;
     options.rate = UINT64_MAX;
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
 }
 
 KIT_TEST(tail__empty_store)
@@ -137,7 +136,7 @@ KIT_TEST(tail__goes_on_at_any_position)
     kit_append_all(a, "a1 a2 a3");
     open_tail(&tail, store, 0);
     for (int i = 0; i < 2; i++) { /* [A], a1 */
-        assert_int_equal(cli_tail_next(&tail, &record, NULL), WAL_OK);
+        assert_ok(cli_tail_next(&tail, &record, NULL));
     }
     position = record.sequence;
     assert_string_equal(rest(&tail), "a2 a3 ");
@@ -172,11 +171,9 @@ KIT_TEST(tail__without_what_was_removed_meanwhile)
     kit_append_all(b, "b1");
     kit_append_all(a, "a4");
     open_tail(&tail, store, 0);
-    assert_int_equal(cli_tail_next(&tail, &record, NULL), WAL_OK);
-    assert_int_equal(
-        wal_session_redact(a, kit_text("a2"), kit_text(""), NULL, NULL),
-        WAL_OK);
-    assert_int_equal(wal_session_delete(b, NULL), WAL_OK);
+    assert_ok(cli_tail_next(&tail, &record, NULL));
+    assert_ok(wal_session_redact(a, kit_text("a2"), kit_text(""), NULL, NULL));
+    assert_ok(wal_session_delete(b, NULL));
     compact(store, WAL_STORE_COMPACT_ERASE);
     assert_string_equal(rest(&tail), "a1 a3 a4 ");
     cli_tail_close(&tail);
@@ -208,7 +205,7 @@ KIT_TEST(tail__damaged_record_is_reported_once)
     struct cli_tail tail;
 
     kit_append_all(a, "a1");
-    assert_int_equal(kit_try_append(a, &entry, &result, NULL), WAL_OK);
+    assert_ok(kit_try_append(a, &entry, &result, NULL));
     kit_append_all(a, "a3");
     wal_session_close(a);
     kit_close(store);
@@ -294,7 +291,7 @@ static void follow_writers(struct cli_tail *tail)
         int number;
 
         if (status == WAL_END) {
-            assert_int_equal(cli_tail_wait(tail, 60000, &error), WAL_OK);
+            assert_ok(cli_tail_wait(tail, 60000, &error));
             continue;
         }
         if (status != WAL_OK) {

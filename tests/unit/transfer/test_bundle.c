@@ -32,7 +32,7 @@ static struct wal_store *make_store(void)
     kit_append_all(f, "x y");
     entry.flags = WAL_ENTRY_LINE;
     entry.payload = kit_slice(&content);
-    assert_int_equal(wal_append(t, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(t, &entry, 1, NULL, NULL, NULL));
     kit_content_free(&content);
     wal_session_close(f);
     wal_session_close(s);
@@ -142,10 +142,8 @@ KIT_TEST(bundle__redacted_content_is_not_in_it)
     struct wal_session *s = kit_create(store, "s");
     struct wal_entry entry = kit_entry("a", NULL, "{\"v\":\"the-password\"}");
 
-    assert_int_equal(wal_append(s, &entry, 1, NULL, NULL, NULL), WAL_OK);
-    assert_int_equal(
-        wal_session_redact(s, WAL_STR("a"), WAL_STR("why"), NULL, NULL),
-        WAL_OK);
+    assert_ok(wal_append(s, &entry, 1, NULL, NULL, NULL));
+    assert_ok(wal_session_redact(s, WAL_STR("a"), WAL_STR("why"), NULL, NULL));
     write_bundle(store, "s");
     assert_int_not_equal(system("grep -qa the-password bundle"), 0);
     wal_session_close(s);

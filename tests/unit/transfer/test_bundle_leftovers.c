@@ -105,7 +105,7 @@ KIT_TEST(leftovers__of_a_killed_writer)
         (void)start("store", true, "first", kill_here);
         assert_true(count_temporary() >= 2);
     }
-    assert_int_equal(transfer("store", true, "second", NULL), WAL_OK);
+    assert_ok(transfer("store", true, "second", NULL));
     assert_int_equal(count_temporary(), 0);
     assert_int_equal(access("first", F_OK), -1);
 }
@@ -113,10 +113,10 @@ KIT_TEST(leftovers__of_a_killed_writer)
 KIT_TEST(leftovers__of_a_killed_reader)
 {
     make_store();
-    assert_int_equal(transfer("store", true, "bundle", NULL), WAL_OK);
+    assert_ok(transfer("store", true, "bundle", NULL));
     (void)start("other", false, "bundle", kill_here);
     assert_true(count_temporary() >= 2);
-    assert_int_equal(transfer("other", false, "bundle", NULL), WAL_OK);
+    assert_ok(transfer("other", false, "bundle", NULL));
     assert_int_equal(count_temporary(), 0);
 }
 
@@ -130,13 +130,13 @@ KIT_TEST(leftovers__of_a_process_that_lives_stay)
     child = start("store", true, "first", stop_here);
     before = count_temporary();
     assert_true(before >= 2);
-    assert_int_equal(transfer("store", true, "second", NULL), WAL_OK);
+    assert_ok(transfer("store", true, "second", NULL));
     assert_int_equal(count_temporary(), before);
     assert_int_equal(kill(child, SIGCONT), 0);
     assert_int_equal(waitpid(child, &code, 0), child);
     assert_int_equal(code, 0);
     assert_int_equal(count_temporary(), 0);
-    assert_int_equal(transfer("other", false, "first", NULL), WAL_OK);
+    assert_ok(transfer("other", false, "first", NULL));
 }
 
 static void make_file(const char *name)
@@ -179,7 +179,7 @@ KIT_TEST(leftovers__only_what_is_of_bundles)
     assert_int_equal(mkdir(".agentwal-1111111111111111", 0700), 0);
     make_file(".agentwal-1111111111111111/MANIFEST");
     make_file(".agentwal-4444444444444444.tmp");
-    assert_int_equal(transfer("store", true, "bundle", NULL), WAL_OK);
+    assert_ok(transfer("store", true, "bundle", NULL));
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         struct stat stat;
 

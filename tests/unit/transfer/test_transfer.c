@@ -137,7 +137,7 @@ static void put(struct wal_store *store, struct wal_session *session,
                                 .key = kit_text(key),
                                 .value = kit_text(value)};
 
-    assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL), WAL_OK);
+    assert_ok(wal_doc_put(store, session, &doc, NULL, NULL));
 }
 
 static void move_head(struct wal_session *session, const char *name,
@@ -148,7 +148,7 @@ static void move_head(struct wal_session *session, const char *name,
                                   .entry_id = kit_text(entry),
                                   .note = kit_text(note)};
 
-    assert_int_equal(wal_head_move(session, &head, NULL, NULL), WAL_OK);
+    assert_ok(wal_head_move(session, &head, NULL, NULL));
 }
 
 static void append_to(struct wal_session *session, uint32_t stream,
@@ -160,7 +160,7 @@ static void append_to(struct wal_session *session, uint32_t stream,
     entry.run_id = WAL_STR("run");
     entry.meta = WAL_STR("{\"m\":1}");
     entry.timestamp = WAL_STR("2026-01-31T23:59:59.123Z");
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
 }
 
 static void rename_session(struct wal_session *session, const char *title)
@@ -174,20 +174,18 @@ static void rename_session(struct wal_session *session, const char *title)
     const struct wal_batch batch = {.struct_size = sizeof(batch),
                                     .change = &change};
 
-    assert_int_equal(wal_batch_commit(session, &batch, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_batch_commit(session, &batch, NULL, NULL, NULL));
 }
 
 static void delete_session(struct wal_session *session)
 {
-    assert_int_equal(wal_session_delete(session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(session, NULL));
 }
 
 static void redact(struct wal_session *session, const char *id)
 {
-    assert_int_equal(wal_session_redact(session, kit_text(id),
-                                        WAL_STR("a secret"), NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(session, kit_text(id), WAL_STR("a secret"),
+                                 NULL, NULL));
 }
 
 /* The session s with branches, streams, heads, documents and texts. */
@@ -203,12 +201,11 @@ static struct wal_session *make_session(struct wal_store *store, const char *id)
     append_to(session, 3, "u1", "[]");
     put(NULL, session, "notes", "{\"v\":2}");
     put(NULL, session, "gone", "1");
-    assert_int_equal(
+    assert_ok(
         wal_doc_delete(NULL, session,
                        &(struct wal_doc){.struct_size = sizeof(struct wal_doc),
                                          .key = WAL_STR("gone")},
-                       NULL, NULL),
-        WAL_OK);
+                       NULL, NULL));
     move_head(session, "try", "e", "another way");
     move_head(session, "main", "c", "");
     rename_session(session, "A title");
@@ -278,13 +275,13 @@ KIT_TEST(merge__removed_head_is_removed)
     kit_append_all(s, "a b");
     (void)merge(&stores, NULL, "created s;");
     kit_append_all(s, "c d");
-    assert_int_equal(wal_head_move(s, &head, NULL, NULL), WAL_OK);
+    assert_ok(wal_head_move(s, &head, NULL, NULL));
     (void)merge(&stores, NULL, "continued s;");
     assert_same_stores(stores.from, stores.to);
     wal_session_close(s);
     s = kit_create(stores.from, "t");
     kit_append_all(s, "a b");
-    assert_int_equal(wal_head_move(s, &head, NULL, NULL), WAL_OK);
+    assert_ok(wal_head_move(s, &head, NULL, NULL));
     (void)merge(&stores, NULL, "unchanged s;created t;");
     assert_same_stores(stores.from, stores.to);
     wal_session_close(s);
@@ -341,7 +338,7 @@ KIT_TEST(merge__other_content_is_refused_by_name)
     other = kit_create(stores.to, "s");
     kit_append_all(other, "a z");
     before = kit_describe_session(stores.to, "s");
-    assert_int_equal(try_merge(&stores, NULL, &seen, &result, &error), WAL_OK);
+    assert_ok(try_merge(&stores, NULL, &seen, &result, &error));
     assert_string_equal(seen.text, "refused s;created t;");
     assert_error(&seen.error, WAL_EEXISTS, "other entries");
     assert_int_equal(result.refused, 1);
@@ -382,9 +379,9 @@ KIT_TEST(merge__other_parent_is_refused)
     append_to(s, 0, "b", "{}");
     append_to(other, 0, "a", "{}");
     append_to(other, 0, "b", "{}");
-    assert_int_equal(wal_append(s, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(s, &entry, 1, NULL, NULL, NULL));
     entry.parent_id = WAL_STR("b");
-    assert_int_equal(wal_append(other, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(other, &entry, 1, NULL, NULL, NULL));
     (void)merge(&stores, NULL, "refused s;");
     wal_session_close(other);
     wal_session_close(s);
@@ -405,7 +402,7 @@ KIT_TEST(merge__document_changed_on_both_sides_is_refused)
     put(NULL, s, "notes", "\"here\"");
     put(NULL, copy, "notes", "\"there\"");
     kit_append_all(s, "f");
-    assert_int_equal(try_merge(&stores, NULL, &seen, &result, &error), WAL_OK);
+    assert_ok(try_merge(&stores, NULL, &seen, &result, &error));
     assert_error(&seen.error, WAL_EEXISTS, "changed on both sides");
     assert_branch(copy, "a b c");
     wal_session_close(copy);
@@ -429,13 +426,9 @@ KIT_TEST(merge__documents_of_the_store_are_added_not_changed)
     result = merge(&stores, NULL, "document differs;");
     assert_int_equal(result.differing_documents, 1);
     assert_int_equal(result.documents, 2);
-    assert_int_equal(
-        wal_doc_get(stores.to, NULL, WAL_STR("differs"), 0, &doc, NULL),
-        WAL_OK);
+    assert_ok(wal_doc_get(stores.to, NULL, WAL_STR("differs"), 0, &doc, NULL));
     assert_slice(doc.value, "5");
-    assert_int_equal(
-        wal_doc_get(stores.to, NULL, WAL_STR("missing"), 0, &doc, NULL),
-        WAL_OK);
+    assert_ok(wal_doc_get(stores.to, NULL, WAL_STR("missing"), 0, &doc, NULL));
     assert_slice(doc.value, "2");
     assert_idempotent(&stores, NULL, "document differs;");
     close_stores(&stores);
@@ -489,7 +482,7 @@ KIT_TEST(merge__of_queued_entries_has_them)
     payload[0] = payload[QUEUED_SIZE - 1] = '"';
     entry.payload = (struct wal_slice){payload, QUEUED_SIZE};
     for (int i = 0; i < QUEUED; i++) {
-        assert_int_equal(wal_append(s, &entry, 1, &queued, NULL, NULL), WAL_OK);
+        assert_ok(wal_append(s, &entry, 1, &queued, NULL, NULL));
     }
     result = merge(&stores, "s", "created s;");
     assert_int_equal(result.entries, QUEUED);
@@ -588,7 +581,7 @@ static void delete_and_erase(struct wal_store *store, const char *ids)
         delete_session(session);
         wal_session_close(session);
     }
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
 }
 
 KIT_TEST(merge__fork_before_the_fork_point_of_its_source)
@@ -693,8 +686,7 @@ KIT_TEST(merge__fork_before_all_entries_joins_its_source)
     f = kit_session(stores.to, "f");
     assert_branch(f, "x");
     assert_all_entries(f, "x");
-    assert_int_equal(wal_doc_get(NULL, f, WAL_STR("notes"), 0, &doc, NULL),
-                     WAL_OK);
+    assert_ok(wal_doc_get(NULL, f, WAL_STR("notes"), 0, &doc, NULL));
     assert_slice(doc.value, "1");
     wal_session_close(f);
     assert_idempotent(&stores, NULL, "unchanged s;unchanged f;");
@@ -817,8 +809,7 @@ KIT_TEST(merge__fork_of_a_present_source_sees_what_it_saw)
     (void)merge(&stores, "s", "created s;");
     (void)merge(&stores, "f2", "created f2;");
     f2 = kit_session(stores.to, "f2");
-    assert_int_equal(wal_doc_get(NULL, f2, WAL_STR("notes"), 0, &doc, NULL),
-                     WAL_OK);
+    assert_ok(wal_doc_get(NULL, f2, WAL_STR("notes"), 0, &doc, NULL));
     assert_slice(doc.value, "\"f1\"");
     assert_int_equal(wal_doc_get(NULL, f2, WAL_STR("late"), 0, &doc, NULL),
                      WAL_ENOTFOUND);
@@ -843,8 +834,7 @@ KIT_TEST(merge__document_of_such_a_fork_is_continued)
     wal_session_close(f1);
     (void)merge(&stores, "f1", "continued f1;");
     f1 = kit_session(stores.to, "f1");
-    assert_int_equal(wal_doc_get(NULL, f1, WAL_STR("notes"), 0, &doc, NULL),
-                     WAL_OK);
+    assert_ok(wal_doc_get(NULL, f1, WAL_STR("notes"), 0, &doc, NULL));
     assert_slice(doc.value, "\"third\"");
     assert_idempotent(&stores, "f1", "unchanged f1;");
     wal_session_close(f1);
@@ -864,7 +854,7 @@ KIT_TEST(merge__source_that_was_left_is_deleted)
 
     make_forks(stores.from);
     (void)merge(&stores, "f1", "created f1;");
-    assert_int_equal(wal_session_create(stores.to, &options, &s, NULL), WAL_OK);
+    assert_ok(wal_session_create(stores.to, &options, &s, NULL));
     wal_session_close(s);
     (void)merge(&stores, "f1", "unchanged f1;");
     assert_int_equal(kit_store_info(stores.to).sessions, 1);
@@ -909,7 +899,7 @@ static void trash(struct wal_store *store, const char *id)
 {
     struct wal_session *session = kit_session(store, id);
 
-    assert_int_equal(wal_session_trash(session, NULL), WAL_OK);
+    assert_ok(wal_session_trash(session, NULL));
     wal_session_close(session);
 }
 
@@ -936,7 +926,7 @@ KIT_TEST(merge__session_in_the_trash_there_is_refused)
     make_forks(stores.from);
     (void)merge(&stores, NULL, "created s;created f1;created f2;");
     trash(stores.to, "f1");
-    assert_int_equal(try_merge(&stores, NULL, &seen, &result, &error), WAL_OK);
+    assert_ok(try_merge(&stores, NULL, &seen, &result, &error));
     assert_string_equal(seen.text, "unchanged s;refused f1;unchanged f2;");
     assert_int_equal(seen.error.status, WAL_ETRASHED);
     close_stores(&stores);
@@ -1025,9 +1015,8 @@ static void redact_as(struct wal_session *session, const char *target,
 {
     struct wal_append_result result = WAL_INIT(wal_append_result);
 
-    assert_int_equal(wal_session_redact(session, kit_text(target),
-                                        kit_text(reason), &result, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_redact(session, kit_text(target), kit_text(reason),
+                                 &result, NULL));
     memcpy(id, result.last_id, WAL_ID_SIZE);
 }
 
@@ -1045,10 +1034,8 @@ static void assert_redacted_by(struct wal_store *store, const char *id,
 
     snprintf(expected, sizeof(expected),
              "{\"redactedBy\":\"%s\",\"reason\":\"%s\"}", by, reason);
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(
-        wal_entry_cursor_get(cursor, kit_text(entry_id), &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
+    assert_ok(wal_entry_cursor_get(cursor, kit_text(entry_id), &entry, NULL));
     assert_slice(entry.payload, expected);
     wal_entry_cursor_close(cursor);
     wal_session_close(session);
@@ -1073,8 +1060,7 @@ KIT_TEST(merge__redacted_redaction_hides_as_itself)
         redact_as(s, first, "second", second);
         redact_as(s, "a", "third", second);
         if (i == 1) {
-            assert_int_equal(wal_store_compact(stores.from, &erase, NULL, NULL),
-                             WAL_OK);
+            assert_ok(wal_store_compact(stores.from, &erase, NULL, NULL));
         }
         (void)merge(&stores, NULL, "created s;");
         assert_redacted_by(stores.from, "s", "a", first, "first");
@@ -1103,8 +1089,7 @@ KIT_TEST(merge__redacted_compactions_keep_their_first_entry)
             .summary = WAL_STR("so far")};
         struct wal_append_result result = WAL_INIT(wal_append_result);
 
-        assert_int_equal(wal_session_compact(s, &options, NULL, &result, NULL),
-                         WAL_OK);
+        assert_ok(wal_session_compact(s, &options, NULL, &result, NULL));
         memcpy(made[i], result.last_id, WAL_ID_SIZE);
     }
     redact(s, made[0]);
@@ -1125,7 +1110,7 @@ static void assert_not_bare(struct wal_store *store, const char *id)
     if (wal_session_open(store, kit_text(id), &session, NULL) != WAL_OK) {
         return;
     }
-    assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_OK);
+    assert_ok(wal_session_get_info(session, &info, NULL));
     if (memmem(info.metadata.data, info.metadata.size, "agentwalTransfer",
                16) == NULL) {
         assert_hidden(store, id, "a");
@@ -1166,8 +1151,7 @@ KIT_TEST(merge__stopped_before_a_redaction_leaves_a_mark)
             assert_not_bare(stores.to, "f");
             assert_not_bare(stores.to, "g");
             memset(&seen, 0, sizeof(seen));
-            assert_int_equal(
-                try_merge(&stores, merged[i], &seen, &result, &error), WAL_OK);
+            assert_ok(try_merge(&stores, merged[i], &seen, &result, &error));
             assert_int_equal(result.refused, 0);
             assert_hidden(stores.to, merged[i] == NULL ? "f" : merged[i], "a");
             wal_session_close(g);
@@ -1192,7 +1176,7 @@ static void append_dead(struct wal_session *session, size_t size)
     memset(payload + length, 'y', size);
     memcpy(payload + (size_t)length + size, "\"}", 3);
     entry = kit_entry("dead", NULL, payload);
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
     free(payload);
 }
 
@@ -1221,8 +1205,7 @@ KIT_TEST(merge__erased_entry_is_hidden)
     struct wal_session *s = make_session(stores.from, "s");
 
     redact(s, "b");
-    assert_int_equal(wal_store_compact(stores.from, &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_compact(stores.from, &options, NULL, NULL));
     (void)merge(&stores, NULL, "created s;");
     assert_same_stores(stores.from, stores.to);
     assert_idempotent(&stores, NULL, "unchanged s;");
@@ -1248,14 +1231,12 @@ KIT_TEST(merge__older_copy_does_not_bring_back_what_was_erased)
         append_dead(here, is_large != 0 ? LARGE : 0);
         (void)merge(&stores, NULL, "created s;");
         redact(here, "dead");
-        assert_int_equal(wal_store_compact(stores.from, &options, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_store_compact(stores.from, &options, NULL, NULL));
         assert_int_equal(count_dead("from"), 0);
         assert_true(count_dead("to") > 0);
         (void)merge(&back, NULL, "unchanged s;");
         copy = kit_session(stores.to, "s");
-        assert_int_equal(wal_entry_get(copy, WAL_STR("dead"), &entry, NULL),
-                         WAL_OK);
+        assert_ok(wal_entry_get(copy, WAL_STR("dead"), &entry, NULL));
         wal_session_close(copy);
         assert_int_equal(wal_entry_get(here, WAL_STR("dead"), &entry, NULL),
                          WAL_EREDACTED);
@@ -1308,7 +1289,7 @@ KIT_TEST(merge__payload_out_of_line_is_copied)
     entry.flags = WAL_ENTRY_LINE;
     entry.payload = kit_slice(&content);
     kit_append_all(s, "a");
-    assert_int_equal(wal_append(s, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(s, &entry, 1, NULL, NULL, NULL));
     kit_append_all(s, "b");
     (void)merge(&stores, NULL, "created s;");
     assert_same_stores(stores.from, stores.to);
@@ -1331,8 +1312,7 @@ KIT_TEST(merge__checkpoints_come_with_their_files)
     (void)kit_checkpoint(&work, "c1", "x.txt y.txt none.txt");
     kit_write(&work, "x.txt", "one and a half\n");
     (void)kit_checkpoint(&work, "c2", "x.txt");
-    assert_int_equal(wal_checkpoint_delete(work.session, WAL_STR("c2"), NULL),
-                     WAL_OK);
+    assert_ok(wal_checkpoint_delete(work.session, WAL_STR("c2"), NULL));
     (void)kit_checkpoint(&work, "c3", "x.txt");
     (void)merge(&stores, NULL, "created s;");
     assert_same_stores(stores.from, stores.to);
@@ -1380,8 +1360,7 @@ KIT_TEST(merge__stopped_anywhere_is_continued)
         if (stopped) {
             assert_int_equal(error.sys_errno, 7);
             seen = (struct seen){.calls = 0};
-            assert_int_equal(try_merge(&stores, NULL, &seen, &result, &error),
-                             WAL_OK);
+            assert_ok(try_merge(&stores, NULL, &seen, &result, &error));
         }
         assert_same_stores(stores.from, stores.to);
         assert_idempotent(&stores, NULL,

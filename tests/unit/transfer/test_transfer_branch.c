@@ -118,7 +118,7 @@ static void put(struct wal_session *session, const char *key, const char *value)
                                 .key = kit_text(key),
                                 .value = kit_text(value)};
 
-    assert_int_equal(wal_doc_put(NULL, session, &doc, NULL, NULL), WAL_OK);
+    assert_ok(wal_doc_put(NULL, session, &doc, NULL, NULL));
 }
 
 /* The document of a session is this; NULL: there is none. */
@@ -133,7 +133,7 @@ static void assert_document(struct wal_store *store, const char *id,
     if (value == NULL) {
         assert_int_equal(status, WAL_ENOTFOUND);
     } else {
-        assert_int_equal(status, WAL_OK);
+        assert_ok(status);
         assert_true(kit_slice_is(doc.value, value));
     }
     wal_session_close(session);
@@ -352,11 +352,11 @@ KIT_TEST(keep_both__both_directions_with_two_names)
 
     (void)merge(&there, NULL, "branched s s@host;");
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(try_merge(&back, NULL, "desk", &seen), WAL_OK);
+        assert_ok(try_merge(&back, NULL, "desk", &seen));
         assert_int_equal(seen.result.refused, 0);
         assert_int_equal(seen.result.created + seen.result.branched,
                          i == 0 ? 2 : 0);
-        assert_int_equal(try_merge(&there, NULL, "host", &seen), WAL_OK);
+        assert_ok(try_merge(&there, NULL, "host", &seen));
         assert_int_equal(seen.result.refused, 0);
         assert_int_equal(seen.result.created + seen.result.branched,
                          i == 0 ? 1 : 0);
@@ -374,7 +374,7 @@ KIT_TEST(keep_both__branch_in_the_trash_is_not_used)
 
     (void)merge(&stores, "s", "branched s s@host;");
     branch = kit_session(stores.to, "s@host");
-    assert_int_equal(wal_session_trash(branch, NULL), WAL_OK);
+    assert_ok(wal_session_trash(branch, NULL));
     wal_session_close(branch);
     (void)merge(&stores, "s", "branched s s@host-2;");
     close_stores(&stores);
@@ -405,7 +405,7 @@ KIT_TEST(keep_both__without_a_name_it_is_the_id_of_the_store)
     struct seen seen = {.calls = 0};
     char expected[TEXT_SIZE];
 
-    assert_int_equal(try_merge(&stores, "s", "", &seen), WAL_OK);
+    assert_ok(try_merge(&stores, "s", "", &seen));
     snprintf(expected, sizeof(expected), "branched s s@%02x%02x%02x%02x;",
              info.uuid[0], info.uuid[1], info.uuid[2], info.uuid[3]);
     assert_string_equal(seen.text, expected);
@@ -430,10 +430,10 @@ KIT_TEST(keep_both__long_id_is_cut_between_characters)
     {
         struct seen seen = {.calls = 0};
 
-        assert_int_equal(try_merge(&stores, id, "host", &seen), WAL_OK);
+        assert_ok(try_merge(&stores, id, "host", &seen));
         append_in(stores.from, id, "x");
         append_in(stores.to, id, "y");
-        assert_int_equal(try_merge(&stores, id, "host", &seen), WAL_OK);
+        assert_ok(try_merge(&stores, id, "host", &seen));
         assert_string_equal(seen.branch, branch);
     }
     assert_entries(stores.to, branch, "a b x");
@@ -456,7 +456,7 @@ KIT_TEST(keep_both__bad_options_are_refused)
     assert_int_equal(try_merge(&stores, "s", name, &seen), WAL_ETOOBIG);
     assert_int_equal(try_merge(&stores, "s", "\xFF", &seen), WAL_EINVAL);
     name[64] = '\0';
-    assert_int_equal(try_merge(&stores, "s", name, &seen), WAL_OK);
+    assert_ok(try_merge(&stores, "s", name, &seen));
     assert_int_equal(seen.result.branched, 1);
     close_stores(&stores);
 }
@@ -474,12 +474,12 @@ KIT_TEST(keep_both__streams_and_heads)
                                   .note = WAL_STR("a note")};
 
     entry.stream = 1;
-    assert_int_equal(wal_append(s, &entry, 1, NULL, NULL, NULL), WAL_OK);
-    assert_int_equal(wal_head_move(s, &head, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(s, &entry, 1, NULL, NULL, NULL));
+    assert_ok(wal_head_move(s, &head, NULL, NULL));
     (void)merge(&stores, "s", "continued s;");
     entry = kit_entry("t2", NULL, "{\"line\":2}");
     entry.stream = 1;
-    assert_int_equal(wal_append(s, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(s, &entry, 1, NULL, NULL, NULL));
     kit_append(s, "x", "a");
     append_in(stores.to, "s", "z");
     (void)merge(&stores, "s", "branched s s@host;");
@@ -567,14 +567,10 @@ KIT_TEST(keep_both__redacted_here_is_redacted_there)
     struct stores stores = open_parted();
     struct wal_session *s = kit_session(stores.from, "s");
 
-    assert_int_equal(
-        wal_session_redact(s, WAL_STR("x"), WAL_STR("why"), NULL, NULL),
-        WAL_OK);
+    assert_ok(wal_session_redact(s, WAL_STR("x"), WAL_STR("why"), NULL, NULL));
     (void)merge(&stores, "s", "branched s s@host;");
     assert_same(stores.from, "s", stores.to, "s@host");
-    assert_int_equal(
-        wal_session_redact(s, WAL_STR("b"), WAL_STR("why"), NULL, NULL),
-        WAL_OK);
+    assert_ok(wal_session_redact(s, WAL_STR("b"), WAL_STR("why"), NULL, NULL));
     (void)merge(&stores, "s", "continued s s@host;");
     assert_same(stores.from, "s", stores.to, "s@host");
     assert_idempotent(&stores, "s", "unchanged s s@host;");
@@ -720,7 +716,7 @@ KIT_TEST(keep_both__stopped_anywhere_is_continued)
             assert_true(at > 2);
         } else {
             assert_int_equal(status, WAL_ECALLBACK);
-            assert_int_equal(try_merge(&stores, "s", "host", &seen), WAL_OK);
+            assert_ok(try_merge(&stores, "s", "host", &seen));
             assert_string_equal(seen.branch, "s@host");
         }
         assert_same(stores.from, "s", stores.to, "s@host");
@@ -755,8 +751,7 @@ static void change(uint64_t *random, struct wal_store *store, const char *id,
         snprintf(text, sizeof(text), "%s%u", side, (*next)++);
         entry = kit_entry(text, NULL, "{}");
         entry.stream = kit_random(random) % 4 == 0 ? 2 : 0;
-        assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     }
     wal_session_close(session);
 }
@@ -785,7 +780,7 @@ KIT_TEST(keep_both__merged_at_any_time)
                 change(&random, stores.to, "s", "t", &next);
             }
             before = kit_describe_session(stores.to, "s");
-            assert_int_equal(try_merge(&stores, "s", "host", &seen), WAL_OK);
+            assert_ok(try_merge(&stores, "s", "host", &seen));
             assert_int_equal(seen.result.refused, 0);
             after = kit_describe_session(stores.to, "s");
             if (seen.branch[0] != '\0') {

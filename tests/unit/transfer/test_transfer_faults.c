@@ -26,7 +26,7 @@ static void put(struct wal_session *session, const char *key, const char *value)
                                 .key = kit_text(key),
                                 .value = kit_text(value)};
 
-    assert_int_equal(wal_doc_put(NULL, session, &doc, NULL, NULL), WAL_OK);
+    assert_ok(wal_doc_put(NULL, session, &doc, NULL, NULL));
 }
 
 /* The store "from": s, which is deleted, with the forks f, which has a large
@@ -48,14 +48,13 @@ static void make_from(void)
     g = kit_fork(s, "c", "g");
     entry.flags = WAL_ENTRY_LINE;
     entry.payload = kit_slice(&content);
-    assert_int_equal(wal_append(f, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(f, &entry, 1, NULL, NULL, NULL));
     kit_append_all(g, "x y");
     kit_append_all(t, "p q r");
     put(t, "notes", "3");
     put(t, "notes", "4");
-    assert_int_equal(
-        wal_session_redact(t, WAL_STR("q"), WAL_STR(""), NULL, NULL), WAL_OK);
-    assert_int_equal(wal_session_delete(s, NULL), WAL_OK);
+    assert_ok(wal_session_redact(t, WAL_STR("q"), WAL_STR(""), NULL, NULL));
+    assert_ok(wal_session_delete(s, NULL));
     kit_content_free(&content);
     wal_session_close(s);
     wal_session_close(t);
@@ -134,9 +133,8 @@ static void go_on(struct machine *machine)
         .struct_size = sizeof(options), .sessions = &id, .session_count = 1};
     struct wal_session *t;
 
-    assert_int_equal(
-        wal_store_merge(machine->base, machine->to, &options, NULL, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_store_merge(machine->base, machine->to, &options, NULL, NULL));
     t = kit_session(machine->to, "t");
     kit_append_all(t, "z");
     put(t, "notes", "9");
@@ -238,14 +236,14 @@ static void complete(struct machine *machine)
     char branch[WAL_ID_SIZE] = "";
     uint64_t before;
 
-    assert_int_equal(merge_into(machine, branch), WAL_OK);
+    assert_ok(merge_into(machine, branch));
     if (machine->base != NULL) {
         check_branch(machine, branch);
     } else {
         assert_same_stores(machine->from, machine->to);
     }
     before = kit_store_info(machine->to).last_sequence;
-    assert_int_equal(merge(machine), WAL_OK);
+    assert_ok(merge(machine));
     assert_int_equal(kit_store_info(machine->to).last_sequence, before);
 }
 

@@ -43,7 +43,7 @@ static struct wal_store *make_source(void)
     kit_append_all(gone, "a b c");
     fork = kit_fork(gone, "b", "fork");
     kit_append_all(fork, "d e f");
-    assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
+    assert_ok(wal_session_delete(gone, NULL));
     wal_session_close(fork);
     wal_session_close(gone);
     return store;
@@ -82,9 +82,7 @@ KIT_TEST(merge__source_of_a_fork_that_others_write_to)
         status = wal_session_open(to, kit_text("gone"), &session, NULL);
         assert_int_equal(status, writer.is_written ? WAL_OK : WAL_ENOTFOUND);
         if (writer.is_written) {
-            assert_int_equal(
-                wal_entry_get(session, kit_text("agent"), &entry, NULL),
-                WAL_OK);
+            assert_ok(wal_entry_get(session, kit_text("agent"), &entry, NULL));
             written++;
         }
         wal_session_close(session);
@@ -159,8 +157,7 @@ static void merge_all(struct wal_store *from, struct wal_store *to,
 
     options.progress = append_at_step;
     options.ctx = writer;
-    assert_int_equal(wal_store_merge(from, to, &options, &result, &error),
-                     WAL_OK);
+    assert_ok(wal_store_merge(from, to, &options, &result, &error));
     assert_int_equal(result.refused, 0);
 }
 

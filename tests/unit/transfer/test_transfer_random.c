@@ -102,8 +102,7 @@ static void append_deltas(struct world *world, struct known *known)
                                     .payload = WAL_STR("{}")};
 
     for (uint32_t i = pick(world, 6); i > 3; i--) {
-        assert_int_equal(
-            wal_append(known->session, &delta, 1, NULL, NULL, NULL), WAL_OK);
+        assert_ok(wal_append(known->session, &delta, 1, NULL, NULL, NULL));
     }
 }
 
@@ -151,8 +150,7 @@ static void append(struct world *world, struct known *known)
     default:
         break;
     }
-    assert_int_equal(wal_append(known->session, &entry, 1, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_append(known->session, &entry, 1, NULL, NULL, NULL));
     if (entry.stream == 0) {
         known->entries[known->count++] = world->next_entry;
     }
@@ -172,9 +170,8 @@ static void change_document(struct world *world, struct wal_session *session)
         (void)!wal_doc_delete(session == NULL ? world->store : NULL, session,
                               &doc, NULL, NULL);
     } else {
-        assert_int_equal(wal_doc_put(session == NULL ? world->store : NULL,
-                                     session, &doc, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_doc_put(session == NULL ? world->store : NULL, session,
+                              &doc, NULL, NULL));
     }
 }
 
@@ -208,8 +205,7 @@ static void change_texts(struct world *world, struct known *known)
     const struct wal_batch batch = {.struct_size = sizeof(batch),
                                     .change = &change};
 
-    assert_int_equal(wal_batch_commit(known->session, &batch, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_batch_commit(known->session, &batch, NULL, NULL, NULL));
 }
 
 static void redact(struct world *world, struct known *known)
@@ -236,7 +232,7 @@ static void step(struct world *world)
         add_session(world, pick(world, 3) == 0 ? NULL : known);
     } else if (what < 4 && world->documents && world->count > 3 &&
                known != &world->sessions[0]) {
-        assert_int_equal(wal_session_delete(known->session, NULL), WAL_OK);
+        assert_ok(wal_session_delete(known->session, NULL));
         wal_session_close(known->session);
         known->session = NULL;
     } else if (what < 8 && world->documents) {
@@ -279,7 +275,7 @@ static void compact(struct wal_store *store, uint32_t flags)
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
 
-    assert_int_equal(wal_store_compact(store, &options, NULL, NULL), WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
 }
 
 static void check(enum wal_status status, const struct wal_error *error,

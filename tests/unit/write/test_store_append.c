@@ -72,10 +72,8 @@ static struct wal_entry get(struct bench *bench, const char *id,
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
 
-    assert_int_equal(wal_entry_cursor_open(bench->session, NULL, cursor, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_entry_cursor_get(*cursor, kit_text(id), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(bench->session, NULL, cursor, NULL));
+    assert_ok(wal_entry_cursor_get(*cursor, kit_text(id), &entry, NULL));
     return entry;
 }
 
@@ -97,7 +95,7 @@ KIT_TEST(append__defaults_are_filled_in)
     struct wal_entry entry = kit_entry(NULL, NULL, "{\"x\":1}");
     struct wal_entry_cursor *cursor = NULL;
 
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     assert_int_equal(strlen(bench.result.last_id), 36);
     assert_int_equal(bench.result.last_id[14], '7');
     check_result(&bench, bench.result.last_id, 1, 0, 2);
@@ -127,7 +125,7 @@ KIT_TEST(append__every_field_is_returned)
     entry.timestamp = kit_text("yesterday");
     entry.run_id = kit_text("run-7");
     entry.meta = kit_text("{\"k\": true}");
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     for (int round = 0; round < 2; round++) {
         entry = get(&bench, "\xc3\xa9", &cursor);
         assert_slice(entry.type, "my type");
@@ -158,8 +156,8 @@ KIT_TEST(append__types_with_and_without_a_code)
         (void)snprintf(id, sizeof(id), "e%d", i);
         entry = kit_entry(id, NULL, "1");
         entry.type = kit_text(types[i]);
-        assert_int_equal(one(&bench, entry), WAL_OK);
-        assert_int_equal(one(&bench, entry), WAL_OK);
+        assert_ok(one(&bench, entry));
+        assert_ok(one(&bench, entry));
         assert_int_equal(bench.result.duplicates, 1);
         entry.type = kit_text("another");
         assert_int_equal(one(&bench, entry), WAL_EEXISTS);
@@ -193,13 +191,13 @@ KIT_TEST(append__line_of_any_bytes_is_unchanged)
     }
     entry.flags = WAL_ENTRY_LINE;
     entry.payload = (struct wal_slice){bytes, 1000};
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     entry.id = kit_text("b");
     entry.payload.size = MOST;
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     entry.id = kit_text("c");
     entry.payload = kit_text(NULL);
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     for (int round = 0; round < 2; round++) {
         entry = get(&bench, "a", &cursor);
         assert_int_equal(entry.flags, WAL_ENTRY_LINE | WAL_ENTRY_ROOT);
@@ -234,7 +232,7 @@ KIT_TEST(parent__in_the_batch_the_session_or_its_source)
     };
 
     kit_append_all(bench.session, "a b c");
-    assert_int_equal(batch(&bench, entries, 3), WAL_OK);
+    assert_ok(batch(&bench, entries, 3));
     check_result(&bench, "f", 3, 0, 7);
     assert_parent(bench.session, "a", "");
     assert_parent(bench.session, "d", "b");
@@ -268,7 +266,7 @@ KIT_TEST(parent__missing_is_refused)
     assert_int_equal(one(&bench, kit_entry("b", "b", "1")), WAL_ENOPARENT);
     assert_int_equal(batch(&bench, entries, 2), WAL_ENOPARENT);
     transcript.stream = 1;
-    assert_int_equal(one(&bench, transcript), WAL_OK);
+    assert_ok(one(&bench, transcript));
     assert_int_equal(one(&bench, kit_entry("b", "t", "1")), WAL_ENOPARENT);
     transcript = kit_entry("u", "a", "1");
     transcript.stream = 1;
@@ -290,11 +288,11 @@ KIT_TEST(head__moves_to_a_child_of_its_entry)
     assert_branch(bench.session, "a b c");
     entry = kit_entry("e", "d", "1");
     entry.flags = WAL_ENTRY_HEAD_MOVE;
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     assert_branch(bench.session, "a d e");
     entry = kit_entry("f", NULL, "1");
     entry.flags = WAL_ENTRY_HEAD_KEEP;
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     assert_branch(bench.session, "a d e");
     assert_parent(bench.session, "f", "e");
     kit_append(bench.session, "g", NULL);
@@ -311,16 +309,16 @@ KIT_TEST(head__root_moves_it_only_with_the_flag)
     struct wal_entry entry = kit_entry("a", NULL, "1");
 
     entry.flags = WAL_ENTRY_ROOT;
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     assert_branch(bench.session, "a");
     kit_append(bench.session, "b", NULL);
     entry.id = kit_text("c");
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     assert_branch(bench.session, "a b");
     assert_parent(bench.session, "c", "");
     entry.id = kit_text("d");
     entry.flags = WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_MOVE;
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     assert_branch(bench.session, "d");
     kit_append(bench.session, "e", NULL);
     assert_branch(bench.session, "d e");
@@ -336,7 +334,7 @@ KIT_TEST(head__first_entry_without_moving_it)
     struct wal_entry entry = kit_entry("a", NULL, "1");
 
     entry.flags = WAL_ENTRY_HEAD_KEEP;
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     assert_branch(bench.session, "");
     assert_slice(kit_info(bench.session).head, "");
     kit_append(bench.session, "b", NULL);
@@ -355,10 +353,10 @@ KIT_TEST(stream__each_has_a_head)
 
     entries[1].stream = 1;
     entries[3].stream = 1;
-    assert_int_equal(batch(&bench, entries, 4), WAL_OK);
+    assert_ok(batch(&bench, entries, 4));
     entries[0] = kit_entry("z", NULL, "1");
     entries[0].stream = 255;
-    assert_int_equal(one(&bench, entries[0]), WAL_OK);
+    assert_ok(one(&bench, entries[0]));
     for (int round = 0; round < 2; round++) {
         options.stream = 0;
         assert_string_equal(kit_list_ids(bench.session, &options), "a b");
@@ -380,7 +378,7 @@ KIT_TEST(stream__ids_are_unique_across_streams)
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("a", NULL, "1");
 
-    assert_int_equal(one(&bench, entry), WAL_OK);
+    assert_ok(one(&bench, entry));
     entry.stream = 1;
     assert_int_equal(one(&bench, entry), WAL_EEXISTS);
     end(&bench);
@@ -395,13 +393,13 @@ KIT_TEST(expect__matches_or_returns_the_tail)
 
     assert_int_equal(expecting(&bench, "x", &entry, 1), WAL_ECONFLICT);
     assert_string_equal(bench.error.actual, "");
-    assert_int_equal(expecting(&bench, "", &entry, 1), WAL_OK);
+    assert_ok(expecting(&bench, "", &entry, 1));
     check_result(&bench, "a", 1, 0, 2);
     entry = kit_entry("b", NULL, "1");
     assert_int_equal(expecting(&bench, "", &entry, 1), WAL_ECONFLICT);
     assert_string_equal(bench.error.actual, "a");
     assert_error(&bench.error, WAL_ECONFLICT, "\"a\"");
-    assert_int_equal(expecting(&bench, "a", &entry, 1), WAL_OK);
+    assert_ok(expecting(&bench, "a", &entry, 1));
     entry = kit_entry("c", NULL, "1");
     assert_int_equal(expecting(&bench, "a", &entry, 1), WAL_ECONFLICT);
     assert_string_equal(bench.error.actual, "b");
@@ -425,7 +423,7 @@ KIT_TEST(expect__in_a_fork_is_its_fork_point)
     assert_int_equal(expecting(&bench, "b", &entry, 1), WAL_ECONFLICT);
     assert_string_equal(bench.error.actual, "a");
     assert_int_equal(expecting(&bench, "", &entry, 1), WAL_ECONFLICT);
-    assert_int_equal(expecting(&bench, "a", &entry, 1), WAL_OK);
+    assert_ok(expecting(&bench, "a", &entry, 1));
     wal_session_close(fork);
     bench.session = session;
     end(&bench);
@@ -439,12 +437,12 @@ KIT_TEST(expect__batch_sent_again_succeeds)
                                    kit_entry("d", NULL, "1")};
 
     kit_append(bench.session, "a", NULL);
-    assert_int_equal(expecting(&bench, "a", entries, 3), WAL_OK);
+    assert_ok(expecting(&bench, "a", entries, 3));
     check_result(&bench, "d", 3, 0, 5);
-    assert_int_equal(expecting(&bench, "a", entries, 3), WAL_OK);
+    assert_ok(expecting(&bench, "a", entries, 3));
     check_result(&bench, "d", 0, 3, 0);
     again(&bench);
-    assert_int_equal(expecting(&bench, "a", entries, 3), WAL_OK);
+    assert_ok(expecting(&bench, "a", entries, 3));
     check_result(&bench, "d", 0, 3, 0);
     entries[1].payload = kit_text("2");
     assert_int_equal(expecting(&bench, "a", entries, 3), WAL_EEXISTS);
@@ -464,15 +462,15 @@ KIT_TEST(duplicate__compares_supplied_fields_only)
     good.timestamp = kit_text("noon");
     good.run_id = kit_text("r");
     good.meta = kit_text("{}");
-    assert_int_equal(one(&bench, good), WAL_OK);
-    assert_int_equal(one(&bench, good), WAL_OK);
+    assert_ok(one(&bench, good));
+    assert_ok(one(&bench, good));
     check_result(&bench, "b", 0, 1, 0);
     other = good;
     other.timestamp = kit_text(NULL);
-    assert_int_equal(one(&bench, other), WAL_OK);
+    assert_ok(one(&bench, other));
     other = good;
     other.parent_id = kit_text(NULL);
-    assert_int_equal(one(&bench, other), WAL_OK);
+    assert_ok(one(&bench, other));
     other = good;
     other.timestamp = kit_text("later");
     assert_int_equal(one(&bench, other), WAL_EEXISTS);
@@ -510,7 +508,7 @@ KIT_TEST(duplicate__in_one_batch)
                                    kit_entry("b", NULL, "1"),
                                    kit_entry("a", NULL, "1")};
 
-    assert_int_equal(batch(&bench, entries, 3), WAL_OK);
+    assert_ok(batch(&bench, entries, 3));
     check_result(&bench, "a", 2, 1, 3);
     assert_branch(bench.session, "a b");
     entries[0].id = kit_text("c");
@@ -532,7 +530,7 @@ KIT_TEST(duplicate__in_one_batch_with_another_parent)
     assert_int_equal(batch(&bench, entries, 2), WAL_EEXISTS);
     assert_all_entries(bench.session, "a b");
     entries[1].parent_id = kit_text("a");
-    assert_int_equal(batch(&bench, entries, 2), WAL_OK);
+    assert_ok(batch(&bench, entries, 2));
     check_result(&bench, "c", 1, 1, 4);
     entries[0] = kit_entry("d", NULL, "1");
     entries[1] = kit_entry("d", NULL, "1");
@@ -550,9 +548,9 @@ KIT_TEST(duplicate__may_be_a_parent_of_a_new_entry)
                                    kit_entry("y", NULL, "1")};
 
     kit_append(bench.session, "a", NULL);
-    assert_int_equal(one(&bench, entries[0]), WAL_OK);
+    assert_ok(one(&bench, entries[0]));
     kit_append(bench.session, "c", NULL);
-    assert_int_equal(batch(&bench, entries, 3), WAL_OK);
+    assert_ok(batch(&bench, entries, 3));
     check_result(&bench, "y", 2, 1, 6);
     assert_parent(bench.session, "x", "b");
     assert_parent(bench.session, "y", "c");
@@ -573,8 +571,8 @@ KIT_TEST(batch__one_invalid_item_refuses_all)
     struct wal_store_info after = {.struct_size = sizeof(after)};
 
     kit_append(bench.session, "a", NULL);
-    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
-    assert_int_equal(wal_store_get_info(bench.store, &before, NULL), WAL_OK);
+    assert_ok(wal_sync(bench.store, NULL));
+    assert_ok(wal_store_get_info(bench.store, &before, NULL));
     for (int i = 0; i < 5; i++) {
         static const enum wal_status expected[] = {
             WAL_EBADJSON, WAL_ENOPARENT, WAL_EEXISTS, WAL_EINVAL, WAL_EINVAL};
@@ -594,10 +592,10 @@ KIT_TEST(batch__one_invalid_item_refuses_all)
         assert_int_equal(batch(&bench, entries, 4), expected[i]);
         assert_int_equal(bench.error.status, expected[i]);
     }
-    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(bench.store, &after, NULL));
     assert_int_equal(after.last_sequence, before.last_sequence);
     assert_all_entries(bench.session, "a");
-    assert_int_equal(batch(&bench, good, 4), WAL_OK);
+    assert_ok(batch(&bench, good, 4));
     assert_branch(bench.session, "a b c d e");
     end(&bench);
 }
@@ -619,20 +617,19 @@ KIT_TEST(batch__many_items_keep_their_order)
         (void)snprintf(ids[i], sizeof(ids[i]), "e%d", i);
         entries[i] = kit_entry(ids[i], NULL, "{}");
     }
-    assert_int_equal(batch(&bench, entries, COUNT), WAL_OK);
+    assert_ok(batch(&bench, entries, COUNT));
     check_result(&bench, ids[COUNT - 1], COUNT, 0, COUNT + 1);
     again(&bench);
-    assert_int_equal(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL));
     for (int i = 0; i < COUNT; i++) {
-        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
         assert_true(kit_slice_is(entry.id, ids[i]));
         assert_true(kit_slice_is(entry.parent_id, i == 0 ? "" : ids[i - 1]));
         assert_int_equal(entry.sequence, i + 2);
     }
     assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_END);
     wal_entry_cursor_close(cursor);
-    assert_int_equal(batch(&bench, entries, COUNT), WAL_OK);
+    assert_ok(batch(&bench, entries, COUNT));
     check_result(&bench, ids[COUNT - 1], 0, COUNT, 0);
     free(entries);
     free(ids);
@@ -650,9 +647,8 @@ KIT_TEST(durability__every_class_survives_closing)
     for (uint32_t i = 0; i <= WAL_QUEUED; i++) {
         entry = kit_entry(ids[i], NULL, "1");
         options.durability = i;
-        assert_int_equal(
-            wal_append(bench.session, &entry, 1, &options, &result, NULL),
-            WAL_OK);
+        assert_ok(
+            wal_append(bench.session, &entry, 1, &options, &result, NULL));
         assert_string_equal(result.last_id, ids[i]);
     }
     again(&bench);
@@ -670,22 +666,22 @@ KIT_TEST(sync__happens_for_durable_appends_only)
     struct wal_entry entry = kit_entry("a", NULL, "1");
 
     end(&bench);
-    assert_int_equal(wal_open("store", &slow, &bench.store, NULL), WAL_OK);
+    assert_ok(wal_open("store", &slow, &bench.store, NULL));
     bench.session = kit_session(bench.store, "s");
-    assert_int_equal(wal_store_get_info(bench.store, &before, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(bench.store, &before, NULL));
     kit_append_all(bench.session, "x y z");
-    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(bench.store, &after, NULL));
     assert_int_equal(after.syncs, before.syncs);
     assert_int_equal(after.groups, before.groups + 3);
-    assert_int_equal(one(&bench, entry), WAL_OK);
-    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_ok(one(&bench, entry));
+    assert_ok(wal_store_get_info(bench.store, &after, NULL));
     assert_int_equal(after.syncs, before.syncs + 1);
-    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
-    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_ok(wal_sync(bench.store, NULL));
+    assert_ok(wal_store_get_info(bench.store, &after, NULL));
     assert_int_equal(after.syncs, before.syncs + 1);
     kit_append(bench.session, "w", NULL);
-    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
-    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_ok(wal_sync(bench.store, NULL));
+    assert_ok(wal_store_get_info(bench.store, &after, NULL));
     assert_int_equal(after.syncs, before.syncs + 2);
     end(&bench);
 }

@@ -102,9 +102,8 @@ KIT_TEST(batch__every_kind_of_item_is_committed)
     struct parts parts;
 
     prepare(&parts);
-    assert_int_equal(wal_batch_commit(bench.session, &parts.batch,
-                                      &parts.options, &result, &error),
-                     WAL_OK);
+    assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options,
+                               &result, &error));
     assert_int_equal(result.struct_size, sizeof(result));
     assert_int_equal(result.appended, 2);
     assert_int_equal(result.duplicates, 0);
@@ -131,18 +130,16 @@ KIT_TEST(batch__duplicate_batch_writes_nothing)
     char *before;
 
     prepare(&parts);
-    assert_int_equal(wal_batch_commit(bench.session, &parts.batch,
-                                      &parts.options, &result, NULL),
-                     WAL_OK);
+    assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options,
+                               &result, NULL));
     parts.docs[0].flags = WAL_DOC_EXPECT;
     parts.docs[0].version = 1;
     parts.change.fields |= WAL_CHANGE_EXPECT;
     parts.change.expected_version = 99;
     before = kit_snapshot(bench.store, bench.session);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wal_batch_commit(bench.session, &parts.batch,
-                                          &parts.options, &result, NULL),
-                         WAL_OK);
+        assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options,
+                                   &result, NULL));
         assert_int_equal(result.appended, 0);
         assert_int_equal(result.duplicates, 2);
         assert_int_equal(result.sequence, 0);
@@ -166,14 +163,12 @@ KIT_TEST(batch__duplicate_entries_with_new_documents)
                               .documents = &doc,
                               .document_count = 1};
 
-    assert_int_equal(
-        wal_batch_commit(bench.session, &batch, NULL, &result, NULL), WAL_OK);
+    assert_ok(wal_batch_commit(bench.session, &batch, NULL, &result, NULL));
     assert_int_equal(result.appended, 0);
     assert_int_equal(result.duplicates, 1);
     assert_string_equal(kit_value(bench.store, bench.session, "own", 0), "2");
     batch.entry_count = 3;
-    assert_int_equal(
-        wal_batch_commit(bench.session, &batch, NULL, &result, NULL), WAL_OK);
+    assert_ok(wal_batch_commit(bench.session, &batch, NULL, &result, NULL));
     assert_int_equal(result.appended, 1);
     assert_int_equal(result.duplicates, 2);
     assert_all_entries(bench.session, "a b c");
@@ -191,8 +186,7 @@ KIT_TEST(batch__head_points_to_entry_of_the_batch)
                               .heads = &head,
                               .head_count = 1};
 
-    assert_int_equal(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL));
     assert_string_equal(kit_heads(bench.session), "main=b mark=a side=c");
     reopen(&bench);
     end(&bench);
@@ -217,9 +211,8 @@ KIT_TEST(batch__each_part_alone)
         parts.batch.head_count = i == 2 ? 2 : 0;
         parts.batch.change = i == 3 ? &parts.change : NULL;
         parts.heads[1] = kit_head("main", "c", "d");
-        assert_int_equal(
-            wal_batch_commit(bench.session, &parts.batch, NULL, &result, NULL),
-            WAL_OK);
+        assert_ok(
+            wal_batch_commit(bench.session, &parts.batch, NULL, &result, NULL));
         assert_int_equal(result.appended, i == 0 ? 2 : 0);
         assert_int_equal(kit_last_sequence(bench.store), last + count);
     }
@@ -529,16 +522,15 @@ KIT_TEST(batch__submitted_batch_completes_its_ticket)
     parts.change.fields |= WAL_CHANGE_EXPECT;
     parts.change.expected_version = kit_info(bench.session).metadata_version;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wal_batch_submit(bench.session, &parts.batch,
-                                          &parts.options, &tickets[i], NULL),
-                         WAL_OK);
+        assert_ok(wal_batch_submit(bench.session, &parts.batch, &parts.options,
+                                   &tickets[i], NULL));
     }
     parts.change = kit_title("U");
     parts.change.fields |= WAL_CHANGE_EXPECT;
     parts.change.expected_version = 1;
     parts.batch.entry_count = 0;
     parts.batch.document_count = 0;
-    assert_int_equal(wal_ticket_wait(tickets[0], -1, &result, &error), WAL_OK);
+    assert_ok(wal_ticket_wait(tickets[0], -1, &result, &error));
     assert_int_equal(result.appended, 2);
     /* The second one may have been encoded before the first was written: then
      * it is refused, because the version that it expects was replaced. */
@@ -596,11 +588,10 @@ KIT_TEST(batch__change_is_staged_while_another_compacts)
     change.expected_version = kit_info(session).metadata_version;
     (void)usleep(20000); /* an append lock is kept for a moment */
     wal__committer_pause(&store->core.committer);
-    assert_int_equal(wal_batch_submit(session, &batch, NULL, &ticket, &error),
-                     WAL_OK);
-    assert_int_equal(wal_store_compact(other, &compact, NULL, &error), WAL_OK);
+    assert_ok(wal_batch_submit(session, &batch, NULL, &ticket, &error));
+    assert_ok(wal_store_compact(other, &compact, NULL, &error));
     wal__committer_resume(&store->core.committer);
-    assert_int_equal(wal_ticket_wait(ticket, -1, NULL, &error), WAL_OK);
+    assert_ok(wal_ticket_wait(ticket, -1, NULL, &error));
     wal_ticket_destroy(ticket);
     assert_slice(kit_info(session).title, "new");
     wal_session_close(session);
@@ -620,9 +611,8 @@ KIT_TEST(batch__refused_ticket_changes_nothing)
     prepare(&parts);
     parts.batch.change = NULL;
     parts.heads[1] = kit_head("main", "c", "a");
-    assert_int_equal(
-        wal_batch_submit(bench.session, &parts.batch, NULL, &ticket, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_batch_submit(bench.session, &parts.batch, NULL, &ticket, NULL));
     assert_int_equal(wal_ticket_wait(ticket, -1, &result, &error),
                      WAL_ECONFLICT);
     assert_string_equal(error.actual, "b");

@@ -68,9 +68,8 @@ static uint32_t count_docs(struct bench *bench)
     struct wal_doc_cursor *docs = NULL;
     uint32_t count = 0;
 
-    assert_int_equal(wal_doc_cursor_open(bench->store, bench->session, &options,
-                                         &docs, NULL),
-                     WAL_OK);
+    assert_ok(wal_doc_cursor_open(bench->store, bench->session, &options, &docs,
+                                  NULL));
     while (wal_doc_cursor_next(docs, &doc, NULL) == WAL_OK) {
         assert_int_equal(doc.value.size, 0);
         count++;
@@ -99,9 +98,9 @@ KIT_TEST(batch__document_limit_is_65536)
     docs[DOCS - 1].key = docs[0].key;
     assert_int_equal(commit(&bench, &batch), WAL_EINVAL);
     docs[DOCS - 1].key = kit_text(keys + (size_t)(DOCS - 1) * 16);
-    assert_int_equal(commit(&bench, &batch), WAL_OK);
+    assert_ok(commit(&bench, &batch));
     assert_int_equal(kit_last_sequence(bench.store), 3 + DOCS);
-    assert_int_equal(commit(&bench, &batch), WAL_OK);
+    assert_ok(commit(&bench, &batch));
     assert_int_equal(kit_last_sequence(bench.store), 3 + DOCS);
     assert_int_equal(count_docs(&bench), DOCS);
     end(&bench);
@@ -138,7 +137,7 @@ KIT_TEST(batch__head_limit_is_4096)
     assert_int_equal(commit(&bench, &batch), WAL_ETOOBIG);
     assert_unchanged(bench.store, bench.session, before);
     batch.head_count = HEADS - 1;
-    assert_int_equal(commit(&bench, &batch), WAL_OK);
+    assert_ok(commit(&bench, &batch));
     before = kit_snapshot(bench.store, bench.session);
     batch.heads = &heads[HEADS - 1];
     batch.head_count = 1;
@@ -147,7 +146,7 @@ KIT_TEST(batch__head_limit_is_4096)
     /* Removes one head and makes another. */
     batch.head_count = 2;
     heads[HEADS].entry_id = kit_text(NULL);
-    assert_int_equal(commit(&bench, &batch), WAL_OK);
+    assert_ok(commit(&bench, &batch));
     kit_move_head(bench.session, "main", "a");
     kit_move_head(bench.session, "main", NULL);
     kit_move_head(bench.session, "main", "b");
@@ -188,7 +187,7 @@ KIT_TEST(batch__size_limit_counts_every_item)
     assert_int_equal(commit(&bench, &batch), WAL_ETOOBIG);
     assert_unchanged(bench.store, bench.session, before);
     batch.document_count = 0;
-    assert_int_equal(commit(&bench, &batch), WAL_OK);
+    assert_ok(commit(&bench, &batch));
     free(texts);
     free(heads);
     free(text);
@@ -234,8 +233,7 @@ KIT_TEST(batch__entries_of_more_than_32_mib_are_refused)
         WAL_ETOOBIG);
     assert_error(&error, WAL_ETOOBIG, "the batch is larger than");
     assert_int_equal(kit_info(bench.session).entries, 2);
-    assert_int_equal(
-        wal_append(bench.session, entries, 167, NULL, NULL, &error), WAL_OK);
+    assert_ok(wal_append(bench.session, entries, 167, NULL, NULL, &error));
     assert_int_equal(kit_info(bench.session).entries, 2 + 167);
     free(entries);
     free(ids);
@@ -255,13 +253,12 @@ KIT_TEST(batch__large_ones_that_wait_together_are_written)
         struct wal_entry *entries =
             large_entries(ids + (size_t)i * 100 * 16, 100, payload);
 
-        assert_int_equal(
-            wal_submit(bench.session, entries, 100, NULL, &tickets[i], NULL),
-            WAL_OK);
+        assert_ok(
+            wal_submit(bench.session, entries, 100, NULL, &tickets[i], NULL));
         free(entries);
     }
     for (uint32_t i = 0; i < 4; i++) {
-        assert_int_equal(wal_ticket_wait(tickets[i], -1, NULL, NULL), WAL_OK);
+        assert_ok(wal_ticket_wait(tickets[i], -1, NULL, NULL));
         wal_ticket_destroy(tickets[i]);
     }
     assert_int_equal(kit_info(bench.session).entries, 2 + 400);
@@ -289,7 +286,7 @@ KIT_TEST(batch__of_5000_redactions)
     for (uint32_t i = 0; i < REDACTIONS; i++) {
         entries[i] = kit_entry(ids + (size_t)i * 16, NULL, "{}");
     }
-    assert_int_equal(commit(&bench, &batch), WAL_OK);
+    assert_ok(commit(&bench, &batch));
     for (uint32_t i = 0; i < REDACTIONS; i++) {
         char *payload = payloads + (size_t)i * 64;
 
@@ -300,9 +297,9 @@ KIT_TEST(batch__of_5000_redactions)
     }
     fork = kit_fork(bench.session, NULL, "f");
     last = kit_last_sequence(bench.store);
-    assert_int_equal(commit(&bench, &batch), WAL_OK);
+    assert_ok(commit(&bench, &batch));
     assert_int_equal(kit_last_sequence(bench.store), last + 2 * REDACTIONS);
-    assert_int_equal(wal_batch_commit(fork, &batch, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_batch_commit(fork, &batch, NULL, NULL, NULL));
     assert_int_equal(kit_last_sequence(bench.store), last + 4 * REDACTIONS);
     wal_session_close(fork);
     free(payloads);
@@ -369,7 +366,7 @@ KIT_TEST(batch__stale_change_is_retried)
     for (int i = 0; i < 4; i++) {
         WAL__ASSERT(pthread_join(threads[i], NULL) == 0);
     }
-    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_ok(wal_sync(bench.store, NULL));
     info = kit_info(bench.session);
     assert_int_equal(info.entries, 2 + 4 * ROUNDS);
     assert_true(kit_slice_is(info.title, "t99") ||

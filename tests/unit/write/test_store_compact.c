@@ -52,9 +52,8 @@ KIT_TEST(compaction__in_place)
     struct wal_entry_cursor *cursor = NULL;
     char expected[300];
 
-    assert_int_equal(
-        wal_session_compact(bench.session, &options, NULL, &result, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_compact(bench.session, &options, NULL, &result, NULL));
     assert_int_equal(result.appended, 1);
     assert_int_equal(result.sequence, kit_last_sequence(bench.store));
     assert_int_equal(strlen(result.last_id), 36);
@@ -64,11 +63,9 @@ KIT_TEST(compaction__in_place)
         (void)snprintf(expected, sizeof(expected), "a b c d %s",
                        result.last_id);
         assert_branch(bench.session, expected);
-        assert_int_equal(
-            wal_entry_cursor_open(bench.session, NULL, &cursor, NULL), WAL_OK);
-        assert_int_equal(wal_entry_cursor_get(cursor, kit_text(result.last_id),
-                                              &entry, NULL),
-                         WAL_OK);
+        assert_ok(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL));
+        assert_ok(wal_entry_cursor_get(cursor, kit_text(result.last_id), &entry,
+                                       NULL));
         assert_slice(entry.type, "compaction_summary");
         assert_slice(entry.payload, "{\"firstKeptEntryId\":\"c\",\"summary\":"
                                     "\"so \\\"far\\\"\\n\"}");
@@ -80,9 +77,8 @@ KIT_TEST(compaction__in_place)
     /* The next compaction counts. */
     kit_append(bench.session, "e", NULL);
     options = options_keeping("e");
-    assert_int_equal(
-        wal_session_compact(bench.session, &options, NULL, &result, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_compact(bench.session, &options, NULL, &result, NULL));
     (void)snprintf(expected, sizeof(expected), "e %s", result.last_id);
     since(bench.session, expected);
     /* With the head before both, there is none. */
@@ -103,9 +99,8 @@ KIT_TEST(compaction__into_a_new_session)
     char expected[300];
 
     options.into = &into;
-    assert_int_equal(
-        wal_session_compact(bench.session, &options, &fork, &result, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_compact(bench.session, &options, &fork, &result, NULL));
     assert_int_equal(kit_last_sequence(bench.store), last + 3);
     assert_int_equal(result.appended, 1);
     assert_int_equal(result.duplicates, 0);
@@ -131,9 +126,8 @@ KIT_TEST(compaction__into_a_new_session)
     options = options_keeping("b");
     into.id = kit_text("g");
     options.into = &into;
-    assert_int_equal(
-        wal_session_compact(bench.session, &options, &fork, &result, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_compact(bench.session, &options, &fork, &result, NULL));
     kit_append(fork, "g1", NULL);
     wal_session_close(fork);
     end(&bench);
@@ -219,8 +213,7 @@ KIT_TEST(compaction__summary_of_4_mib_of_quotes)
     assert_non_null(text);
     memset(text, '"', 4 * 1024 * 1024);
     options.summary = (struct wal_slice){text, 4 * 1024 * 1024};
-    assert_int_equal(
-        wal_session_compact(bench.session, &options, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_session_compact(bench.session, &options, NULL, NULL, NULL));
     free(text);
     end(&bench);
 }
@@ -288,16 +281,15 @@ KIT_TEST(compaction_entry__must_name_an_ancestor)
     entry.parent_id = kit_text("side");
     assert_int_equal(append(&bench, &entry, 1), WAL_ENOTFOUND);
     entry.payload = kit_text("{\"firstKeptEntryId\":\"side\"}");
-    assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+    assert_ok(append(&bench, &entry, 1));
     entry = typed("y", type, "{\"firstKeptEntryId\":\"y\"}");
     assert_int_equal(append(&bench, &entry, 1), WAL_ENOTFOUND);
     entry = typed("y", type, "{\"firstKeptEntryId\":\"a\"}");
     entry.flags = WAL_ENTRY_ROOT;
     assert_int_equal(append(&bench, &entry, 1), WAL_ENOTFOUND);
     /* The name is compared after unescaping. */
-    assert_int_equal(
-        append_one(&bench, type, "{\"firstKept\\u0045ntryId\":\"\\u0061\"}"),
-        WAL_OK);
+    assert_ok(
+        append_one(&bench, type, "{\"firstKept\\u0045ntryId\":\"\\u0061\"}"));
     end(&bench);
 }
 
@@ -318,13 +310,13 @@ KIT_TEST(compaction_entry__names_an_entry_of_its_batch)
     entries[2].parent_id = kit_text("d");
     assert_int_equal(append(&bench, entries, 4), WAL_ENOTFOUND);
     entries[2].parent_id = kit_text("f");
-    assert_int_equal(append(&bench, entries, 4), WAL_OK);
+    assert_ok(append(&bench, entries, 4));
     since(bench.session, "e f x g");
     /* Sent again; then an entry whose target is an existing one, through the
      * batch. */
-    assert_int_equal(append(&bench, entries, 4), WAL_OK);
+    assert_ok(append(&bench, entries, 4));
     entries[3] = typed("h", type, "{\"firstKeptEntryId\":\"c\"}");
-    assert_int_equal(append(&bench, entries, 4), WAL_OK);
+    assert_ok(append(&bench, entries, 4));
     since(bench.session, "c d e f x g h");
     end(&bench);
 }
@@ -355,21 +347,19 @@ KIT_TEST(branch_summary__must_name_an_entry_of_a_session)
     (void)kit_put(bench.store, NULL, "k", "1");
     kit_append(other, "only", NULL);
     kit_append(gone, "a", NULL);
-    assert_int_equal(wal_session_delete(gone, NULL), WAL_OK);
+    assert_ok(wal_session_delete(gone, NULL));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(append_one(&bench, type, bad[i]), WAL_EINVAL);
     }
     for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
         assert_int_equal(append_one(&bench, type, missing[i]), WAL_ENOTFOUND);
     }
-    assert_int_equal(
+    assert_ok(
         append_one(&bench, type,
-                   "{\"sourceSessionId\":\"o\",\"sourceEntryId\":\"only\"}"),
-        WAL_OK);
-    assert_int_equal(
+                   "{\"sourceSessionId\":\"o\",\"sourceEntryId\":\"only\"}"));
+    assert_ok(
         append_one(&bench, type,
-                   "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"side\"}"),
-        WAL_OK);
+                   "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"side\"}"));
     /* In its batch: an entry before it, not one after it. */
     entries[0] = kit_entry("e", NULL, "{}");
     entries[1] =
@@ -378,7 +368,7 @@ KIT_TEST(branch_summary__must_name_an_entry_of_a_session)
     assert_int_equal(append(&bench, entries, 3), WAL_ENOTFOUND);
     entries[1].payload =
         kit_text("{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"e\"}");
-    assert_int_equal(append(&bench, entries, 3), WAL_OK);
+    assert_ok(append(&bench, entries, 3));
     wal_session_close(other);
     wal_session_close(gone);
     end(&bench);
@@ -427,9 +417,9 @@ KIT_TEST(redaction__must_name_a_visible_entry)
         WAL_EINVAL);
     assert_unchanged(bench.store, bench.session, before);
     assert_branch(bench.session, "a b c d");
-    assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+    assert_ok(append(&bench, &entry, 1));
     assert_branch(bench.session, "a c d r");
-    assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+    assert_ok(append(&bench, &entry, 1));
     assert_branch(bench.session, "a c d r");
     wal_session_close(fork);
     end(&bench);
@@ -443,10 +433,10 @@ KIT_TEST(redaction__of_an_entry_of_its_batch)
         kit_entry("e", NULL, "{}"),
         typed("q", "redaction", "{\"targetEntryId\":\"q\"}")};
 
-    assert_int_equal(append(&bench, entries, 2), WAL_OK);
+    assert_ok(append(&bench, entries, 2));
     assert_branch(bench.session, "a b c d r");
     /* Itself: the same alone and with others. */
-    assert_int_equal(append(&bench, &entries[2], 1), WAL_OK);
+    assert_ok(append(&bench, &entries[2], 1));
     assert_branch(bench.session, "a b c d r");
     end(&bench);
 }
@@ -476,7 +466,7 @@ KIT_TEST(redaction__imported_line_is_unchanged)
             entry = typed(NULL, types[j], NULL);
             entry.flags = WAL_ENTRY_LINE | WAL_ENTRY_HEAD_KEEP;
             entry.payload = lines[i];
-            assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+            assert_ok(append(&bench, &entry, 1));
         }
     }
     assert_branch(bench.session, "a b c d");
@@ -484,11 +474,11 @@ KIT_TEST(redaction__imported_line_is_unchanged)
                   "{\"type\":\"redaction\",\"payload\":{\"targetEntryId\":"
                   "\"b\",\"reason\":\"x\"}}");
     entry.flags = WAL_ENTRY_LINE;
-    assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+    assert_ok(append(&bench, &entry, 1));
     assert_branch(bench.session, "a c d r");
     entry.id = kit_text("r2");
     entry.payload = kit_text("{\"targetEntryId\":\"c\"}");
-    assert_int_equal(append(&bench, &entry, 1), WAL_OK);
+    assert_ok(append(&bench, &entry, 1));
     assert_branch(bench.session, "a d r r2");
     end(&bench);
 }

@@ -25,7 +25,7 @@ static int32_t open_fd(struct wal_store *store, uint32_t kind)
 {
     int32_t fd = -1;
 
-    assert_int_equal(wal_store_completion_fd(store, kind, &fd, &error), WAL_OK);
+    assert_ok(wal_store_completion_fd(store, kind, &fd, &error));
     return fd;
 }
 
@@ -59,9 +59,8 @@ static void complete(struct wal_session *session, uint32_t number)
 
     (void)snprintf(id, sizeof(id), "e%u", number);
     entry = kit_entry(id, NULL, "1");
-    assert_int_equal(wal_submit(session, &entry, 1, NULL, &ticket, &error),
-                     WAL_OK);
-    assert_int_equal(wal_ticket_wait(ticket, LONG_MS, NULL, &error), WAL_OK);
+    assert_ok(wal_submit(session, &entry, 1, NULL, &ticket, &error));
+    assert_ok(wal_ticket_wait(ticket, LONG_MS, NULL, &error));
     wal_ticket_destroy(ticket);
 }
 

@@ -98,7 +98,7 @@ KIT_TEST(document__same_value_writes_nothing)
 
     assert_int_equal(kit_put(bench.store, bench.session, "k", "[1]"), version);
     doc.flags = WAL_DOC_EXPECT;
-    assert_int_equal(attempt(&bench, doc, false, &actual, &error), WAL_OK);
+    assert_ok(attempt(&bench, doc, false, &actual, &error));
     assert_int_equal(actual, version);
     assert_unchanged(bench.store, bench.session, before);
     assert_true(kit_put(bench.store, bench.session, "k", "[1] ") > version);
@@ -125,14 +125,14 @@ KIT_TEST(document__conflicting_version_is_stale)
     doc.version = 0;
     assert_int_equal(attempt(&bench, doc, false, NULL, &error), WAL_ECONFLICT);
     doc.version = second;
-    assert_int_equal(attempt(&bench, doc, false, &third, &error), WAL_OK);
+    assert_ok(attempt(&bench, doc, false, &third, &error));
     assert_true(third > second);
     doc.version = third;
-    assert_int_equal(attempt(&bench, doc, true, NULL, &error), WAL_OK);
+    assert_ok(attempt(&bench, doc, true, NULL, &error));
     assert_int_equal(attempt(&bench, doc, false, NULL, &error), WAL_ECONFLICT);
     assert_string_equal(error.actual, "0");
     doc.version = 0;
-    assert_int_equal(attempt(&bench, doc, false, NULL, &error), WAL_OK);
+    assert_ok(attempt(&bench, doc, false, NULL, &error));
     doc = kit_doc("new", "1");
     doc.flags = WAL_DOC_EXPECT;
     doc.version = 1;
@@ -140,7 +140,7 @@ KIT_TEST(document__conflicting_version_is_stale)
     assert_string_equal(error.actual, "0");
     doc.version = 0;
     assert_int_equal(attempt(&bench, doc, true, NULL, &error), WAL_ENOTFOUND);
-    assert_int_equal(attempt(&bench, doc, false, NULL, &error), WAL_OK);
+    assert_ok(attempt(&bench, doc, false, NULL, &error));
     end(&bench);
 }
 
@@ -214,20 +214,18 @@ KIT_TEST(document__list_is_a_snapshot_of_its_opening)
 
     (void)kit_put(bench.store, bench.session, "a", "1");
     (void)kit_put(bench.store, bench.session, "b", "1");
-    assert_int_equal(
-        wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL));
     (void)kit_put(bench.store, bench.session, "a", "2");
     (void)kit_put(bench.store, bench.session, "aa", "2");
     (void)kit_delete(bench.store, bench.session, "b");
-    assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
+    assert_ok(wal_doc_cursor_next(docs, &doc, NULL));
     assert_slice(doc.value, "1");
-    assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
+    assert_ok(wal_doc_cursor_next(docs, &doc, NULL));
     assert_slice(doc.key, "b");
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
     /* A single get returns the present value. */
-    assert_int_equal(wal_doc_cursor_get(docs, kit_text("a"), 0, &doc, NULL),
-                     WAL_OK);
+    assert_ok(wal_doc_cursor_get(docs, kit_text("a"), 0, &doc, NULL));
     assert_slice(doc.value, "2");
     assert_int_equal(wal_doc_cursor_get(docs, kit_text("b"), 0, &doc, NULL),
                      WAL_ENOTFOUND);
@@ -251,13 +249,13 @@ KIT_TEST(document__of_the_store_is_in_no_session)
                             "k=\"s\"");
         assert_string_equal(kit_docs(bench.store, named, 0, NULL),
                             "k=\"named\"");
-        assert_int_equal(wal_store_get_info(bench.store, &info, NULL), WAL_OK);
+        assert_ok(wal_store_get_info(bench.store, &info, NULL));
         assert_int_equal(info.sessions, 2);
         wal_session_close(named);
         reopen(&bench, 0);
         named = kit_session(bench.store, "store");
     }
-    assert_int_equal(wal_session_delete(named, NULL), WAL_OK);
+    assert_ok(wal_session_delete(named, NULL));
     wal_session_close(named);
     assert_int_equal(
         wal_session_open(bench.store, kit_text("store"), &named, NULL),
@@ -305,24 +303,21 @@ KIT_TEST(document__hostile_keys_are_unchanged)
         (void)snprintf(value, sizeof(value), "%zu", i);
         doc = kit_doc(NULL, value);
         doc.key = keys[i];
-        assert_int_equal(
-            wal_doc_put(bench.store, bench.session, &doc, NULL, NULL), WAL_OK);
+        assert_ok(wal_doc_put(bench.store, bench.session, &doc, NULL, NULL));
     }
     reopen(&bench, WAL_OPEN_PREAD);
-    assert_int_equal(
-        wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL));
     doc = (struct wal_doc){.struct_size = sizeof(doc)};
     for (size_t i = 0; i < COUNT; i++) {
         char value[8];
 
         (void)snprintf(value, sizeof(value), "%zu", i);
-        assert_int_equal(wal_doc_cursor_get(docs, keys[i], 0, &doc, NULL),
-                         WAL_OK);
+        assert_ok(wal_doc_cursor_get(docs, keys[i], 0, &doc, NULL));
         assert_int_equal(doc.key.size, keys[i].size);
         assert_memory_equal(doc.key.data, keys[i].data, keys[i].size);
         assert_slice(doc.value, value);
-        assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
+        assert_ok(wal_doc_cursor_next(docs, &doc, NULL));
     }
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
     wal_doc_cursor_close(docs);
@@ -345,7 +340,7 @@ KIT_TEST(document__invalid_keys_are_refused)
     doc.key = (struct wal_slice){NULL, 3};
     assert_int_equal(attempt(&bench, doc, false, NULL, &error), WAL_EINVAL);
     doc.key = (struct wal_slice){text, 1024};
-    assert_int_equal(attempt(&bench, doc, false, NULL, &error), WAL_OK);
+    assert_ok(attempt(&bench, doc, false, NULL, &error));
     reopen(&bench, 0);
     text[1024] = '\0';
     assert_string_equal(kit_value(bench.store, bench.session, text, 0), "1");
@@ -375,7 +370,7 @@ KIT_TEST(document__invalid_values_are_refused)
     doc = kit_doc("k", text);
     assert_int_equal(attempt(&bench, doc, false, NULL, &error), WAL_ETOOBIG);
     doc.value.size--;
-    assert_int_equal(attempt(&bench, doc, false, NULL, &error), WAL_OK);
+    assert_ok(attempt(&bench, doc, false, NULL, &error));
     text[16 * 1024 * 1024] = '\0';
     assert_string_equal(kit_value(bench.store, bench.session, "k", 0), text);
     free(text);
@@ -421,9 +416,8 @@ KIT_TEST(document__misuse_is_refused)
         wal_doc_cursor_open(bench.store, bench.session, &options, &docs, NULL),
         WAL_EINVAL);
     assert_null(docs);
-    assert_int_equal(
-        wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL));
     doc = (struct wal_doc){.struct_size = 3};
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_EINVAL);
     assert_int_equal(wal_doc_cursor_next(docs, NULL, NULL), WAL_EINVAL);

@@ -44,7 +44,7 @@ static uint64_t count_segments(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     return info.segments;
 }
 
@@ -98,7 +98,7 @@ KIT_TEST(document__fork_inherits_versions_at_the_fork_point)
     struct wal_doc doc = kit_doc("late", "9");
 
     doc.flags = WAL_DOC_EXPECT;
-    assert_int_equal(wal_doc_put(store, deep, &doc, NULL, NULL), WAL_OK);
+    assert_ok(wal_doc_put(store, deep, &doc, NULL, NULL));
     wal_session_close(source);
     wal_session_close(fork);
     wal_session_close(deep);
@@ -118,9 +118,8 @@ KIT_TEST(document__fork_keeps_documents_of_a_deleted_source)
     version = kit_put(store, source, "k", "1");
     fork = kit_fork(source, NULL, "f");
     (void)kit_put(store, source, "k", "2");
-    assert_int_equal(wal_doc_cursor_open(store, source, NULL, &docs, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_session_delete(source, NULL), WAL_OK);
+    assert_ok(wal_doc_cursor_open(store, source, NULL, &docs, NULL));
+    assert_ok(wal_session_delete(source, NULL));
     assert_int_equal(wal_doc_cursor_get(docs, kit_text("k"), 0, &doc, &error),
                      WAL_ENOTFOUND);
     wal_doc_cursor_close(docs);
@@ -244,7 +243,7 @@ KIT_TEST(document__handles_see_each_others_documents)
     doc.flags = WAL_DOC_EXPECT;
     doc.version = version;
     assert_int_equal(wal_doc_put(one, a, &doc, NULL, &error), WAL_ECONFLICT);
-    assert_int_equal(wal_session_delete(b, NULL), WAL_OK);
+    assert_ok(wal_session_delete(b, NULL));
     doc.flags = 0;
     assert_int_equal(wal_doc_put(one, a, &doc, NULL, &error), WAL_ENOTFOUND);
     wal_session_close(a);
@@ -323,8 +322,7 @@ KIT_TEST(document__put_by_several_processes)
     session = kit_session(store, "s");
     assert_string_equal(kit_docs(store, session, 0, NULL),
                         "p0=[0,40] p1=[1,40] p2=[2,40]");
-    assert_int_equal(wal_doc_cursor_open(store, NULL, &history, &docs, NULL),
-                     WAL_OK);
+    assert_ok(wal_doc_cursor_open(store, NULL, &history, &docs, NULL));
     while (wal_doc_cursor_next(docs, &doc, NULL) == WAL_OK) {
         assert_true(doc.version < before);
         before = doc.version;
@@ -394,23 +392,21 @@ static void damaged_one(uint32_t flags)
     flip("unmistakable two");
     store = kit_open("store", flags);
     session = kit_session(store, "s");
-    assert_int_equal(wal_doc_cursor_open(store, session, NULL, &docs, &error),
-                     WAL_OK);
-    assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_OK);
+    assert_ok(wal_doc_cursor_open(store, session, NULL, &docs, &error));
+    assert_ok(wal_doc_cursor_next(docs, &doc, &error));
     assert_slice(doc.key, "a");
     assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_ECORRUPT);
-    assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_OK);
+    assert_ok(wal_doc_cursor_next(docs, &doc, &error));
     assert_slice(doc.key, "old");
     assert_slice(doc.value, "2");
-    assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_OK);
+    assert_ok(wal_doc_cursor_next(docs, &doc, &error));
     assert_slice(doc.key, "z");
     assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_END);
     error = KIT_ERROR;
     assert_int_equal(wal_doc_cursor_get(docs, kit_text("bad"), 0, &doc, &error),
                      WAL_ECORRUPT);
     assert_int_equal(error.status, WAL_ECORRUPT);
-    assert_int_equal(wal_doc_cursor_get(docs, kit_text("z"), 0, &doc, &error),
-                     WAL_OK);
+    assert_ok(wal_doc_cursor_get(docs, kit_text("z"), 0, &doc, &error));
     wal_doc_cursor_close(docs);
     /* Its version is known; a put or a deletion replaces it. */
     doc = kit_doc("bad", "\"unmistakable one\"");
@@ -419,7 +415,7 @@ static void damaged_one(uint32_t flags)
     assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL),
                      WAL_ECONFLICT);
     doc.version = version;
-    assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL), WAL_OK);
+    assert_ok(wal_doc_put(store, session, &doc, NULL, NULL));
     assert_string_equal(kit_docs(store, session, 0, NULL),
                         "a=1 bad=\"unmistakable one\" old=2 z=1");
     wal_session_close(session);
@@ -452,12 +448,11 @@ KIT_TEST(document__damaged_key_comes_first)
         flip_in(is_ordered != 0 ? "ordered/log/0000000000000001.seg"
                                 : "store/log/0000000000000001.seg",
                 "m unmistakable");
-        assert_int_equal(
-            wal_doc_cursor_open(store, session, &options, &docs, NULL), WAL_OK);
+        assert_ok(wal_doc_cursor_open(store, session, &options, &docs, NULL));
         assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_ECORRUPT);
-        assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
+        assert_ok(wal_doc_cursor_next(docs, &doc, NULL));
         assert_slice(doc.key, "m 1");
-        assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_OK);
+        assert_ok(wal_doc_cursor_next(docs, &doc, NULL));
         assert_slice(doc.key, "m z");
         assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
         wal_doc_cursor_close(docs);
@@ -485,7 +480,7 @@ KIT_TEST(document__damaged_note_of_a_head)
 
     kit_append_all(session, "a b");
     head.note = kit_text("unmistakable");
-    assert_int_equal(wal_head_move(session, &head, NULL, NULL), WAL_OK);
+    assert_ok(wal_head_move(session, &head, NULL, NULL));
     fill_segment(store, session);
     wal_session_close(session);
     kit_close(store);
@@ -493,7 +488,7 @@ KIT_TEST(document__damaged_note_of_a_head)
     store = kit_store();
     session = kit_session(store, "s");
     head = kit_head("mark", "b", "a");
-    assert_int_equal(wal_head_move(session, &head, NULL, NULL), WAL_OK);
+    assert_ok(wal_head_move(session, &head, NULL, NULL));
     assert_string_equal(kit_heads(session), "main=b mark=b");
     wal_session_close(session);
     kit_close(store);

@@ -65,7 +65,7 @@ static void left(struct bench *bench, struct wal_head head)
 {
     char *before = kit_snapshot(bench->store, bench->session);
 
-    assert_int_equal(wal_head_move(bench->session, &head, NULL, NULL), WAL_OK);
+    assert_ok(wal_head_move(bench->session, &head, NULL, NULL));
     assert_unchanged(bench->store, bench->session, before);
 }
 
@@ -187,7 +187,7 @@ KIT_TEST(head__each_stream_has_one)
     struct wal_head head = kit_head("mark", "t", NULL);
 
     entry.stream = 7;
-    assert_int_equal(kit_try_append(bench.session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(bench.session, &entry, NULL, NULL));
     refused(&bench, head, WAL_ENOTFOUND, "");
     head.stream = 7;
     moved(&bench, head, "");

@@ -36,7 +36,7 @@ static void append_to(struct wal_session *session, uint32_t stream,
     struct wal_entry entry = kit_entry(id, NULL, "1");
 
     entry.stream = stream;
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
 }
 
 /* entry null: removed. */
@@ -62,7 +62,7 @@ static void check_heads(struct wal_session *session, const char *expected)
     struct wal_head_cursor *heads = NULL;
     char text[512] = "";
 
-    assert_int_equal(wal_head_cursor_open(session, &heads, NULL), WAL_OK);
+    assert_ok(wal_head_cursor_open(session, &heads, NULL));
     while (wal_head_cursor_next(heads, &head, NULL) == WAL_OK) {
         size_t size = strlen(text);
 
@@ -86,7 +86,7 @@ static uint64_t version_of(struct wal_session *session, const char *name)
     struct wal_head_cursor *heads = NULL;
     uint64_t version = 0;
 
-    assert_int_equal(wal_head_cursor_open(session, &heads, NULL), WAL_OK);
+    assert_ok(wal_head_cursor_open(session, &heads, NULL));
     while (wal_head_cursor_next(heads, &head, NULL) == WAL_OK) {
         if (kit_slice_is(head.name, name)) {
             version = head.version;
@@ -107,7 +107,7 @@ static void check_head(struct wal_session *session, uint32_t stream,
         assert_int_equal(status, WAL_ENOTFOUND);
         assert_string_equal(id, "?");
     } else {
-        assert_int_equal(status, WAL_OK);
+        assert_ok(status);
         assert_string_equal(id, expected);
     }
 }
@@ -160,8 +160,7 @@ KIT_TEST(heads__version_is_the_sequence_of_the_move)
     uint64_t moved;
 
     kit_append_all(bench.session, "a");
-    assert_int_equal(kit_try_append(bench.session, &entry, &result, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(bench.session, &entry, &result, NULL));
     assert_int_equal(version_of(bench.session, "main"), result.sequence);
     move(bench.session, 0, "main", "a", "back");
     moved = version_of(bench.session, "main");
@@ -175,8 +174,7 @@ KIT_TEST(heads__version_is_the_sequence_of_the_move)
     check_head(bench.session, 0, "main", NULL);
     move(bench.session, 0, "main", "b", "");
     entry.id = kit_text("c");
-    assert_int_equal(kit_try_append(bench.session, &entry, &result, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(bench.session, &entry, &result, NULL));
     again(&bench, 0);
     check_heads(bench.session, "0:main=c() 0:x=b()");
     assert_int_equal(version_of(bench.session, "main"), result.sequence);
@@ -226,11 +224,11 @@ KIT_TEST(heads__list_is_a_copy)
 
     kit_append_all(bench.session, "a b");
     move(bench.session, 0, "x", "a", "note");
-    assert_int_equal(wal_head_cursor_open(bench.session, &heads, NULL), WAL_OK);
-    assert_int_equal(wal_head_cursor_next(heads, &first, NULL), WAL_OK);
+    assert_ok(wal_head_cursor_open(bench.session, &heads, NULL));
+    assert_ok(wal_head_cursor_next(heads, &first, NULL));
     move(bench.session, 0, "x", "b", "other");
     move(bench.session, 0, "y", "b", "");
-    assert_int_equal(wal_head_cursor_next(heads, &second, NULL), WAL_OK);
+    assert_ok(wal_head_cursor_next(heads, &second, NULL));
     wal_session_close(bench.session);
     assert_slice(first.name, "main");
     assert_slice(first.entry_id, "b");
@@ -249,7 +247,7 @@ KIT_TEST(heads__of_a_deleted_session)
     struct wal_head_cursor *heads = NULL;
 
     kit_append_all(bench.session, "a");
-    assert_int_equal(wal_session_delete(bench.session, NULL), WAL_OK);
+    assert_ok(wal_session_delete(bench.session, NULL));
     assert_int_equal(wal_head_cursor_open(bench.session, &heads, NULL),
                      WAL_ENOTFOUND);
     assert_null(heads);
@@ -322,7 +320,7 @@ KIT_TEST(heads__misuse_is_refused)
                      WAL_EINVAL);
     assert_int_equal(wal_head_get(bench.session, 0, kit_text(""), NULL, NULL),
                      WAL_EINVAL);
-    assert_int_equal(wal_head_cursor_open(bench.session, &heads, NULL), WAL_OK);
+    assert_ok(wal_head_cursor_open(bench.session, &heads, NULL));
     assert_int_equal(wal_head_cursor_next(heads, &head, NULL), WAL_EINVAL);
     assert_int_equal(wal_head_cursor_next(heads, NULL, NULL), WAL_EINVAL);
     wal_head_cursor_close(heads);

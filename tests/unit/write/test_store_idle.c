@@ -36,7 +36,7 @@ static struct wal_store *open_store(uint32_t idle_mark_ms)
                                              .idle_mark_ms = idle_mark_ms};
     struct wal_store *store = NULL;
 
-    assert_int_equal(wal_open("store", &options, &store, NULL), WAL_OK);
+    assert_ok(wal_open("store", &options, &store, NULL));
     return store;
 }
 
@@ -44,7 +44,7 @@ static struct wal_store_info info_of(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     return info;
 }
 
@@ -66,8 +66,7 @@ static void expect_durable_soon(struct wal_store *store)
 {
     uint64_t sequence = info_of(store).last_sequence - 1;
 
-    assert_int_equal(
-        wal_store_wait(store, &sequence, WAL_DURABLE, SOON_MS, NULL), WAL_OK);
+    assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, SOON_MS, NULL));
 }
 
 /* The next append names the durable end: a mark before it would double the

@@ -114,12 +114,11 @@ KIT_TEST(large__next_to_small_ones)
     for (uint32_t mode = 0; mode < 2; mode++) {
         cursor = reading_open(reading.session, mode, 0);
         reading_assert_next(cursor, "a", "", 0);
-        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
         assert_slice(entry.payload, payload);
         assert_int_equal(entry.payload_size, 2000000);
         reading_assert_next(cursor, "c", "b", 2);
-        assert_int_equal(
-            wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL));
         assert_slice(entry.payload, "{\"id\":\"a\"}");
         assert_int_equal(entry.payload_size, 10);
         assert_int_equal(entry.flags & WAL_ENTRY_OUT_OF_LINE, 0);
@@ -143,8 +142,7 @@ KIT_TEST(large__sent_again_is_a_duplicate)
     large_append(reading.session, "a", payload, 0);
     reading_reopen(&reading, 0);
     bytes = pack_bytes(reading.store);
-    assert_int_equal(kit_try_append(reading.session, &entry, &result, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(reading.session, &entry, &result, NULL));
     assert_int_equal(result.duplicates, 1);
     large_append(reading.session, "b", payload, 0);
     assert_int_equal(pack_bytes(reading.store), bytes);
@@ -180,8 +178,7 @@ KIT_TEST(large__several_in_a_batch)
 
     kit_append(reading.session, "z", NULL);
     before = kit_store_info(reading.store);
-    assert_int_equal(
-        wal_append(reading.session, entries, 5, NULL, &result, NULL), WAL_OK);
+    assert_ok(wal_append(reading.session, entries, 5, NULL, &result, NULL));
     assert_int_equal(result.appended, 4);
     assert_int_equal(result.duplicates, 1);
     /* In the log they take only a few bytes. */
@@ -211,13 +208,12 @@ KIT_TEST(large__queued_and_submitted)
 
         options.durability = classes[i];
         payload[1000] = (char)('0' + i);
-        assert_int_equal(
-            wal_submit(reading.session, &entry, 1, &options, &ticket, NULL),
-            WAL_OK);
-        assert_int_equal(wal_ticket_wait(ticket, -1, NULL, NULL), WAL_OK);
+        assert_ok(
+            wal_submit(reading.session, &entry, 1, &options, &ticket, NULL));
+        assert_ok(wal_ticket_wait(ticket, -1, NULL, NULL));
         wal_ticket_destroy(ticket);
     }
-    assert_int_equal(wal_flush(reading.store, NULL), WAL_OK);
+    assert_ok(wal_flush(reading.store, NULL));
     reading_reopen(&reading, 0);
     for (int i = 0; i < 3; i++) {
         payload[1000] = (char)('0' + i);

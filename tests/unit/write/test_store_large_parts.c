@@ -39,8 +39,7 @@ static void check_around(struct wal_session *session)
                           WAL_ENTRY_CURSOR_OUT_OF_LINE);
     reading_assert_next(cursor, "a", "", 0);
     reading_assert_next(cursor, "b", "a", 1);
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL));
     assert_int_equal(entry.payload_size, 3000000);
     reading_assert_next(cursor, "c", "b", 2);
     reading_assert_end(cursor);
@@ -181,8 +180,7 @@ static void check_redacted(struct wal_session *session, const char *payload)
         reading_open(session, WAL_ENTRY_CURSOR_ALL,
                      WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE);
 
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL));
     assert_slice(entry.payload, payload);
     assert_int_equal(entry.payload_size, strlen(payload));
     assert_int_equal(entry.flags & (WAL_ENTRY_REDACTED | WAL_ENTRY_OUT_OF_LINE),
@@ -218,8 +216,7 @@ KIT_TEST(large__line_redacts)
     kit_append_all(reading.session, "a b");
     entry.type = kit_text("redaction");
     entry.flags = WAL_ENTRY_LINE;
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL),
-                     WAL_OK);
+    assert_ok(kit_try_append(reading.session, &entry, NULL, NULL));
     assert_branch(reading.session, "b r");
     check_redacted(reading.session, "{\"redactedBy\":\"r\",\"reason\":\"\"}");
     reading_deinit(&reading);
@@ -262,13 +259,10 @@ KIT_TEST(large__summary_of_a_compaction)
 
     kit_append_all(reading.session, "a b c");
     options.into = &into;
-    assert_int_equal(
-        wal_session_compact(reading.session, &options, &fork, NULL, NULL),
-        WAL_OK);
+    assert_ok(
+        wal_session_compact(reading.session, &options, &fork, NULL, NULL));
     options.into = NULL;
-    assert_int_equal(
-        wal_session_compact(reading.session, &options, NULL, NULL, NULL),
-        WAL_OK);
+    assert_ok(wal_session_compact(reading.session, &options, NULL, NULL, NULL));
     for (int i = 0; i < 2; i++) {
         cursor = reading_open(i == 0 ? fork : reading.session,
                               WAL_ENTRY_CURSOR_BRANCH,
@@ -276,7 +270,7 @@ KIT_TEST(large__summary_of_a_compaction)
         assert_int_equal(wal_entry_cursor_remaining(cursor), 3);
         reading_assert_next(cursor, "b", "a", 1);
         reading_assert_next(cursor, "c", "b", 2);
-        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
         assert_true(entry.payload.size > 2000000);
         reading_assert_end(cursor);
     }

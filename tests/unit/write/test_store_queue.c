@@ -111,9 +111,8 @@ static void open_with_mark(uint32_t flags, uint32_t idle_mark_ms)
                                              .idle_mark_ms = idle_mark_ms};
 
     store = NULL;
-    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc,
-                                     &disk.io, &store, &error),
-                     WAL_OK);
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &disk.io,
+                              &store, &error));
 }
 
 static void open_store(uint32_t flags)
@@ -181,8 +180,7 @@ static struct wal_ticket *submit(const char *id, uint32_t durability,
     const struct wal_entry entry = kit_entry(id, NULL, "1");
     struct wal_ticket *ticket = NULL;
 
-    assert_int_equal(wal_submit(session, &entry, 1, &options, &ticket, &error),
-                     WAL_OK);
+    assert_ok(wal_submit(session, &entry, 1, &options, &ticket, &error));
     return ticket;
 }
 
@@ -190,7 +188,7 @@ static struct wal_store_info status_now(void)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, &error), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, &error));
     return info;
 }
 
@@ -284,11 +282,10 @@ TEST_WITH(queue__append_does_not_wait_for_the_disk, enter, leave)
     for (size_t i = 0; i < ROUNDS * QUEUE; i++) {
         uint64_t begin = now_ns();
 
-        assert_int_equal(wal_append(session, &entry, 1, &options, NULL, &error),
-                         WAL_OK);
+        assert_ok(wal_append(session, &entry, 1, &options, NULL, &error));
         times[i] = now_ns() - begin;
         if ((i + 1) % QUEUE == 0) {
-            assert_int_equal(wal_flush(store, &error), WAL_OK);
+            assert_ok(wal_flush(store, &error));
         }
     }
     atomic_store(&disk.nap_ms, 0);
@@ -309,14 +306,12 @@ TEST_WITH(queue__submit_does_not_wait_for_the_disk, enter, leave)
         for (size_t i = 0; i < QUEUE; i++) {
             uint64_t begin = now_ns();
 
-            assert_int_equal(
-                wal_submit(session, &entry, 1, &options, &tickets[i], &error),
-                WAL_OK);
+            assert_ok(
+                wal_submit(session, &entry, 1, &options, &tickets[i], &error));
             times[round * QUEUE + i] = now_ns() - begin;
         }
         for (size_t i = 0; i < QUEUE; i++) {
-            assert_int_equal(
-                wal_ticket_wait(tickets[i], KIT_LONG_MS, NULL, &error), WAL_OK);
+            assert_ok(wal_ticket_wait(tickets[i], KIT_LONG_MS, NULL, &error));
             wal_ticket_destroy(tickets[i]);
         }
     }
@@ -350,7 +345,7 @@ TEST_WITH(queue__redaction_does_not_wait_for_the_disk, enter, leave)
     kit_append_all(session, "a");
     fork = kit_fork(session, "a", "f");
     hold(&disk.holds_writes, true);
-    assert_int_equal(queue("first", 0), WAL_OK);
+    assert_ok(queue("first", 0));
     await_held();
     assert_int_equal(pthread_create(&thread, NULL, queue_redaction, fork), 0);
     (void)clock_gettime(CLOCK_REALTIME, &until);
@@ -362,7 +357,7 @@ TEST_WITH(queue__redaction_does_not_wait_for_the_disk, enter, leave)
     }
     assert_int_equal(joined, 0);
     assert_ptr_equal(queued, fork);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(wal_flush(store, &error));
     wal_session_close(fork);
     assert_branch(session, "first");
 }
@@ -375,11 +370,11 @@ static void fill_queue(void)
     char id[16];
 
     hold(&disk.holds_writes, true);
-    assert_int_equal(queue("first", 0), WAL_OK);
+    assert_ok(queue("first", 0));
     await_held();
     for (int i = 0; i < QUEUE; i++) {
         (void)snprintf(id, sizeof(id), "e%d", i);
-        assert_int_equal(queue(id, WAL_APPEND_NO_WAIT), WAL_OK);
+        assert_ok(queue(id, WAL_APPEND_NO_WAIT));
     }
 }
 
@@ -393,10 +388,10 @@ TEST_WITH(queue__full_256_submit_returns_at_once, enter, leave)
     assert_true(now_ns() - begin < (uint64_t)LONG_MS * 1000000);
     assert_error(&error, WAL_EBUSY, "256");
     hold(&disk.holds_writes, false);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(wal_flush(store, &error));
     assert_int_equal(status_now().queued, 0);
     assert_int_equal(kit_info(session).entries, QUEUE + 1);
-    assert_int_equal(queue("more", WAL_APPEND_NO_WAIT), WAL_OK);
+    assert_ok(queue("more", WAL_APPEND_NO_WAIT));
 }
 
 static _Atomic bool went_on;
@@ -420,7 +415,7 @@ TEST_WITH(queue__full_256_append_blocks, enter, leave)
     assert_false(atomic_load(&went_on));
     hold(&disk.holds_writes, false);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(wal_flush(store, &error));
     assert_int_equal(kit_info(session).entries, QUEUE + 2);
     assert_slice(kit_info(session).head, "blocked");
 }
@@ -432,14 +427,14 @@ TEST_WITH(flush__waits_for_writing_and_not_for_syncing, enter, leave)
     uint32_t syncs = atomic_load(&disk.syncs);
 
     hold(&disk.holds_syncs, true);
-    assert_int_equal(queue("a", 0), WAL_OK);
-    assert_int_equal(queue("b", 0), WAL_OK);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(queue("a", 0));
+    assert_ok(queue("b", 0));
+    assert_ok(wal_flush(store, &error));
     hold(&disk.holds_syncs, false);
     assert_int_equal(atomic_load(&disk.syncs), syncs);
     assert_branch(session, "a b");
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
-    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    assert_ok(wal_flush(store, &error));
+    assert_ok(wal_sync(store, &error));
     assert_int_equal(atomic_load(&disk.syncs), syncs + 1);
 }
 
@@ -471,11 +466,11 @@ TEST_WITH(flush__waits_for_earlier_operations, enter, leave)
     for (int i = 0; i < 20; i++) {
         struct wal_error own = KIT_ERROR;
 
-        assert_int_equal(wal_flush(store, &own), WAL_OK);
+        assert_ok(wal_flush(store, &own));
     }
     atomic_store(&enough, true);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(wal_flush(store, &error));
     assert_int_equal(kit_info(session).entries, count);
 }
 
@@ -488,13 +483,12 @@ TEST_WITH(mark__first_append_of_an_idle_store_is_synced, enter, leave)
     const struct wal_entry entry = kit_entry("a", NULL, "1");
     uint32_t before;
 
-    assert_int_equal(close_store(), WAL_OK);
+    assert_ok(close_store());
     open_with_mark(0, 10);
     session = kit_session(store, "s");
     pause_ms(200);
     before = atomic_load(&disk.syncs);
-    assert_int_equal(wal_append(session, &entry, 1, &options, NULL, &error),
-                     WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, &options, NULL, &error));
     for (int i = 0; i < 500 && atomic_load(&disk.syncs) == before; i++) {
         pause_ms(20);
     }
@@ -507,16 +501,15 @@ TEST_WITH(group__durable_before_queued_is_promised, enter, leave)
     struct wal_ticket *ticket;
 
     hold(&disk.holds_writes, true);
-    assert_int_equal(queue("first", 0), WAL_OK);
+    assert_ok(queue("first", 0));
     await_held();
     ticket = submit("durable", WAL_DURABLE, 0);
-    assert_int_equal(queue("queued", 0), WAL_OK);
-    assert_int_equal(queue("last", 0), WAL_OK);
+    assert_ok(queue("queued", 0));
+    assert_ok(queue("last", 0));
     hold(&disk.holds_writes, false);
-    assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, NULL, &error),
-                     WAL_OK);
+    assert_ok(wal_ticket_wait(ticket, KIT_LONG_MS, NULL, &error));
     wal_ticket_destroy(ticket);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(wal_flush(store, &error));
     assert_int_equal(commit_flags_of_group(3), WAL__COMMIT_DURABLE);
 }
 
@@ -542,19 +535,18 @@ TEST_WITH(group__content_of_a_later_entry_is_synced, enter, leave)
     struct wal_ticket *ticket;
     uint32_t before;
 
-    assert_int_equal(queue_large("old", 'a'), WAL_OK);
-    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    assert_ok(queue_large("old", 'a'));
+    assert_ok(wal_sync(store, &error));
     hold(&disk.holds_syncs, true);
     ticket = submit("first", WAL_DURABLE, 0);
     await_held();
-    assert_int_equal(queue_large("again", 'a'), WAL_OK);
-    assert_int_equal(queue_large("new", 'b'), WAL_OK);
+    assert_ok(queue_large("again", 'a'));
+    assert_ok(queue_large("new", 'b'));
     before = atomic_load(&disk.syncs);
     hold(&disk.holds_syncs, false);
-    assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, NULL, &error),
-                     WAL_OK);
+    assert_ok(wal_ticket_wait(ticket, KIT_LONG_MS, NULL, &error));
     wal_ticket_destroy(ticket);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(wal_flush(store, &error));
     /* That of the first operation, and of the contents. */
     assert_int_equal(atomic_load(&disk.syncs) - before, 2);
 }
@@ -574,10 +566,10 @@ TEST_WITH(failure__is_kept_until_it_is_returned, enter, leave)
 {
     /* Both are queued before the first is answered. */
     hold(&disk.holds_writes, true);
-    assert_int_equal(queue("a", 0), WAL_OK);
+    assert_ok(queue("a", 0));
     await_held();
-    assert_int_equal(queue("b", WAL_APPEND_EXPECT), WAL_OK);
-    assert_int_equal(queue("c", 0), WAL_OK);
+    assert_ok(queue("b", WAL_APPEND_EXPECT));
+    assert_ok(queue("c", 0));
     hold(&disk.holds_writes, false);
     while (status_now().queue_status == WAL_OK) {
         pause_ms(1);
@@ -585,23 +577,23 @@ TEST_WITH(failure__is_kept_until_it_is_returned, enter, leave)
     assert_int_equal(status_now().queue_status, WAL_ECONFLICT);
     assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
     assert_error(&error, WAL_ECONFLICT, "\"a\"");
-    assert_int_equal(status_now().queue_status, WAL_OK);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(status_now().queue_status);
+    assert_ok(wal_flush(store, &error));
     assert_branch(session, "a c");
 }
 
 TEST_WITH(failure__is_returned_by_the_next_queued_call, enter, leave)
 {
     kit_append(session, "a", NULL);
-    assert_int_equal(queue("b", WAL_APPEND_EXPECT), WAL_OK);
+    assert_ok(queue("b", WAL_APPEND_EXPECT));
     while (status_now().queue_status == WAL_OK) {
         pause_ms(1);
     }
     kit_append(session, "c", NULL); /* not queued */
     assert_int_equal(status_now().queue_status, WAL_ECONFLICT);
     assert_int_equal(queue("d", 0), WAL_ECONFLICT);
-    assert_int_equal(queue("d", 0), WAL_OK);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(queue("d", 0));
+    assert_ok(wal_flush(store, &error));
     assert_branch(session, "a c d");
 }
 
@@ -609,15 +601,15 @@ TEST_WITH(failure__later_ones_are_counted, enter, leave)
 {
     kit_append(session, "a", NULL);
     hold(&disk.holds_writes, true);
-    assert_int_equal(queue("b", 0), WAL_OK);
+    assert_ok(queue("b", 0));
     await_held();
-    assert_int_equal(queue("c", WAL_APPEND_EXPECT), WAL_OK);
-    assert_int_equal(queue("d", WAL_APPEND_EXPECT), WAL_OK);
-    assert_int_equal(queue("e", WAL_APPEND_EXPECT), WAL_OK);
+    assert_ok(queue("c", WAL_APPEND_EXPECT));
+    assert_ok(queue("d", WAL_APPEND_EXPECT));
+    assert_ok(queue("e", WAL_APPEND_EXPECT));
     hold(&disk.holds_writes, false);
     assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
     assert_error(&error, WAL_ECONFLICT, "and 2 more operations failed");
-    assert_int_equal(queue("f", WAL_APPEND_EXPECT), WAL_OK);
+    assert_ok(queue("f", WAL_APPEND_EXPECT));
     assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
     assert_null(strstr(error.text, "more operations"));
 }
@@ -625,24 +617,24 @@ TEST_WITH(failure__later_ones_are_counted, enter, leave)
 TEST_WITH(failure__of_writing_is_returned, enter, leave)
 {
     atomic_store(&disk.fails_writes, true);
-    assert_int_equal(queue("a", 0), WAL_OK);
+    assert_ok(queue("a", 0));
     assert_int_equal(wal_flush(store, &error), WAL_EPOISONED);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(wal_flush(store, &error));
     atomic_store(&disk.fails_writes, false);
-    assert_int_equal(queue("b", 0), WAL_OK); /* heals */
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(queue("b", 0)); /* heals */
+    assert_ok(wal_flush(store, &error));
     assert_slice(kit_info(session).head, "b");
 }
 
 TEST_WITH(failure__of_syncing_is_returned_by_wal_sync, enter, leave)
 {
-    assert_int_equal(queue("a", 0), WAL_OK);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(queue("a", 0));
+    assert_ok(wal_flush(store, &error));
     atomic_store(&disk.fails_syncs, true);
     assert_int_equal(wal_sync(store, &error), WAL_EPOISONED);
     atomic_store(&disk.fails_syncs, false);
-    assert_int_equal(queue("b", 0), WAL_OK);
-    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    assert_ok(queue("b", 0));
+    assert_ok(wal_sync(store, &error));
     assert_slice(kit_info(session).head, "b");
 }
 
@@ -664,7 +656,7 @@ TEST_WITH(failure__of_a_ticket_destroyed_unread_is_kept, enter, leave)
         assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
         /* Destroyed after. */
         ticket = submit("c", durability, WAL_APPEND_EXPECT);
-        assert_int_equal(wal_flush(store, &error), WAL_OK);
+        assert_ok(wal_flush(store, &error));
         wal_ticket_destroy(ticket);
         assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
         /* Returned by the ticket. */
@@ -672,7 +664,7 @@ TEST_WITH(failure__of_a_ticket_destroyed_unread_is_kept, enter, leave)
         assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, NULL, &error),
                          WAL_ECONFLICT);
         wal_ticket_destroy(ticket);
-        assert_int_equal(wal_flush(store, &error), WAL_OK);
+        assert_ok(wal_flush(store, &error));
     }
 }
 
@@ -683,10 +675,10 @@ TEST_WITH(failure__is_returned_by_closing, enter, leave)
 
     kit_append(session, "a", NULL);
     hold(&disk.holds_writes, true);
-    assert_int_equal(queue("b", 0), WAL_OK);
+    assert_ok(queue("b", 0));
     await_held();
-    assert_int_equal(queue("c", WAL_APPEND_EXPECT), WAL_OK);
-    assert_int_equal(queue("d", 0), WAL_OK);
+    assert_ok(queue("c", WAL_APPEND_EXPECT));
+    assert_ok(queue("d", 0));
     syncs = atomic_load(&disk.syncs);
     hold(&disk.holds_writes, false);
     assert_int_equal(close_store(), WAL_ECONFLICT);
@@ -700,9 +692,9 @@ TEST_WITH(failure__is_returned_by_closing, enter, leave)
 TEST_WITH(failure__of_the_disk_is_returned_by_closing, enter, leave)
 {
     kit_append(session, "a", NULL);
-    assert_int_equal(wal_sync(store, &error), WAL_OK);
+    assert_ok(wal_sync(store, &error));
     atomic_store(&disk.fails_writes, true);
-    assert_int_equal(queue("b", 0), WAL_OK);
+    assert_ok(queue("b", 0));
     assert_int_equal(close_store(), WAL_EPOISONED);
     atomic_store(&disk.fails_writes, false);
     open_store(0);
@@ -712,7 +704,7 @@ TEST_WITH(failure__of_the_disk_is_returned_by_closing, enter, leave)
 
 TEST_WITH(failure__of_syncing_is_returned_by_closing, enter, leave)
 {
-    assert_int_equal(queue("a", 0), WAL_OK);
+    assert_ok(queue("a", 0));
     atomic_store(&disk.fails_syncs, true);
     assert_int_equal(close_store(), WAL_EPOISONED);
     atomic_store(&disk.fails_syncs, false);
@@ -726,9 +718,8 @@ static int32_t event_fd(void)
 {
     int32_t fd = -1;
 
-    assert_int_equal(
-        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error),
-        WAL_OK);
+    assert_ok(
+        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error));
     return fd;
 }
 
@@ -766,7 +757,7 @@ TEST_WITH(event__is_signalled_when_a_ticket_completes, enter, leave)
         assert_false(rings(fd, 0));
         hold(&disk.holds_writes, false);
         assert_true(rings(fd, LONG_MS));
-        assert_int_equal(wal_ticket_wait(ticket, 0, NULL, &error), WAL_OK);
+        assert_ok(wal_ticket_wait(ticket, 0, NULL, &error));
         wal_ticket_destroy(ticket);
         assert_false(rings(fd, 0));
     }
@@ -778,8 +769,8 @@ TEST_WITH(event__is_signalled_when_a_ticket_is_refused, enter, leave)
     struct wal_ticket *ticket;
 
     kit_append(session, "a", NULL);
-    assert_int_equal(queue("b", 0), WAL_OK);
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(queue("b", 0));
+    assert_ok(wal_flush(store, &error));
     assert_false(rings(fd, 0)); /* nothing was submitted */
     ticket = submit("c", WAL_WRITTEN, WAL_APPEND_EXPECT);
     assert_true(rings(fd, LONG_MS));
@@ -793,10 +784,10 @@ TEST_WITH(event__created_after_completion_is_signalled, enter, leave)
     struct wal_ticket *ticket = submit("a", WAL_WRITTEN, 0);
     int32_t fd;
 
-    assert_int_equal(wal_flush(store, &error), WAL_OK);
+    assert_ok(wal_flush(store, &error));
     fd = event_fd();
     assert_true(rings(fd, LONG_MS));
-    assert_int_equal(wal_ticket_wait(ticket, 0, NULL, &error), WAL_OK);
+    assert_ok(wal_ticket_wait(ticket, 0, NULL, &error));
     wal_ticket_destroy(ticket);
     assert_int_equal(event_fd(), fd);
     assert_false(rings(fd, 0));
@@ -830,7 +821,7 @@ TEST_WITH(event__is_closed_with_the_store, enter, leave)
 {
     int32_t fd = event_fd();
 
-    assert_int_equal(close_store(), WAL_OK);
+    assert_ok(close_store());
     assert_int_equal(fcntl(fd, F_GETFD), -1);
     assert_int_equal(errno, EBADF);
 }
@@ -851,9 +842,8 @@ TEST_WITH(event__without_descriptors_is_refused, enter, leave)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(error.sys_errno, EMFILE);
     assert_int_equal(fd, -7);
-    assert_int_equal(
-        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error),
-        WAL_OK);
+    assert_ok(
+        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error));
     assert_false(rings(fd, 0));
 }
 

@@ -405,8 +405,7 @@ static void append_secrets(struct race *race)
 
         struct wal_entry entry = kit_entry(id, NULL, payload);
 
-        assert_int_equal(kit_try_append(race->session, &entry, NULL, NULL),
-                         WAL_OK);
+        assert_ok(kit_try_append(race->session, &entry, NULL, NULL));
     }
 }
 

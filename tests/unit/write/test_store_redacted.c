@@ -66,7 +66,7 @@ static void append_marked(struct wal_session *session, const char *id,
     entry.run_id = kit_text("run");
     entry.meta = kit_text("{\"key\":2}");
     entry.flags = flags;
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_OK);
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
 }
 
 KIT_TEST(redacted__author_and_reason_are_returned)
@@ -83,20 +83,19 @@ KIT_TEST(redacted__author_and_reason_are_returned)
     for (int round = 0; round < 2; round++) {
         cursor = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
         assert_int_equal(wal_entry_cursor_remaining(cursor), 3);
-        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
         assert_slice(entry.id, "a");
         check_redacted(&entry, "{\"redactedBy\":\"xa\","
                                "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
-        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
         assert_slice(entry.id, "b\\");
         assert_slice(entry.parent_id, "a");
         check_redacted(&entry,
                        "{\"redactedBy\":\"xb\\\\\\\\\",\"reason\":\"\"}");
-        assert_int_equal(
-            wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL));
         check_redacted(&entry, "{\"redactedBy\":\"xa\","
                                "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
-        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
         assert_slice(entry.payload, "{\"id\":\"c\"}");
         assert_int_equal(entry.flags, 0);
         reading_assert_end(cursor);
@@ -117,7 +116,7 @@ KIT_TEST(redacted__twice_returns_the_first)
     reading_redact(fork, "a", "one");
     reading_redact(reading.session, "a", "two");
     cursor = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_slice(entry.payload, "{\"redactedBy\":\"xa\",\"reason\":\"one\"}");
     reading_assert_end(cursor);
     wal_session_close(fork);
@@ -137,7 +136,7 @@ KIT_TEST(redacted__in_a_batch_that_sends_the_target_again)
     entries[0] = kit_entry("a", NULL, "{\"id\":\"a\"}");
     entries[1] = kit_entry("x", NULL, "{\"targetEntryId\":\"a\"}");
     entries[1].type = kit_text("redaction");
-    assert_int_equal(wal_append(fork, entries, 2, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(fork, entries, 2, NULL, NULL, NULL));
     assert_branch(reading.session, "b");
     assert_branch(fork, "b x");
     wal_session_close(fork);
@@ -218,10 +217,9 @@ KIT_TEST(open_cursor__returns_a_later_redaction)
     reading_assert_next(cursor, "a", "", 0);
     reading_redact(reading.session, "b", "why");
     reading_redact(reading.session, "a", "");
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL),
-                     WAL_OK);
+    assert_ok(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL));
     assert_true((entry.flags & WAL_ENTRY_REDACTED) != 0);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_slice(entry.parent_id, "a");
     assert_slice(entry.payload, "{\"redactedBy\":\"xb\",\"reason\":\"why\"}");
     reading_assert_next(cursor, "c", "b", 2);
@@ -266,7 +264,7 @@ KIT_TEST(open_cursor__redaction_by_another_is_seen_by_block)
             continue;
         }
         (void)snprintf(last, sizeof(last), "e%d", i);
-        assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_OK);
+        assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
         assert_slice(entry.id, last);
     }
     reading_assert_end(cursor);
@@ -306,9 +304,8 @@ KIT_TEST(open_cursor__continues_when_memory_is_available)
     struct reading reading;
 
     faulty_heap_init(&faulty, &wal__heap_libc);
-    assert_int_equal(wal__store_open("store", &options, &faulty.heap,
-                                     &wal__io_posix, &reading.store, NULL),
-                     WAL_OK);
+    assert_ok(wal__store_open("store", &options, &faulty.heap, &wal__io_posix,
+                              &reading.store, NULL));
     reading.session = kit_create(reading.store, "s");
     kit_append_all(reading.session, "a b c d e");
     for (uint32_t shows = 0; shows < 2; shows++) {
@@ -350,9 +347,8 @@ KIT_TEST(open_cursor__failed_refresh_frees_what_it_collected)
     char id[16];
 
     faulty_heap_init(&faulty, &wal__heap_libc);
-    assert_int_equal(wal__store_open("store", &options, &faulty.heap,
-                                     &wal__io_posix, &reading.store, NULL),
-                     WAL_OK);
+    assert_ok(wal__store_open("store", &options, &faulty.heap, &wal__io_posix,
+                              &reading.store, NULL));
     reading.session = kit_create(reading.store, "s");
     for (int i = 0; i < COUNT; i++) {
         snprintf(id, sizeof(id), "e%d", i);
@@ -420,8 +416,7 @@ static void append_tree(struct model *model, struct reading *reading)
             struct wal_entry entry = kit_entry(NULL, id, "{}");
 
             entry.flags = WAL_ENTRY_HEAD_KEEP;
-            assert_int_equal(
-                kit_try_append(reading->session, &entry, NULL, NULL), WAL_OK);
+            assert_ok(kit_try_append(reading->session, &entry, NULL, NULL));
         }
     }
 }
@@ -569,9 +564,8 @@ KIT_TEST(threads__entry_redacted_before_the_call_is_not_returned)
         uint32_t given = 0;
         bool more;
 
-        assert_int_equal(
-            wal_entry_cursor_open(reading.session, &options, &cursor, NULL),
-            WAL_OK);
+        assert_ok(
+            wal_entry_cursor_open(reading.session, &options, &cursor, NULL));
         do {
             before = atomic_load(&racing.acknowledged);
             more = wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK &&

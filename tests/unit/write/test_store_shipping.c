@@ -33,7 +33,7 @@ static struct wal_shipper *open_shipper(struct wal_store *store)
 {
     struct wal_shipper *shipper = NULL;
 
-    assert_int_equal(wal_shipper_open(store, &shipper, NULL), WAL_OK);
+    assert_ok(wal_shipper_open(store, &shipper, NULL));
     return shipper;
 }
 
@@ -118,7 +118,7 @@ KIT_TEST(store_shipping__noop_store_takes_it)
     struct wal_session *session = kit_create(store, "s");
     struct wal_shipper *shipper = NULL;
 
-    assert_int_equal(append(session, "a", NULL, NULL), WAL_OK);
+    assert_ok(append(session, "a", NULL, NULL));
     assert_int_equal(wal_shipper_open(store, &shipper, NULL), WAL_EINVAL);
     wal_session_close(session);
     kit_close(store);
@@ -135,18 +135,15 @@ KIT_TEST(store_shipping__append_waits_for_the_report)
     uint64_t sequence = last_of(store);
 
     start(&appending, session, "a");
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_shipper_report(shipper, sequence - 1, WAL_OK, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL));
+    assert_ok(wal_shipper_report(shipper, sequence - 1, WAL_OK, NULL));
     pause_ms(30);
     assert_int_equal(atomic_load(&appending.done), 0);
-    assert_int_equal(wal_shipper_report(shipper, sequence, WAL_OK, NULL),
-                     WAL_OK);
-    assert_int_equal(finish(&appending), WAL_OK);
+    assert_ok(wal_shipper_report(shipper, sequence, WAL_OK, NULL));
+    assert_ok(finish(&appending));
     assert_int_equal(appending.result.sequence, sequence);
     /* The same again: nothing is appended, and it is stored. */
-    assert_int_equal(append(session, "a", NULL, NULL), WAL_OK);
+    assert_ok(append(session, "a", NULL, NULL));
     wal_shipper_close(shipper);
     wal_session_close(session);
     kit_close(store);
@@ -160,13 +157,12 @@ KIT_TEST(store_shipping__duplicate_that_is_not_stored_waits)
     struct wal_entry entry = kit_entry("a", "", "{}");
     struct appending appending;
 
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_OK);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     start(&appending, session, "a");
     pause_ms(30);
     assert_int_equal(atomic_load(&appending.done), 0);
-    assert_int_equal(wal_shipper_report(shipper, last_of(store), WAL_OK, NULL),
-                     WAL_OK);
-    assert_int_equal(finish(&appending), WAL_OK);
+    assert_ok(wal_shipper_report(shipper, last_of(store), WAL_OK, NULL));
+    assert_ok(finish(&appending));
     assert_int_equal(appending.result.duplicates, 1);
     wal_shipper_close(shipper);
     wal_session_close(session);
@@ -182,12 +178,10 @@ KIT_TEST(store_shipping__failure_ends_the_wait_of_a_durable_entry)
     uint64_t sequence = last_of(store);
 
     start(&appending, session, "a");
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL));
     pause_ms(30); /* until it waits: only later failures are its own */
     while (atomic_load(&appending.done) == 0) {
-        assert_int_equal(wal_shipper_report(shipper, 0, WAL_EFENCED, NULL),
-                         WAL_OK);
+        assert_ok(wal_shipper_report(shipper, 0, WAL_EFENCED, NULL));
         pause_ms(1);
     }
     assert_int_equal(finish(&appending), WAL_EFENCED);
@@ -210,8 +204,7 @@ KIT_TEST(store_shipping__shipper_closes_while_one_waits)
     uint64_t sequence = last_of(store);
 
     start(&appending, session, "a");
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL));
     wal_shipper_close(shipper);
     assert_int_equal(finish(&appending), WAL_EREMOTE);
     assert_non_null(strstr(appending.error.text, "it is durable here"));
@@ -229,14 +222,11 @@ KIT_TEST(store_shipping__ticket_waits_after_it_is_durable)
     struct wal_ticket *ticket = NULL;
     uint64_t sequence = last_of(store);
 
-    assert_int_equal(wal_submit(session, &entry, 1, &cluster, &ticket, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL),
-                     WAL_OK);
+    assert_ok(wal_submit(session, &entry, 1, &cluster, &ticket, NULL));
+    assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL));
     assert_int_equal(wal_ticket_wait(ticket, 50, &result, NULL), WAL_EBUSY);
-    assert_int_equal(wal_shipper_report(shipper, sequence, WAL_OK, NULL),
-                     WAL_OK);
-    assert_int_equal(wal_ticket_wait(ticket, -1, &result, NULL), WAL_OK);
+    assert_ok(wal_shipper_report(shipper, sequence, WAL_OK, NULL));
+    assert_ok(wal_ticket_wait(ticket, -1, &result, NULL));
     assert_int_equal(result.sequence, sequence);
     wal_ticket_destroy(ticket);
     wal_shipper_close(shipper);
@@ -270,9 +260,8 @@ KIT_TEST(store_shipping__new_shipper_begins_with_nothing)
     struct wal_shipper *shipper = open_shipper(store);
     uint64_t sequence = 0;
 
-    assert_int_equal(wal_shipper_report(shipper, 1000, WAL_OK, NULL), WAL_OK);
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal_shipper_report(shipper, 1000, WAL_OK, NULL));
+    assert_ok(wal_store_wait(store, &sequence, WAL_CLUSTER, 0, NULL));
     assert_int_equal(sequence, 1000);
     wal_shipper_close(shipper);
     shipper = open_shipper(store);
@@ -315,7 +304,7 @@ KIT_TEST(store_shipping__shipping_process_is_killed)
     close(ready[0]);
     store = kit_open("store", 0);
     session = kit_create(store, "s");
-    assert_int_equal(append(session, "a", NULL, NULL), WAL_OK);
+    assert_ok(append(session, "a", NULL, NULL));
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(append(session, "b", NULL, NULL), WAL_EREMOTE);

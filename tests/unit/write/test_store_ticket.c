@@ -64,9 +64,8 @@ static struct bench begin(uint32_t queue_limit)
     io.populate_writable = NULL; /* every write is a call */
     held = false;
     atomic_store(&largest, 0);
-    assert_int_equal(wal__store_open("store", &options, &wal__heap_libc, &io,
-                                     &bench.store, NULL),
-                     WAL_OK);
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io,
+                              &bench.store, NULL));
     bench.session = kit_create(bench.store, "s");
     return bench;
 }
@@ -126,11 +125,11 @@ KIT_TEST(ticket__of_every_class_completes)
     for (uint32_t i = 0; i <= WAL_QUEUED; i++) {
         struct wal_ticket *ticket = NULL;
 
-        assert_int_equal(submit(&bench, ids[i], i, 0, &ticket, NULL), WAL_OK);
+        assert_ok(submit(&bench, ids[i], i, 0, &ticket, NULL));
         assert_non_null(ticket);
-        assert_int_equal(wait_for(ticket, KIT_LONG_MS, ids[i]), WAL_OK);
-        assert_int_equal(wait_for(ticket, 0, ids[i]), WAL_OK);
-        assert_int_equal(wal_ticket_wait(ticket, -1, NULL, NULL), WAL_OK);
+        assert_ok(wait_for(ticket, KIT_LONG_MS, ids[i]));
+        assert_ok(wait_for(ticket, 0, ids[i]));
+        assert_ok(wal_ticket_wait(ticket, -1, NULL, NULL));
         wal_ticket_destroy(ticket);
     }
     assert_branch(bench.session, "a b c");
@@ -145,18 +144,17 @@ KIT_TEST(ticket__is_pending_until_written)
     int64_t start;
 
     hold(true);
-    assert_int_equal(submit(&bench, "a", WAL_QUEUED, 0, &ticket, NULL), WAL_OK);
+    assert_ok(submit(&bench, "a", WAL_QUEUED, 0, &ticket, NULL));
     await_writer();
-    assert_int_equal(submit(&bench, "b", WAL_DURABLE, 0, &second, NULL),
-                     WAL_OK);
+    assert_ok(submit(&bench, "b", WAL_DURABLE, 0, &second, NULL));
     assert_int_equal(wait_for(ticket, 0, "a"), WAL_EBUSY);
     start = now_ms();
     assert_int_equal(wait_for(ticket, 60, "a"), WAL_EBUSY);
     assert_in_range(now_ms() - start, 59, 5000);
     assert_int_equal(wait_for(second, 10, "b"), WAL_EBUSY);
     hold(false);
-    assert_int_equal(wait_for(ticket, KIT_LONG_MS, "a"), WAL_OK);
-    assert_int_equal(wait_for(second, KIT_LONG_MS, "b"), WAL_OK);
+    assert_ok(wait_for(ticket, KIT_LONG_MS, "a"));
+    assert_ok(wait_for(second, KIT_LONG_MS, "b"));
     wal_ticket_destroy(ticket);
     wal_ticket_destroy(second);
     end(&bench);
@@ -168,15 +166,14 @@ KIT_TEST(ticket__destroying_it_does_not_cancel_the_append)
     struct wal_ticket *ticket = NULL;
 
     hold(true);
-    assert_int_equal(submit(&bench, "a", WAL_QUEUED, 0, &ticket, NULL), WAL_OK);
+    assert_ok(submit(&bench, "a", WAL_QUEUED, 0, &ticket, NULL));
     await_writer();
     wal_ticket_destroy(ticket);
     ticket = NULL;
-    assert_int_equal(submit(&bench, "b", WAL_DURABLE, 0, &ticket, NULL),
-                     WAL_OK);
+    assert_ok(submit(&bench, "b", WAL_DURABLE, 0, &ticket, NULL));
     wal_ticket_destroy(ticket);
     hold(false);
-    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_ok(wal_sync(bench.store, NULL));
     assert_branch(bench.session, "a b");
     wal_ticket_destroy(NULL);
     end(&bench);
@@ -201,16 +198,14 @@ KIT_TEST(group__operations_build_on_those_before)
     static const enum wal_status expected[] = {WAL_OK, WAL_OK, WAL_OK,
                                                WAL_EEXISTS, WAL_OK};
 
-    assert_int_equal(wal_store_get_info(bench.store, &before, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(bench.store, &before, NULL));
     hold(true);
-    assert_int_equal(submit(&bench, "first", WAL_QUEUED, 0, &tickets[0], NULL),
-                     WAL_OK);
+    assert_ok(submit(&bench, "first", WAL_QUEUED, 0, &tickets[0], NULL));
     await_writer();
     wal_ticket_destroy(tickets[0]);
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(wal_submit(bench.session, &entries[i], 1,
-                                    i == 4 ? &expect : NULL, &tickets[i], NULL),
-                         WAL_OK);
+        assert_ok(wal_submit(bench.session, &entries[i], 1,
+                             i == 4 ? &expect : NULL, &tickets[i], NULL));
     }
     hold(false);
     for (int i = 0; i < 5; i++) {
@@ -221,7 +216,7 @@ KIT_TEST(group__operations_build_on_those_before)
         wal_ticket_destroy(tickets[i]);
     }
     assert_branch(bench.session, "first a b c");
-    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(bench.store, &after, NULL));
     assert_int_equal(after.groups - before.groups, 2);
     end(&bench);
 }
@@ -242,9 +237,8 @@ static struct wal_ticket *submit_large(struct bench *bench, char name,
         (void)snprintf(ids[i], sizeof(ids[i]), "%c%d", name, i);
         entries[i] = kit_entry(ids[i], NULL, payload);
     }
-    assert_int_equal(
-        wal_submit(bench->session, entries, LARGE_ENTRIES, NULL, &ticket, NULL),
-        WAL_OK);
+    assert_ok(wal_submit(bench->session, entries, LARGE_ENTRIES, NULL, &ticket,
+                         NULL));
     return ticket;
 }
 
@@ -262,20 +256,18 @@ KIT_TEST(group__two_batches_of_20_mib_are_two_groups)
     memset(payload, 'x', LARGE_PAYLOAD);
     payload[0] = payload[LARGE_PAYLOAD - 1] = '"';
     payload[LARGE_PAYLOAD] = '\0';
-    assert_int_equal(wal_store_get_info(bench.store, &before, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(bench.store, &before, NULL));
     hold(true);
-    assert_int_equal(submit(&bench, "a", WAL_QUEUED, 0, &tickets[0], NULL),
-                     WAL_OK);
+    assert_ok(submit(&bench, "a", WAL_QUEUED, 0, &tickets[0], NULL));
     await_writer();
     tickets[1] = submit_large(&bench, 'b', payload);
     tickets[2] = submit_large(&bench, 'c', payload);
     hold(false);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(wal_ticket_wait(tickets[i], KIT_LONG_MS, NULL, NULL),
-                         WAL_OK);
+        assert_ok(wal_ticket_wait(tickets[i], KIT_LONG_MS, NULL, NULL));
         wal_ticket_destroy(tickets[i]);
     }
-    assert_int_equal(wal_store_get_info(bench.store, &after, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(bench.store, &after, NULL));
     /* Each alone, and perhaps marks and the end of a segment. */
     assert_true(after.groups - before.groups >= 3);
     assert_in_range(atomic_load(&largest), 20 << 20, 33 << 20);
@@ -293,9 +285,8 @@ KIT_TEST(ticket__reports_a_refusal)
     struct wal_ticket *ticket = NULL;
 
     kit_append(bench.session, "a", NULL);
-    assert_int_equal(
-        submit(&bench, "b", WAL_WRITTEN, WAL_APPEND_EXPECT, &ticket, NULL),
-        WAL_OK);
+    assert_ok(
+        submit(&bench, "b", WAL_WRITTEN, WAL_APPEND_EXPECT, &ticket, NULL));
     assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, &result, &error),
                      WAL_ECONFLICT);
     assert_string_equal(error.actual, "a");
@@ -332,7 +323,7 @@ KIT_TEST(queue__full_submit_returns_an_error)
     assert_error(&error, WAL_EBUSY, "queue");
     assert_int_equal(taken, 5);
     hold(false);
-    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_ok(wal_sync(bench.store, NULL));
     assert_branch(bench.session, "e0 e1 e2 e3 e4");
     end(&bench);
 }
@@ -363,12 +354,11 @@ KIT_TEST(queue__full_append_blocks)
 
         (void)snprintf(id, sizeof(id), "e%d", i);
         entry.id = kit_text(id);
-        assert_int_equal(
-            wal_append(bench.session, &entry, 1, &options, NULL, NULL), WAL_OK);
+        assert_ok(wal_append(bench.session, &entry, 1, &options, NULL, NULL));
     }
     assert_in_range(now_ms() - start, 45, 60000);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_ok(wal_sync(bench.store, NULL));
     assert_branch(bench.session, "e0 e1 e2 e3 e4 e5");
     end(&bench);
 }
@@ -385,13 +375,11 @@ KIT_TEST(queue__failure_is_returned_once)
     struct wal_error error = KIT_ERROR;
 
     kit_append(bench.session, "a", NULL);
-    assert_int_equal(wal_append(bench.session, &entry, 1, &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_append(bench.session, &entry, 1, &options, NULL, NULL));
     assert_int_equal(wal_sync(bench.store, &error), WAL_ECONFLICT);
     assert_error(&error, WAL_ECONFLICT, "\"a\"");
-    assert_int_equal(wal_sync(bench.store, &error), WAL_OK);
-    assert_int_equal(wal_append(bench.session, &entry, 1, &options, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_sync(bench.store, &error));
+    assert_ok(wal_append(bench.session, &entry, 1, &options, NULL, NULL));
     wal_session_close(bench.session);
     assert_int_equal(wal_close(bench.store, &error), WAL_ECONFLICT);
     bench.store = kit_open("store", 0);
@@ -406,12 +394,11 @@ KIT_TEST(queue__failure_that_a_ticket_returned_is_not_repeated)
     struct wal_ticket *ticket = NULL;
 
     kit_append(bench.session, "a", NULL);
-    assert_int_equal(
-        submit(&bench, "b", WAL_QUEUED, WAL_APPEND_EXPECT, &ticket, NULL),
-        WAL_OK);
+    assert_ok(
+        submit(&bench, "b", WAL_QUEUED, WAL_APPEND_EXPECT, &ticket, NULL));
     assert_int_equal(wait_for(ticket, KIT_LONG_MS, "b"), WAL_ECONFLICT);
     wal_ticket_destroy(ticket);
-    assert_int_equal(wal_sync(bench.store, NULL), WAL_OK);
+    assert_ok(wal_sync(bench.store, NULL));
     end(&bench);
 }
 
@@ -427,8 +414,7 @@ KIT_TEST(close__commits_what_is_queued)
 
         (void)snprintf(id, sizeof(id), "e%d", i);
         entry.id = kit_text(id);
-        assert_int_equal(
-            wal_append(bench.session, &entry, 1, &options, NULL, NULL), WAL_OK);
+        assert_ok(wal_append(bench.session, &entry, 1, &options, NULL, NULL));
     }
     end(&bench);
     bench.store = kit_open("store", 0);
@@ -457,8 +443,7 @@ KIT_TEST(submit__misuse_is_refused)
                      WAL_EBADJSON);
     assert_null(ticket);
     entry.payload = kit_text("{}");
-    assert_int_equal(wal_submit(bench.session, &entry, 1, NULL, &ticket, NULL),
-                     WAL_OK);
+    assert_ok(wal_submit(bench.session, &entry, 1, NULL, &ticket, NULL));
     assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, &result, NULL),
                      WAL_EINVAL);
     assert_int_equal(wal_ticket_wait(NULL, -1, NULL, NULL), WAL_EINVAL);

@@ -22,7 +22,7 @@ static struct wal_store *open_as(uint32_t schema)
                                        .schema_version = schema};
     struct wal_store *store = NULL;
 
-    assert_int_equal(wal_open("store", &options, &store, NULL), WAL_OK);
+    assert_ok(wal_open("store", &options, &store, NULL));
     return store;
 }
 
@@ -37,9 +37,7 @@ static struct bench begin(void)
                                           .metadata = kit_text("{\"n\":0}"),
                                           .created_ms = 1234567};
 
-    assert_int_equal(
-        wal_session_create(bench.store, &options, &bench.session, NULL),
-        WAL_OK);
+    assert_ok(wal_session_create(bench.store, &options, &bench.session, NULL));
     kit_append(bench.session, "a", NULL);
     return bench;
 }
@@ -136,13 +134,13 @@ KIT_TEST(update__sets_only_the_given_fields)
     script.change.title = kit_text("new");
     script.change.cwd = kit_text("/new");
     script.change.project = kit_text("not asked for");
-    assert_int_equal(update(&bench, &script, &error), WAL_OK);
+    assert_ok(update(&bench, &script, &error));
     assert_int_equal(script.calls, 1);
     assert_int_equal(kit_last_sequence(bench.store), last + 1);
     script.change.fields = WAL_CHANGE_PROJECT | WAL_CHANGE_METADATA;
     script.change.project = kit_text(NULL);
     script.change.metadata = kit_text(" {\"n\":1} ");
-    assert_int_equal(update(&bench, &script, &error), WAL_OK);
+    assert_ok(update(&bench, &script, &error));
     for (int i = 0; i < 2; i++) {
         info = kit_info(bench.session);
         assert_slice(info.title, "new");
@@ -157,7 +155,7 @@ KIT_TEST(update__sets_only_the_given_fields)
         reopen(&bench, 0);
     }
     script.change.metadata = kit_text(NULL);
-    assert_int_equal(update(&bench, &script, &error), WAL_OK);
+    assert_ok(update(&bench, &script, &error));
     assert_slice(kit_info(bench.session).metadata, "");
     end(&bench);
 }
@@ -169,7 +167,7 @@ KIT_TEST(update__without_a_change_writes_nothing)
     struct script script = scripted(&bench);
     struct wal_error error;
 
-    assert_int_equal(update(&bench, &script, &error), WAL_OK);
+    assert_ok(update(&bench, &script, &error));
     script.change.fields = WAL_CHANGE_TITLE | WAL_CHANGE_METADATA |
                            WAL_CHANGE_CWD | WAL_CHANGE_PROJECT |
                            WAL_CHANGE_SCHEMA;
@@ -178,7 +176,7 @@ KIT_TEST(update__without_a_change_writes_nothing)
     script.change.project = kit_text("p");
     script.change.metadata = kit_text("{\"n\":0}");
     script.change.schema_version = 1;
-    assert_int_equal(update(&bench, &script, &error), WAL_OK);
+    assert_ok(update(&bench, &script, &error));
     assert_int_equal(script.calls, 2);
     assert_unchanged(bench.store, bench.session, before);
     end(&bench);
@@ -254,7 +252,7 @@ KIT_TEST(update__function_is_called_again_after_a_change)
     script.interferences = 3;
     script.change.fields = WAL_CHANGE_CWD;
     script.change.cwd = kit_text("/new");
-    assert_int_equal(update(&bench, &script, &error), WAL_OK);
+    assert_ok(update(&bench, &script, &error));
     assert_int_equal(script.calls, 4);
     assert_slice(kit_info(bench.session).title, "other 3");
     assert_slice(kit_info(bench.session).cwd, "/new");
@@ -289,7 +287,7 @@ static int32_t call_everything(void *ctx, const struct wal_session_info *now,
     kit_move_head(bench->session, "mark", "inside");
     fork = kit_fork(bench->session, NULL, "f");
     wal_session_close(fork);
-    assert_int_equal(wal_sync(bench->store, NULL), WAL_OK);
+    assert_ok(wal_sync(bench->store, NULL));
     (void)kit_info(bench->session);
     assert_slice(now->title, "old");
     change->fields = WAL_CHANGE_TITLE;
@@ -301,9 +299,7 @@ KIT_TEST(update__function_may_call_the_library)
 {
     struct bench bench = begin();
 
-    assert_int_equal(
-        wal_session_update(bench.session, call_everything, &bench, NULL),
-        WAL_OK);
+    assert_ok(wal_session_update(bench.session, call_everything, &bench, NULL));
     assert_slice(kit_info(bench.session).title, "new");
     assert_branch(bench.session, "a inside");
     end(&bench);
@@ -406,9 +402,7 @@ static enum wal_status write_part(struct bench *bench, int nth,
     case 4:
         return wal_batch_commit(bench->session, &batch, NULL, NULL, error);
     default:
-        assert_int_equal(
-            wal_submit(bench->session, &entry, 1, NULL, &ticket, error),
-            WAL_OK);
+        assert_ok(wal_submit(bench->session, &entry, 1, NULL, &ticket, error));
         status = wal_ticket_wait(ticket, -1, NULL, error);
         wal_ticket_destroy(ticket);
         return status;
@@ -485,8 +479,7 @@ KIT_TEST(schema__of_a_new_session_is_the_callers)
     assert_string_equal(error.actual, "2");
     assert_null(session);
     options.schema_version = 0;
-    assert_int_equal(wal_session_create(store, &options, &session, &error),
-                     WAL_OK);
+    assert_ok(wal_session_create(store, &options, &session, &error));
     assert_int_equal(kit_info(session).schema_version, 3);
     kit_append(session, "a", NULL);
     wal_session_close(session);
@@ -503,9 +496,8 @@ KIT_TEST(migrate__one_version_at_a_time)
     reopen(&bench, 4);
     script.change.fields = WAL_CHANGE_TITLE;
     script.change.title = kit_text("new");
-    assert_int_equal(wal_session_migrate(bench.session, 4, run_script, &script,
-                                         &result, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_migrate(bench.session, 4, run_script, &script,
+                                  &result, NULL));
     assert_int_equal(script.calls, 3);
     assert_int_equal(script.seen[0], 1);
     assert_int_equal(script.seen[1], 2);
@@ -516,9 +508,8 @@ KIT_TEST(migrate__one_version_at_a_time)
     assert_int_equal(kit_last_sequence(bench.store), last + 3);
     assert_int_equal(kit_info(bench.session).schema_version, 4);
     kit_append(bench.session, "b", NULL);
-    assert_int_equal(wal_session_migrate(bench.session, 4, run_script, &script,
-                                         &result, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_migrate(bench.session, 4, run_script, &script,
+                                  &result, NULL));
     assert_int_equal(script.calls, 3);
     assert_int_equal(result.sessions, 0);
     reopen(&bench, 4);
@@ -544,9 +535,8 @@ KIT_TEST(migrate__failed_step_keeps_earlier_steps)
     assert_int_equal(kit_info(bench.session).schema_version, 3);
     reopen(&bench, 3);
     kit_append(bench.session, "b", NULL);
-    assert_int_equal(wal_session_migrate(bench.session, 5, run_script, &script,
-                                         &result, &error),
-                     WAL_OK);
+    assert_ok(wal_session_migrate(bench.session, 5, run_script, &script,
+                                  &result, &error));
     assert_int_equal(result.from, 3);
     assert_int_equal(kit_info(bench.session).schema_version, 5);
     end(&bench);
@@ -563,9 +553,7 @@ KIT_TEST(migrate__to_an_unknown_schema_version)
         wal_session_migrate(bench.session, 2, NULL, NULL, NULL, &error),
         WAL_ESCHEMA);
     assert_string_equal(error.actual, "1");
-    assert_int_equal(
-        wal_session_migrate(bench.session, 1, NULL, NULL, NULL, &error),
-        WAL_OK);
+    assert_ok(wal_session_migrate(bench.session, 1, NULL, NULL, NULL, &error));
     assert_int_equal(wal_session_migrate(bench.session, 0, run_script, &script,
                                          NULL, &error),
                      WAL_ESCHEMA);
@@ -609,9 +597,8 @@ KIT_TEST(migrate__during_another_migration)
     struct bench bench = begin();
     struct script script = scripted(&bench);
 
-    assert_int_equal(wal_session_migrate(bench.session, 2, migrate_inside,
-                                         &script, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_migrate(bench.session, 2, migrate_inside, &script,
+                                  NULL, NULL));
     assert_int_equal(script.calls, 1);
     assert_int_equal(kit_info(bench.session).schema_version, 3);
     end(&bench);
@@ -622,9 +609,8 @@ KIT_TEST(migrate__same_step_of_another_process)
     struct bench bench = begin();
     struct script script = scripted(&bench);
 
-    assert_int_equal(wal_session_migrate(bench.session, 2, migrate_inside_once,
-                                         &script, NULL, NULL),
-                     WAL_OK);
+    assert_ok(wal_session_migrate(bench.session, 2, migrate_inside_once,
+                                  &script, NULL, NULL));
     assert_int_equal(script.calls, 1);
     assert_int_equal(kit_info(bench.session).schema_version, 2);
     end(&bench);

@@ -62,8 +62,7 @@ KIT_TEST(store_wait__existing_records_end_it_at_once)
     kit_append_as(session, WAL_DURABLE);
     for (uint32_t class = WAL_DURABLE; class <= WAL_WRITTEN; class ++) {
         sequence = 0;
-        assert_int_equal(wal_store_wait(store, &sequence, class, 0, NULL),
-                         WAL_OK);
+        assert_ok(wal_store_wait(store, &sequence, class, 0, NULL));
         assert_int_equal(sequence, last_of(store));
     }
     wal_session_close(session);
@@ -113,24 +112,21 @@ KIT_TEST(store_wait__durable_ends_before_written)
     uint64_t durable;
     uint64_t sequence = 0;
 
-    assert_int_equal(wal_open("store", &options, &store, NULL), WAL_OK);
+    assert_ok(wal_open("store", &options, &store, NULL));
     session = kit_create(store, "s");
     kit_append_as(session, WAL_DURABLE);
     durable = last_of(store);
     kit_append_as(session, WAL_WRITTEN);
     kit_append_as(session, WAL_WRITTEN);
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL));
     assert_int_equal(sequence, durable);
     assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 30, NULL),
                      WAL_EBUSY);
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_wait(store, &sequence, WAL_WRITTEN, 0, NULL));
     assert_int_equal(sequence, durable + 2);
-    assert_int_equal(wal_sync(store, NULL), WAL_OK);
+    assert_ok(wal_sync(store, NULL));
     sequence = durable;
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL));
     assert_int_equal(sequence, durable + 2);
     wal_session_close(session);
     kit_close(store);
@@ -145,9 +141,8 @@ KIT_TEST(store_wait__for_what_another_handle_has_synced)
     uint64_t sequence = 0;
 
     kit_append_as(session, WAL_WRITTEN);
-    assert_int_equal(wal_sync(other, NULL), WAL_OK);
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal_sync(other, NULL));
+    assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL));
     assert_int_equal(sequence, last_of(store));
     wal_session_close(session);
     kit_close(other);
@@ -161,8 +156,7 @@ KIT_TEST(store_wait__memory)
     uint64_t sequence = 0;
 
     kit_append_as(session, WAL_DURABLE);
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL),
-                     WAL_OK);
+    assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL));
     assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10, NULL),
                      WAL_EBUSY);
     wal_session_close(session);
@@ -212,7 +206,7 @@ KIT_TEST(store_wait__threads_on_the_writers_handle)
     for (int i = 0; i < ROUNDS; i++) {
         kit_append_as(session, (uint32_t)i % 2);
     }
-    assert_int_equal(wal_sync(store, NULL), WAL_OK);
+    assert_ok(wal_sync(store, NULL));
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
         assert_int_equal(waiters[i].seen, waiters[i].last);

@@ -58,9 +58,8 @@ static struct wal_store *open_slow(void)
 
     io = wal__io_posix;
     io.sync = slow_sync;
-    assert_int_equal(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL),
-        WAL_OK);
+    assert_ok(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     return store;
 }
 
@@ -98,9 +97,8 @@ KIT_TEST(wake__committer_takes_what_was_staged_meanwhile)
                          0);
         await_sync();
         since = now_ms();
-        assert_int_equal(
-            wal_submit(session, &entry, 1, &options, &ticket, NULL), WAL_OK);
-        assert_int_equal(wal_ticket_wait(ticket, 10000, NULL, NULL), WAL_OK);
+        assert_ok(wal_submit(session, &entry, 1, &options, &ticket, NULL));
+        assert_ok(wal_ticket_wait(ticket, 10000, NULL, NULL));
         assert_in_range(now_ms() - since, 0, PROMPT_MS);
         wal_ticket_destroy(ticket);
         assert_int_equal(pthread_join(thread, NULL), 0);
@@ -177,7 +175,7 @@ KIT_TEST(wake__append_lock_is_not_retained_for_a_waiter)
     pthread_t thread;
 
     set_leader(first, true);
-    assert_int_equal(wal__log_lock_append(log, NULL), WAL_OK);
+    assert_ok(wal__log_lock_append(log, NULL));
     wal__log_retain_append_lock(log);
     assert_true(log->append_lock_retained);
     assert_int_equal(
@@ -185,12 +183,12 @@ KIT_TEST(wake__append_lock_is_not_retained_for_a_waiter)
     while (!wal__control_has_waiters(log->control, WAL__LOCK_APPEND, 0)) {
         pause_ms(1);
     }
-    assert_int_equal(wal__log_lock_append(log, NULL), WAL_OK);
+    assert_ok(wal__log_lock_append(log, NULL));
     wal__log_retain_append_lock(log);
     assert_false(log->append_lock_retained);
     assert_false(log->append_lock_held);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(waiter.status, WAL_OK);
+    assert_ok(waiter.status);
     set_leader(first, false);
     kit_close(second);
     kit_close(first);

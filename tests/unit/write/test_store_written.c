@@ -34,7 +34,7 @@ static struct wal_store *open_unmarked(void)
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
-    assert_int_equal(wal_open("store", &options, &store, &error), WAL_OK);
+    assert_ok(wal_open("store", &options, &store, &error));
     return store;
 }
 
@@ -52,7 +52,7 @@ static uint64_t count_syncs(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     return info.syncs;
 }
 
@@ -68,8 +68,8 @@ static void fill_segments(struct wal_store *store, struct wal_session *session)
     large[LARGE - 1] = '"';
     for (int i = 0; info.segments < 5; i++) {
         (void)snprintf(id, sizeof(id), "first-%d", i);
-        assert_int_equal(append(session, id, large, WAL_WRITTEN), WAL_OK);
-        assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+        assert_ok(append(session, id, large, WAL_WRITTEN));
+        assert_ok(wal_store_get_info(store, &info, NULL));
     }
 }
 
@@ -88,13 +88,13 @@ KIT_TEST(written__is_synced_in_the_background)
     syncs = count_syncs(store);
     for (int i = 0; i < LARGE_COUNT; i++) {
         (void)snprintf(id, sizeof(id), "%d", i);
-        assert_int_equal(append(session, id, large, WAL_WRITTEN), WAL_OK);
+        assert_ok(append(session, id, large, WAL_WRITTEN));
     }
     for (int i = 0; i < 10000 && count_syncs(store) == syncs; i++) {
         (void)nanosleep(&moment, NULL);
     }
     assert_true(count_syncs(store) > syncs);
-    assert_int_equal(wal_store_get_info(store, &info, NULL), WAL_OK);
+    assert_ok(wal_store_get_info(store, &info, NULL));
     assert_int_equal(info.segments, 5);
     wal_session_close(session);
     kit_close(store);
@@ -140,9 +140,8 @@ KIT_TEST(written__append_lock_is_released_for_others)
     }
     while (atomic_load(&writing) > 0 || count < OTHERS) {
         (void)snprintf(id, sizeof(id), "other-%d", count);
-        assert_int_equal(
-            append(seen, id, "{}", count % 2 == 0 ? WAL_WRITTEN : WAL_DURABLE),
-            WAL_OK);
+        assert_ok(
+            append(seen, id, "{}", count % 2 == 0 ? WAL_WRITTEN : WAL_DURABLE));
         count++;
     }
     for (int i = 0; i < WRITERS; i++) {
@@ -180,7 +179,7 @@ static void retain_lock(struct wal_store *store, struct wal_session *session,
 
     for (int i = 0; i < 100000 && !retained; i++) {
         (void)snprintf(id, sizeof(id), "burst-%d", (*count)++);
-        assert_int_equal(append(session, id, "{}", WAL_WRITTEN), WAL_OK);
+        assert_ok(append(session, id, "{}", WAL_WRITTEN));
         retained = is_retained(store);
     }
     assert_true(retained);
@@ -220,7 +219,7 @@ KIT_TEST(written__retained_lock_does_not_refuse_others)
     for (int round = 0; round < 20; round++) {
         retain_lock(store, session, &count);
         (void)snprintf(id, sizeof(id), "other-%d", round);
-        assert_int_equal(append(seen, id, "{}", WAL_WRITTEN), WAL_OK);
+        assert_ok(append(seen, id, "{}", WAL_WRITTEN));
     }
     assert_int_equal(kit_info(session).entries, (uint64_t)count + 20);
     wal_session_close(session);
@@ -262,7 +261,7 @@ KIT_TEST(written__lock_is_not_retained_before_a_waiter)
     pthread_t thread;
 
     lead(committer);
-    assert_int_equal(wal__leader_begin(log, client, true, NULL), WAL_OK);
+    assert_ok(wal__leader_begin(log, client, true, NULL));
     assert_int_equal(pthread_create(&thread, NULL, append_one, seen), 0);
     while (!wal__control_has_waiters(
         log->control, WAL__LOCK_APPEND + log->log_id, log->log_id)) {
@@ -346,7 +345,7 @@ static void *sync_in_background(void *session)
 
     for (int i = 0; !wal__log_needs_background_sync(log); i++) {
         (void)snprintf(id, sizeof(id), "%d", i);
-        assert_int_equal(append(session, id, large, WAL_WRITTEN), WAL_OK);
+        assert_ok(append(session, id, large, WAL_WRITTEN));
     }
     wal__log_background_sync(log);
     return NULL;

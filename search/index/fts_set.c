@@ -14,6 +14,7 @@
 
 #include "agentwal/record.h"
 #include "search/index/fts_file.h"
+#include "search/index/fts_vfs.h"
 
 enum {
     ATTEMPTS = 4 /* updates, while compaction replaces segments */
@@ -171,7 +172,9 @@ enum wal_status wal__fts_slot_open(struct wal_search *search,
                                    struct wal__fts_slot *slot,
                                    struct wal_error *error)
 {
+    const struct wal__search_file *head;
     char path[4096 + WAL__SEARCH_FILE_NAME];
+    enum wal_status status;
 
     if (slot->database.db != NULL) {
         return WAL_OK;
@@ -180,8 +183,20 @@ enum wal_status wal__fts_slot_open(struct wal_search *search,
         return wal__fail(error, WAL_ECORRUPT, "a search index is missing");
     }
     slot_path(search, slot, path, sizeof(path));
-    return wal__database_open(
+    status = wal__database_open(
         &slot->database, (enum wal__search_kind)slot->head.kind, path, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    /* A process that has not seen yet that the segment was replaced, or that it
+     * grew, may have given its index the name. */
+    head = wal__fts_vfs_head(slot->database.db);
+    if (head->id != slot->id || head->identity != slot->identity ||
+        head->last_sequence < slot->head.last_sequence) {
+        wal__database_close(&slot->database);
+        return wal__fail(error, WAL_ECORRUPT, "a search index was replaced");
+    }
+    return WAL_OK;
 }
 
 /* --- making ------------------------------------------------------------- */
@@ -233,9 +248,6 @@ static void write_slot(struct wal_search *search, struct wal__fts_slot *slot,
         return;
     }
     slot->has_file = true;
-    if ((segment->flags & WAL_SEGMENT_TAIL) == 0) {
-        wal__database_close(&slot->database); /* read from the file */
-    }
 }
 
 /* Adds the records that the index of a slot lacks. */
@@ -327,6 +339,9 @@ static enum wal_status make(struct update *update,
     }
     status = extend_slot(update, slot, segment, error);
     if (status == WAL_OK) {
+        if (slot->has_file && (segment->flags & WAL_SEGMENT_TAIL) == 0) {
+            wal__database_close(&slot->database); /* read from the file */
+        }
         return WAL_OK;
     }
     remove_slot(search, slot);

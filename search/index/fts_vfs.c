@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -324,4 +323,12 @@ int wal__fts_vfs_register(void)
 {
     pthread_once(&once, register_once);
     return registered;
+}
+
+const struct wal__search_file *wal__fts_vfs_head(sqlite3 *db)
+{
+    struct index_file *file = NULL;
+
+    (void)sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    return &file->head;
 }

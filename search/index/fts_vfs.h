@@ -8,6 +8,8 @@
 #ifndef AGENTWAL_SEARCH_INDEX_FTS_VFS_H
 #define AGENTWAL_SEARCH_INDEX_FTS_VFS_H
 
+#include <sqlite3.h>
+
 #include "format/index/search_file.h"
 
 #define WAL__FTS_VFS "agentwal-index"
@@ -19,6 +21,9 @@ int wal__fts_vfs_register(void);
  * and *table, to be freed, if that is not NULL. False when it is not valid. */
 bool wal__fts_read_head(int fd, struct wal__search_file *file,
                         uint32_t **table);
+
+/* Returns the header of the file that a connection reads. */
+const struct wal__search_file *wal__fts_vfs_head(sqlite3 *db);
 
 /* Reads a page of the database and verifies it. False when it is damaged. */
 bool wal__fts_read_page(int fd, const struct wal__search_file *file,

@@ -359,6 +359,58 @@ KIT_TEST(index__of_a_replaced_segment)
     assert_string_equal(kit_hits_anew("w498"), "a:new a:e498");
 }
 
+/* Gives an index file the header of that of another segment, as far as the
+ * records that it has. */
+static void relabel(const char *path)
+{
+    struct wal__search_file file;
+    struct wal__search_file newest;
+    uint8_t bytes[WAL__SEARCH_FILE_HEADER];
+    const struct wal__span span = {bytes, sizeof(bytes)};
+    int fd = open(text_file, O_RDONLY);
+
+    assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+    assert_int_equal(wal__search_file_decode(span, &newest), WAL__FMT_OK);
+    close(fd);
+    fd = open(path, O_RDWR);
+    assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+    assert_int_equal(wal__search_file_decode(span, &file), WAL__FMT_OK);
+    file.identity++;
+    file.last_sequence = newest.last_sequence;
+    wal__search_file_encode(&file, bytes);
+    assert_int_equal(pwrite(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+    close(fd);
+}
+
+/* A process that has not seen yet that the segment grew, or that it was
+ * replaced, gives its index the name. */
+KIT_TEST(index__renamed_by_a_process_that_lags)
+{
+    static const char *const names[] = {"grown", "replaced"};
+    struct wal_store *store;
+    struct wal_session *session;
+    struct wal_search *search;
+
+    make_store();
+    assert_int_equal(system("cp store/index/0000000000000001.fts grown && "
+                            "cp grown replaced"),
+                     0);
+    store = kit_store();
+    session = kit_session(store, "a");
+    kit_say(session, "new", "user", "after w498");
+    assert_string_equal(kit_hits_anew("w498"), "a:new a:e498");
+    relabel("replaced");
+    for (size_t i = 0; i < 2; i++) {
+        search = kit_search(store);
+        assert_string_equal(kit_hits(search, "w498"), "a:new a:e498");
+        assert_int_equal(rename(names[i], text_file), 0);
+        assert_string_equal(kit_hits(search, "w498"), "a:new a:e498");
+        wal_search_close(search);
+    }
+    wal_session_close(session);
+    kit_close(store);
+}
+
 KIT_TEST(index__draft_of_a_killed_process)
 {
     FILE *file;

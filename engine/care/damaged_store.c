@@ -356,12 +356,17 @@ void wal__damaged_segment_name(bool is_pack, uint64_t id,
 struct wal__damaged_segment *
 wal__damaged_find(const struct wal__damaged_stream *stream, uint64_t id)
 {
+    struct wal__damaged_segment *found = NULL;
+
     for (uint32_t i = stream->count; i > 0; i--) {
-        if (stream->items[i - 1]->id == id) {
-            return stream->items[i - 1];
+        struct wal__damaged_segment *segment = stream->items[i - 1];
+
+        if (segment->id == id && segment->is_usable) {
+            return segment;
         }
+        found = segment->id == id ? segment : found;
     }
-    return NULL;
+    return found;
 }
 
 struct wal__damaged_segment *
@@ -480,7 +485,7 @@ static bool infer_header(const struct wal__damaged_store *store,
 
 /* Returns whether all bytes after the header are zero: the segment was never
  * initialised. */
-static bool is_empty(struct wal__damaged_file *file)
+static bool has_no_bytes(struct wal__damaged_file *file)
 {
     const uint64_t step = (uint64_t)64 * 1024;
 
@@ -509,9 +514,10 @@ static void check_header(struct wal__damaged_store *store,
         segment->fault = "the segment has a newer format";
     } else if (fmt != WAL__FMT_OK) {
         segment->is_usable = infer_header(store, segment, file);
+        segment->is_empty = !segment->is_usable && has_no_bytes(file);
         if (!segment->is_usable &&
-            (!is_empty(file) || damaged_recorded_end(store, segment) != 0)) {
-            segment->fault = fmt == WAL__FMT_ZERO && is_empty(file)
+            (!segment->is_empty || damaged_recorded_end(store, segment) != 0)) {
+            segment->fault = fmt == WAL__FMT_ZERO && segment->is_empty
                                  ? "the segment was zeroed"
                                  : "both copies of the header are damaged";
         }
@@ -554,8 +560,8 @@ static enum wal_status damaged_read_head(struct wal__damaged_store *store,
             memcpy(header, bytes, (size_t)size);
         }
     }
-    check_header(store, segment, &file,
-                 wal__segment_header_decode(header, &segment->header));
+    segment->header_fmt = wal__segment_header_decode(header, &segment->header);
+    check_header(store, segment, &file, segment->header_fmt);
     if (segment->is_usable) {
         read_open(segment, &file);
         read_trailer(segment, &file);
@@ -604,6 +610,7 @@ void wal__damaged_init_start(const struct wal__damaged_segment *segment,
         .last_sequence = segment->open.last_sequence,
         .chain = segment->open.chain,
         .known_end = segment->known_end,
+        .is_replica = segment->is_replica,
     };
     if (!segment->has_open && previous != NULL) {
         start_after(previous, start);
@@ -691,8 +698,26 @@ static enum wal_status add_shadow(void *ctx, uint64_t id)
     return status;
 }
 
+/* Keeps one usable file of each segment: the one that is not renamed. */
+static void drop_doubles(const struct wal__damaged_stream *stream)
+{
+    struct wal__damaged_segment *kept = NULL;
+
+    for (uint32_t i = 0; i < stream->count; i++) {
+        struct wal__damaged_segment *segment = stream->items[i];
+        struct wal__damaged_segment *other =
+            segment->is_misnamed ? segment : kept;
+
+        if (segment->is_usable && kept != NULL && kept->id == segment->id) {
+            other->is_usable = false;
+            other->fault = "the segment exists under its name too";
+        }
+        kept = segment->is_usable ? segment : kept;
+    }
+}
+
 /* Reads all heads. A renamed file counts as the segment of its header's id,
- * unless that segment exists too. */
+ * unless that can be read under its name too. */
 static enum wal_status read_heads(struct linking *linking)
 {
     struct wal__damaged_stream *stream = linking->stream;
@@ -710,16 +735,7 @@ static enum wal_status read_heads(struct linking *linking)
     for (uint32_t i = 0; i < count; i++) {
         insert(stream, stream->items[i]);
     }
-    for (uint32_t i = 1; i < count; i++) {
-        struct wal__damaged_segment *one = stream->items[i - 1];
-        struct wal__damaged_segment *other = stream->items[i];
-
-        if (one->id == other->id) {
-            other = other->is_misnamed ? other : one;
-            other->is_usable = false;
-            other->fault = "the segment exists under its name too";
-        }
-    }
+    drop_doubles(stream);
     return WAL_OK;
 }
 
@@ -813,6 +829,7 @@ static void walk_chain(const struct wal__damaged_stream *stream)
 static void set_recorded_end(const struct wal__damaged_store *store,
                              struct wal__damaged_segment *tail)
 {
+    tail->is_replica = store->is_replica;
     tail->known_end = tail->has_trailer ? tail->trailer.end
                                         : damaged_recorded_end(store, tail);
     if (!tail->has_trailer && tail->known_end > tail->header.capacity) {
@@ -913,39 +930,58 @@ static bool is_leftover(const struct linking *linking,
     return is_left;
 }
 
-/* Reports segments with records that are not in the chain. */
-static enum wal_status report_unlinked(struct linking *linking)
+static enum wal__damaged_role
+find_role(const struct linking *linking,
+          const struct wal__damaged_segment *segment)
+{
+    const struct wal__damaged_stream *stream = linking->stream;
+
+    if (segment == stream->tail || segment->next != NULL) {
+        return WAL__DAMAGED_LINKED;
+    }
+    if (is_replaced(stream, segment->id)) {
+        return WAL__DAMAGED_REPLACED;
+    }
+    if (segment->fault == NULL &&
+        (!segment->is_usable || is_uninitialised(linking->store, segment))) {
+        return WAL__DAMAGED_UNUSED;
+    }
+    if (segment->is_usable && is_leftover(linking, segment)) {
+        return WAL__DAMAGED_LEFTOVER;
+    }
+    if (is_guarded(stream, segment->id)) {
+        return WAL__DAMAGED_GUARDED;
+    }
+    return segment->fault != NULL ? WAL__DAMAGED_UNREADABLE
+                                  : WAL__DAMAGED_UNLINKED;
+}
+
+/* Sets the role of each segment, and reports those with records that are not in
+ * the chain. */
+static enum wal_status find_roles(struct linking *linking)
 {
     struct wal__damaged_stream *stream = linking->stream;
 
     for (uint32_t i = 0; i < stream->count; i++) {
         struct wal__damaged_segment *segment = stream->items[i];
-        const char *reason = segment->fault;
 
-        if (segment != stream->tail && segment->next == NULL &&
-            (is_replaced(stream, segment->id) ||
-             is_guarded(stream, segment->id))) {
-            continue;
-        }
-        if (segment->is_usable && segment != stream->tail &&
-            segment->next == NULL &&
-            !is_uninitialised(linking->store, segment) &&
-            !is_leftover(linking, segment)) {
-            reason = "no later segment names it as its predecessor";
-        }
-        if (reason != NULL && !is_named(stream, segment->id) &&
-            wal__damaged_add_range(linking->store, segment->name, 0,
-                                   segment->size, reason) == NULL) {
+        segment->role = find_role(linking, segment);
+        if ((segment->role == WAL__DAMAGED_UNLINKED ||
+             segment->role == WAL__DAMAGED_UNREADABLE) &&
+            !is_named(stream, segment->id) &&
+            wal__damaged_add_range(
+                linking->store, segment->name, 0, segment->size,
+                segment->role == WAL__DAMAGED_UNREADABLE
+                    ? segment->fault
+                    : "no later segment names it as its predecessor") == NULL) {
             return WAL_ENOMEM;
         }
     }
     return WAL_OK;
 }
 
-/* Lists the segments of store->log or store->pack, reads their heads and links
- * the chain. WAL_ENOMEM. */
-static enum wal_status damaged_link(struct wal__damaged_store *store,
-                                    struct wal__damaged_stream *stream)
+enum wal_status wal__damaged_link(struct wal__damaged_store *store,
+                                  struct wal__damaged_stream *stream)
 {
     struct linking linking = {store, stream};
     const char *directory = links_pack(&linking) ? "pack" : "log";
@@ -977,7 +1013,7 @@ static enum wal_status damaged_link(struct wal__damaged_store *store,
         walk_chain(stream);
         set_recorded_end(store, stream->tail);
     }
-    return report_unlinked(&linking);
+    return find_roles(&linking);
 }
 
 enum wal_status wal__damaged_end_pack(struct wal__damaged_store *store)
@@ -1073,9 +1109,9 @@ enum wal_status wal__damaged_open(struct wal__damaged_store *store,
     if (status != WAL_OK) {
         return status;
     }
-    status = damaged_link(store, &store->log);
+    status = wal__damaged_link(store, &store->log);
     if (status == WAL_OK) {
-        status = damaged_link(store, &store->pack);
+        status = wal__damaged_link(store, &store->pack);
     }
     if (status != WAL_OK) {
         status = status == WAL_EREADONLY ? WAL_EACCESS : status;

@@ -1,7 +1,7 @@
 /*
  * damaged_store.h - the damaged store that a salvage reads: its files, which
  * segments belong to it, and the records in them that can be read (SPEC.md 3.4,
- * 3.5).
+ * 3.5). `agentwal check` takes the segments and their chain from here.
  *
  * A file is read with pread, a window at a time, and never beyond the size that
  * it had when it was opened. An unreadable sector costs its bytes alone.
@@ -63,13 +63,31 @@ enum {
     WAL__DAMAGED_NAME_SIZE = 40
 };
 
+/* What a segment is to its store. */
+enum wal__damaged_role {
+    WAL__DAMAGED_UNUSED,    /* never initialised, or a guard under shadows */
+    WAL__DAMAGED_LINKED,    /* in the chain */
+    WAL__DAMAGED_UNLINKED,  /* it has records, and is not in the chain */
+    WAL__DAMAGED_LEFTOVER,  /* a failed attempt left it; the chain has all its
+                             * records (SPEC.md 3.5) */
+    WAL__DAMAGED_GUARDED,   /* a backup that was cut short left it
+                             * (docs/backup.md): the store is a copy, as of the
+                             * backup before */
+    WAL__DAMAGED_REPLACED,  /* a rewritten segment of the chain has what is live
+                             * of it (SPEC.md 3.9) */
+    WAL__DAMAGED_UNREADABLE /* see its fault */
+};
+
 struct wal__damaged_segment {
     uint64_t id;
     char name[WAL__DAMAGED_NAME_SIZE]; /* below the store */
     uint64_t size;                     /* of the file; 0: no such file */
+    enum wal__damaged_role role;
     const char *fault; /* why it is not read; NULL: it is usable, or was never
                         * initialised */
-    bool is_usable;    /* its salt is known */
+    enum wal__fmt header_fmt; /* of the header in the file */
+    bool is_empty;  /* without a header, and all bytes after it are zero */
+    bool is_usable; /* its salt is known */
     bool is_pack;
     bool is_misnamed; /* `id` is the header's, not the file name's */
     bool salt_found;  /* computed from frames; the header is lost */
@@ -82,6 +100,7 @@ struct wal__damaged_segment {
     struct wal__damaged_segment *previous;
     struct wal__damaged_segment *next;
     uint64_t known_end; /* as recorded elsewhere; 0: unknown */
+    bool is_replica;    /* the newest one, and the store is_replica */
     /* From the first scan. */
     bool is_scanned;
     bool is_ambiguous;
@@ -120,6 +139,9 @@ struct wal__damaged_store {
     uint32_t format_version;
     uint32_t group_align;
     bool has_shadows; /* ID.next is in place of ID.seg (SPEC.md 3.11) */
+    bool is_replica; /* what follows an invalid frame of a tail is torn (SPEC.md
+                       * 11.2). False in a salvage, which takes what is valid
+                       * there too. */
     struct wal__damaged_stream log;
     struct wal__damaged_stream pack;
     struct wal__damaged_range *damages;
@@ -156,12 +178,21 @@ void wal__damaged_close(struct wal__damaged_store *store);
 /* Writes the name of a segment's file below the store. */
 void wal__damaged_segment_name(bool is_pack, uint64_t id,
                                char out[WAL__DAMAGED_NAME_SIZE]);
-/* Returns the segment with that id, or NULL. */
+/* Returns the segment with that id, a usable one if there are several files of
+ * it; or NULL. */
 struct wal__damaged_segment *
 wal__damaged_find(const struct wal__damaged_stream *stream, uint64_t id);
 /* Returns the oldest segment of the chain, or NULL. */
 struct wal__damaged_segment *
 wal__damaged_first(const struct wal__damaged_stream *stream);
+
+/* Lists the segments of store->log or store->pack, reads their heads, links the
+ * chain and finds the role of each: a part of wal__damaged_open, for a caller
+ * that has read MANIFEST itself. WAL_ENOMEM, and where a directory cannot be
+ * read the errors of wal__damaged_list. */
+enum wal_status
+wal__damaged_link(struct wal__damaged_store *store,
+                  struct wal__damaged_stream *stream) WAL_MUST_USE;
 
 /* Extends the end of the pack to what the log depends on, once the log has been
  * scanned. */
@@ -216,8 +247,6 @@ wal__damaged_add_range(struct wal__damaged_store *store, const char *file,
 enum wal_status wal__damaged_add_session(const struct wal__damaged_store *store,
                                          struct wal__damaged_range *damage,
                                          uint32_t session) WAL_MUST_USE;
-
-/* For the files of the damaged store alone. */
 
 /* Fills *start for a scan of the segment from its first group. */
 void wal__damaged_init_start(const struct wal__damaged_segment *segment,

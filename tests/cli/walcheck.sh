@@ -74,6 +74,23 @@ done
 find "$store" -printf '%p %s %T@\n' | sort >"$work/after"
 cmp "$work/before" "$work/after" || fail "walcheck wrote to the store"
 
+# Files under other names with the same segment: the one with its name is used.
+for id in 8 9; do
+    cp "$work/single/log/0000000000000001.seg" "$work/single/log/000000000000000$id.seg"
+done
+code 1 walcheck --json "$work/single"
+json 'rows[0]["tail"]["file"] == "log/0000000000000001.seg" and rows[0]["notes"] == []
+      and [(d["file"][-5], d["redundant"]) for d in rows[0]["damage"]]
+      == [("8", True), ("9", True)]' "$work/stdout"
+# One of the others is used when that cannot be read.
+truncate -s 0 "$work/single/log/0000000000000001.seg"
+truncate -s 1048576 "$work/single/log/0000000000000001.seg"
+code 1 walcheck --json "$work/single"
+json 'rows[0]["sessionCount"] == 1 and rows[0]["tail"]["file"] == "log/0000000000000008.seg"' \
+    "$work/stdout"
+code 1 walcheck --json --salvage "$work/named" "$work/single"
+json 'rows[0]["sessions"] == 1' "$work/stdout"
+
 # Frames.
 code 0 walcat --frames --json "$store"
 json 'sum(r.get("type") == "ENTRY" and r["state"] == "ok" for r in rows) == 6004' "$work/stdout"

@@ -335,6 +335,24 @@ for merges in 0 1; do
     rm -rf "$work/new"
     code 0 walcheck --salvage "$work/new" "$work/named"
     [ "$merges" -eq 1 ] || continue
+
+    # A segment of the pack in place of the newest one of the log, whose records it lost,
+    # also where it has an id that compaction replaced in the log.
+    printf '{"id":"x2","type":"message","payload":{}}\n' |
+        agentwal --store "$work/named" append x >"$work/appended"
+    agentwal --store "$work/named" gc --no-progress >"$work/made" 2>&1
+    printf '{"id":"x3","type":"message","payload":{}}\n' |
+        agentwal --store "$work/named" append x >"$work/appended"
+    for other in "$work"/named/pack/*.seg; do
+        cp -r "$work/named" "$work/lost"
+        newest=$(printf '%s\n' "$work"/lost/log/*.seg | tail -n 1)
+        cp "$other" "$newest"
+        code 1 walcheck --json "$work/lost"
+        json '[d["reason"] for d in rows[0]["damage"] if not d["redundant"]]
+              == ["is a segment of class 2", "the segment is missing"]
+              and rows[0]["notes"] == []' "$work/stdout"
+        rm -rf "$work/lost"
+    done
     rm "$work"/named/index/*
     for victim in "$work"/named/pack/*.seg; do
         [ "$(stat -c %s "$victim")" -gt 300000 ] && rm "$victim"

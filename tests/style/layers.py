@@ -62,7 +62,8 @@ LAYERS = {
     # What a session shows: to the page, to programs, on a terminal.
     "tools/shown/": TOOL + BYTES + ["tools/usage/"],
     "tools/walcat/": TOOL + BYTES + ["tools/store_file/", "tools/shown/"],
-    "tools/walcheck/": TOOL + BYTES + ["tools/store_file/", "tools/remote/"],
+    "tools/walcheck/": TOOL + BYTES + [
+        "engine/care/", "tools/store_file/", "tools/remote/"],
     # The verbs by topic.
     "tools/convert/": TOOL + BYTES,
     "tools/care/": TOOL + ["engine/care/"],

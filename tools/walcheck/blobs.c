@@ -127,8 +127,8 @@ struct check_segment *check_pack_segment(const struct check_store *store,
     for (size_t i = 0; i < store->pack.count; i++) {
         struct check_segment *segment = store->pack.items[i];
 
-        if (segment->id == wal__position_segment(position) &&
-            segment->role == CHECK_LINKED) {
+        if (segment->head->id == wal__position_segment(position) &&
+            segment->head->role == WAL__DAMAGED_LINKED) {
             return segment;
         }
     }
@@ -416,7 +416,7 @@ static void report_faults(struct check_store *store)
 
         if (blob->fault != NULL && segment != NULL && !is_remainder(blob)) {
             check_digest_text(&blob->digest, text);
-            check_damage_add(&segment->damages, segment->name,
+            check_damage_add(&segment->damages, segment->head->name,
                              wal__position_offset(blob->position), blob->span,
                              "the content with the SHA-256 %s cannot be read: "
                              "%s",

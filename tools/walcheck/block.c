@@ -23,10 +23,12 @@ static void report_block(struct check_segment *segment, uint64_t offset,
     uint64_t size = wal__frame_total_size(frame->stored_size);
     struct check_damage *damage =
         rank == 0
-            ? check_damage_add(&segment->damages, segment->name, offset, size,
+            ? check_damage_add(&segment->damages, segment->head->name, offset,
+                               size,
                                "the records of a BLOCK cannot be read: %s",
                                wal__fmt_text(fmt))
-            : check_damage_add(&segment->damages, segment->name, offset, size,
+            : check_damage_add(&segment->damages, segment->head->name, offset,
+                               size,
                                "record %" PRIu32
                                " of a BLOCK, and those after it, cannot be "
                                "read: %s",
@@ -48,13 +50,13 @@ void check_block_scan(struct check_segment *segment, struct cli_block *block,
 
     if (fmt == WAL__FMT_OK) {
         wal__block_cursor_begin(&cursor, block->records, block->count,
-                                segment->header.salt, offset);
+                                segment->head->header.salt, offset);
     }
     while (fmt == WAL__FMT_OK) {
         uint64_t at = cursor.offset;
 
         fmt = wal__block_cursor_next(&cursor, &record, &bytes);
-        if (fmt == WAL__FMT_OK && segment->is_pack) {
+        if (fmt == WAL__FMT_OK && segment->head->is_pack) {
             check_pack_add_record(segment, &record, at, bytes.data);
         } else if (fmt == WAL__FMT_OK) {
             check_segment_add_record(segment, &record, at, bytes.data,
@@ -89,13 +91,13 @@ static bool is_in_range(struct check_segment *segment,
 
     if (sequence == last) {
         why = "is a repeat";
-    } else if (sequence <= segment->open.last_sequence ||
-               sequence > segment->header.rewrite.last_sequence) {
+    } else if (sequence <= segment->head->open.last_sequence ||
+               sequence > segment->head->header.rewrite.last_sequence) {
         why = "is not in the range of the segment";
     }
     if (why != NULL) {
         struct check_damage *damage =
-            check_damage_add(&segment->damages, segment->name,
+            check_damage_add(&segment->damages, segment->head->name,
                              wal__block_offset(record->posting.offset), 0,
                              "sequence %" PRIu64 " %s", sequence, why);
 
@@ -107,7 +109,7 @@ static bool is_in_range(struct check_segment *segment,
 /* Whether the records are as many bytes as the header says. */
 static void check_size(struct check_segment *segment)
 {
-    const struct wal__rewrite *rewrite = &segment->header.rewrite;
+    const struct wal__rewrite *rewrite = &segment->head->header.rewrite;
     uint64_t size = 0;
 
     for (size_t i = 0; i < segment->record_count; i++) {
@@ -116,9 +118,9 @@ static void check_size(struct check_segment *segment)
     for (size_t i = 0; i < segment->blob_count; i++) {
         size += segment->blobs[i].span;
     }
-    if (!segment->has_lost_records && !segment->salt_found &&
+    if (!segment->has_lost_records && !segment->head->salt_found &&
         size != rewrite->raw_size) {
-        check_damage_add(&segment->damages, segment->name, 116, 8,
+        check_damage_add(&segment->damages, segment->head->name, 116, 8,
                          "has %" PRIu64 " bytes of records, and its header "
                          "says %" PRIu64,
                          size, rewrite->raw_size);
@@ -184,7 +186,7 @@ static bool open_segment(struct check_payloads *payloads,
 static bool read_in_block(struct check_payloads *payloads, uint64_t offset,
                           struct wal__frame *frame, struct wal__span *payload)
 {
-    const uint64_t salt = payloads->segment->header.salt;
+    const uint64_t salt = payloads->segment->head->header.salt;
 
     return cli_block_read(&payloads->block, &payloads->file, salt,
                           wal__block_offset(offset)) == WAL__FMT_OK &&
@@ -202,7 +204,7 @@ const uint8_t *check_payload_read(struct check_payloads *payloads,
     if (!open_segment(payloads, segment)) {
         return NULL;
     }
-    if (!wal__segment_is_rewritten(&segment->header)) {
+    if (!wal__segment_is_rewritten(&segment->head->header)) {
         return cli_file_fetch(&payloads->file, offset + WAL__FRAME_SIZE,
                               stored_size);
     }
@@ -222,13 +224,13 @@ bool check_record_read(struct check_payloads *payloads,
     if (!open_segment(payloads, segment)) {
         return false;
     }
-    if (wal__segment_is_rewritten(&segment->header)) {
+    if (wal__segment_is_rewritten(&segment->head->header)) {
         return read_in_block(payloads, offset, frame, payload);
     }
     bytes = cli_file_fetch(&payloads->file, offset, span);
     if (bytes == NULL ||
-        wal__frame_decode(bytes, span, segment->header.salt, offset, frame) !=
-            WAL__FMT_OK ||
+        wal__frame_decode(bytes, span, segment->head->header.salt, offset,
+                          frame) != WAL__FMT_OK ||
         wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
         return false;
     }

@@ -85,9 +85,10 @@ static bool decode(struct check_store *store, struct check_catalogue *catalogue)
                       "its sizes do not add up to the file");
         return false;
     }
-    if (store->uuid_known &&
-        memcmp(catalogue->header.uuid, store->uuid, sizeof(store->uuid)) != 0) {
-        report_damage(store, 48, sizeof(store->uuid),
+    if (store->reader.uuid_known &&
+        memcmp(catalogue->header.uuid, store->reader.uuid,
+               sizeof(store->reader.uuid)) != 0) {
+        report_damage(store, 48, sizeof(store->reader.uuid),
                       "belongs to another store");
         return false;
     }
@@ -337,11 +338,11 @@ void check_catalogue_compare(struct check_store *store,
 
     if (catalogue->bytes == NULL || catalogue->compared ||
         catalogue->outdated ||
-        wal__position_segment(header->position) != segment->id) {
+        wal__position_segment(header->position) != segment->head->id) {
         return;
     }
     catalogue->compared = true;
-    if (wal__segment_is_rewritten(&segment->header) &&
+    if (wal__segment_is_rewritten(&segment->head->header) &&
         wal__position_offset(header->position) != end) {
         return; /* readers ignore it */
     }

@@ -12,7 +12,7 @@ void check_feature(const struct check_store *store,
                    const char *what)
 {
     if (store->format_known && (store->incompat & incompat) == 0) {
-        check_damage_add_redundant(&segment->damages, segment->name,
+        check_damage_add_redundant(&segment->damages, segment->head->name,
                                    record->posting.offset, 0,
                                    "%s, and MANIFEST lacks this feature", what);
     }

@@ -116,7 +116,8 @@ static bool check_postings(const struct index_check *index_check,
                                     WAL__POSTING_SIZE,
                             &posting);
         record = find_record(segment, posting.sequence);
-        if (record == NULL && wal__segment_is_rewritten(&segment->header)) {
+        if (record == NULL &&
+            wal__segment_is_rewritten(&segment->head->header)) {
             if (!check_block_lost(index_check->segment, &posting,
                                   summary->number)) {
                 report_difference(index_check,
@@ -160,8 +161,8 @@ static const char *check_session_summary(const struct index_check *index_check,
     struct check_segment *segment = index_check->segment;
     struct check_session *session =
         check_model_find(&store->model, summary->number);
-    bool is_loose =
-        wal__segment_is_rewritten(&segment->header) || store->is_approximate;
+    bool is_loose = wal__segment_is_rewritten(&segment->head->header) ||
+                    store->is_approximate;
     const char *field;
 
     if (session == NULL) {
@@ -227,9 +228,9 @@ static bool index_is_of_segment(const struct index_check *index_check,
     const struct check_segment *segment = index_check->segment;
     const struct wal__scan_result *facts = segment->facts;
 
-    if (memcmp(header->uuid, index_check->store->uuid, sizeof(header->uuid)) !=
-            0 ||
-        header->id != segment->id) {
+    if (memcmp(header->uuid, index_check->store->reader.uuid,
+               sizeof(header->uuid)) != 0 ||
+        header->id != segment->head->id) {
         report_damage(index_check,
                       "the index belongs to another segment or store");
         return false;
@@ -260,7 +261,7 @@ static enum wal__fmt check_bytes(struct index_check *index_check,
     const char *fault;
     enum wal__fmt fmt;
 
-    if (!index_check->segment->is_pack) {
+    if (!index_check->segment->head->is_pack) {
         fmt = wal__index_decode(bytes, &index_check->index);
         if (fmt == WAL__FMT_OK &&
             index_is_of_segment(index_check, &index_check->index.header)) {
@@ -292,8 +293,8 @@ static bool read_frame(struct index_check *index_check, struct cli_file *file,
     index_check->offset = at;
     index_check->size = WAL__FRAME_SIZE;
     if (bytes == NULL ||
-        wal__frame_decode(bytes, file->size - at, segment->header.salt, at,
-                          &frame) != WAL__FMT_OK ||
+        wal__frame_decode(bytes, file->size - at, segment->head->header.salt,
+                          at, &frame) != WAL__FMT_OK ||
         frame.type != type) {
         return false;
     }
@@ -311,8 +312,8 @@ static void report_index_frame(const struct index_check *index_check)
 {
     const struct check_segment *segment = index_check->segment;
 
-    if (check_index_end(index_check->store, segment->id, segment->is_pack) ==
-        segment->known_end) {
+    if (check_index_end(index_check->store, segment->head->id,
+                        segment->head->is_pack) == segment->head->known_end) {
         check_damage_add_note(&index_check->store->damages, index_check->file,
                               index_check->offset, index_check->size,
                               "the INDEX frame is damaged; the segment's file "
@@ -326,14 +327,14 @@ static void report_index_frame(const struct index_check *index_check)
 static uint64_t check_index_frame(struct index_check *index_check,
                                   struct cli_file *file)
 {
-    uint64_t at = index_check->segment->known_end;
+    uint64_t at = index_check->segment->head->known_end;
     struct wal__span payload;
     enum wal__fmt fmt;
 
     if (!read_frame(index_check, file, at, WAL__FRAME_INDEX, &payload)) {
         report_index_frame(index_check);
-        return index_check->segment->has_trailer
-                   ? index_check->segment->trailer.seal_offset
+        return index_check->segment->head->has_trailer
+                   ? index_check->segment->head->trailer.seal_offset
                    : 0;
     }
     fmt = check_bytes(index_check, payload);
@@ -358,7 +359,7 @@ static void check_seal_frame(struct index_check *index_check,
         report_damage(index_check, "the SEAL frame is damaged");
         return;
     }
-    if (seal.end != segment->known_end || seal.index_offset != seal.end ||
+    if (seal.end != segment->head->known_end || seal.index_offset != seal.end ||
         (!segment->has_lost_records &&
          (seal.last_sequence != segment->facts->last_sequence ||
           seal.chain != segment->facts->chain))) {
@@ -370,14 +371,14 @@ static void check_trailer(struct index_check *index_check,
                           struct cli_file *file)
 {
     const struct check_segment *segment = index_check->segment;
-    const struct wal__trailer *trailer = &segment->trailer;
+    const struct wal__trailer *trailer = &segment->head->trailer;
 
-    if (segment->size < segment->header.capacity) {
+    if (segment->head->size < segment->head->header.capacity) {
         return; /* truncated: already reported */
     }
-    index_check->offset = segment->header.capacity - WAL__TRAILER_SIZE;
+    index_check->offset = segment->head->header.capacity - WAL__TRAILER_SIZE;
     index_check->size = WAL__TRAILER_SIZE;
-    if (!segment->has_trailer) {
+    if (!segment->head->has_trailer) {
         static const uint8_t zeros[WAL__TRAILER_SIZE];
         const uint8_t *bytes =
             cli_file_fetch(file, index_check->offset, index_check->size);
@@ -389,7 +390,7 @@ static void check_trailer(struct index_check *index_check,
         }
         return;
     }
-    if (trailer->end != segment->known_end ||
+    if (trailer->end != segment->head->known_end ||
         (!segment->has_lost_records &&
          (trailer->last_sequence != segment->facts->last_sequence ||
           trailer->chain != segment->facts->chain))) {
@@ -402,10 +403,10 @@ static void check_gap(struct index_check *index_check, struct cli_file *file)
 {
     const struct check_segment *segment = index_check->segment;
     uint64_t at =
-        segment->trailer.seal_offset + WAL__FRAME_SIZE + WAL__SEAL_SIZE;
-    uint64_t end = segment->header.capacity - WAL__TRAILER_SIZE;
+        segment->head->trailer.seal_offset + WAL__FRAME_SIZE + WAL__SEAL_SIZE;
+    uint64_t end = segment->head->header.capacity - WAL__TRAILER_SIZE;
 
-    if (!segment->has_trailer || end > file->size) {
+    if (!segment->head->has_trailer || end > file->size) {
         return;
     }
     for (; at + 8 <= end; at += 8) {
@@ -430,17 +431,17 @@ static bool is_sealed(struct check_segment *segment, struct cli_file *file)
     const uint8_t *bytes;
     struct wal__frame frame;
 
-    if (segment->has_trailer || segment->index != NULL ||
+    if (segment->head->has_trailer || segment->index != NULL ||
         segment->facts->sealed_end != 0 || segment->facts->index_offset != 0) {
         return true;
     }
-    if (segment->known_end == 0 || at + WAL__FRAME_SIZE > file->size) {
+    if (segment->head->known_end == 0 || at + WAL__FRAME_SIZE > file->size) {
         return false;
     }
     bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
     return bytes != NULL &&
-           wal__frame_decode(bytes, file->size - at, segment->header.salt, at,
-                             &frame) == WAL__FMT_OK &&
+           wal__frame_decode(bytes, file->size - at, segment->head->header.salt,
+                             at, &frame) == WAL__FMT_OK &&
            frame.type == WAL__FRAME_INDEX;
 }
 
@@ -450,14 +451,14 @@ static void check_sealed(struct index_check *index_check)
     struct cli_file file;
     uint64_t seal;
 
-    index_check->file = segment->name;
+    index_check->file = segment->head->name;
     if (cli_file_open(&file, segment->path) != 0) {
         return; /* the scan reported it */
     }
-    if (segment->known_end != 0 && is_sealed(segment, &file) &&
-        segment->known_end + WAL__FRAME_SIZE <= file.size) {
+    if (segment->head->known_end != 0 && is_sealed(segment, &file) &&
+        segment->head->known_end + WAL__FRAME_SIZE <= file.size) {
         /* A crash while sealing leaves INDEX without SEAL and trailer. */
-        if (segment->next == NULL && !segment->has_trailer &&
+        if (segment->next == NULL && !segment->head->has_trailer &&
             segment->facts->sealed_end == 0) {
             cli_file_close(&file);
             return;
@@ -480,8 +481,8 @@ static void check_index_file(struct index_check *index_check)
     enum wal__fmt fmt;
     int error;
 
-    check_index_name(index_check->segment->id, index_check->segment->is_pack,
-                     name);
+    check_index_name(index_check->segment->head->id,
+                     index_check->segment->head->is_pack, name);
     index_check->file = name;
     index_check->offset = 0;
     bytes = check_index_read(index_check->store, name, &size, &error);
@@ -505,7 +506,7 @@ void check_indexes(struct check_store *store, struct check_segment *segment)
 
     check_sealed(&index_check);
     check_index_file(&index_check);
-    if (wal__segment_is_rewritten(&segment->header) &&
+    if (wal__segment_is_rewritten(&segment->head->header) &&
         !segment->has_summaries) {
         store->is_approximate = true;
     }

@@ -81,8 +81,9 @@ uint64_t check_index_end(const struct check_store *store, uint64_t id,
     if (bytes != NULL &&
         read_header((struct wal__span){bytes, (size_t)size}, is_pack,
                     &header) &&
-        header.id == id && store->uuid_known &&
-        memcmp(header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
+        header.id == id && store->reader.uuid_known &&
+        memcmp(header.uuid, store->reader.uuid, sizeof(store->reader.uuid)) ==
+            0) {
         end = header.end;
     }
     free(bytes);
@@ -127,6 +128,14 @@ static bool segment_exists(const struct check_store *store, uint64_t id,
     return exists;
 }
 
+/* Returns whether the file of a segment has one of the other stream. */
+static bool is_foreign(const struct wal__damaged_segment *head)
+{
+    return head->header_fmt == WAL__FMT_OK &&
+           head->header.class !=
+               (head->is_pack ? (uint32_t)WAL__CLASS_PACK : WAL__CLASS_LOG);
+}
+
 static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
 {
     const struct check_segments *segments =
@@ -139,10 +148,12 @@ static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
     uint8_t *bytes;
 
     for (size_t i = 0; i < segments->count; i++) {
-        if (segments->items[i]->id == id) {
+        const struct wal__damaged_segment *head = segments->items[i]->head;
+
+        if (head->id == id && !is_foreign(head)) {
             return;
         }
-        misnamed = misnamed || segments->items[i]->misnamed;
+        misnamed = misnamed || head->is_misnamed || is_foreign(head);
     }
     check_index_name(id, is_pack, name);
     bytes = check_index_read(store, name, &size, &error);
@@ -154,10 +165,11 @@ static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
         return;
     }
     if (!is_pack && bytes != NULL &&
-        (store->log.tail == NULL || id > store->log.tail->id) &&
+        (store->log.tail == NULL || id > store->log.tail->head->id) &&
         wal__index_decode_any((struct wal__span){bytes, (size_t)size},
                               &index) == WAL__FMT_OK &&
-        memcmp(index.header.uuid, store->uuid, sizeof(store->uuid)) == 0) {
+        memcmp(index.header.uuid, store->reader.uuid,
+               sizeof(store->reader.uuid)) == 0) {
         report_missing_segment(store, id, &index);
     } else {
         check_damage_add_note(&store->damages, name, 0, size,

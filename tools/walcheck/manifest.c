@@ -134,15 +134,15 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
             wal__fmt_text(slots[0].fmt));
         return CLI_CONTINUE;
     }
-    store->uuid_known = true;
-    memcpy(store->uuid, best->manifest.uuid, sizeof(store->uuid));
-    store->format_version = best->manifest.version;
+    store->reader.uuid_known = true;
+    memcpy(store->reader.uuid, best->manifest.uuid, sizeof(store->reader.uuid));
+    store->reader.format_version = best->manifest.version;
     store->format_known = true;
     store->incompat = best->manifest.features.incompat;
-    store->has_shadows = best->manifest.has_shadows;
-    store->is_replica =
+    store->reader.has_shadows = best->manifest.has_shadows;
+    store->reader.is_replica =
         (best->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
-    store->group_align = best->manifest.group_align;
+    store->reader.group_align = best->manifest.group_align;
     return CLI_CONTINUE;
 }
 

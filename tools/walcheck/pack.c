@@ -46,11 +46,11 @@ void check_pack_add_record(struct check_segment *segment,
                            const uint8_t *payload)
 {
     struct check_blob blob = {
-        .position = wal__position(segment->id, (uint32_t)offset),
+        .position = wal__position(segment->head->id, (uint32_t)offset),
     };
 
     if (!decode_record(frame, payload, &blob)) {
-        check_damage_add(&segment->damages, segment->name, offset,
+        check_damage_add(&segment->damages, segment->head->name, offset,
                          wal__frame_total_size(frame->stored_size),
                          "the %s of sequence %" PRIu64 " is not well-formed",
                          wal__frame_type_name(frame->type), frame->sequence);
@@ -69,7 +69,7 @@ void check_pack_add_lost(struct check_segment *segment, uint64_t digest_hash,
         cli_reserve(segment->lost_blobs, segment->lost_blob_count,
                     &segment->lost_blob_capacity, sizeof(*segment->lost_blobs));
     segment->lost_blobs[segment->lost_blob_count++] = (struct check_lost_blob){
-        digest_hash, wal__position(segment->id, (uint32_t)offset)};
+        digest_hash, wal__position(segment->head->id, (uint32_t)offset)};
 }
 
 /* The record at an offset, or null. */

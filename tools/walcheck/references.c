@@ -115,16 +115,17 @@ static void report_fault(struct reference_walk *reference_walk,
         fault->position == 0 ? NULL
                              : check_pack_segment(store, fault->position);
     const struct check_blob *blob = check_blobs_find(&store->blobs, digest);
-    bool in_block = wal__segment_is_rewritten(&reference->segment->header);
+    bool in_block =
+        wal__segment_is_rewritten(&reference->segment->head->header);
     uint64_t size =
         in_block ? 0 : wal__frame_total_size(reference->stored_size);
     uint64_t offset =
         in_block ? wal__block_offset(reference->offset) : reference->offset;
-    const char *file = reference->segment->name;
+    const char *file = reference->segment->head->name;
     char text[CHECK_DIGEST_TEXT];
 
     if (segment != NULL) {
-        file = segment->name;
+        file = segment->head->name;
         offset = wal__position_offset(fault->position);
         size = blob == NULL ? WAL__FRAME_SIZE : blob->span;
     }
@@ -205,7 +206,7 @@ static void follow_checkpoint(struct reference_walk *reference_walk)
         !check_checkpoint_decode(&doc, checkpoint)) {
         check_damage_session(
             check_damage_add(&reference_walk->store->damages,
-                             reference->segment->name, reference->offset,
+                             reference->segment->head->name, reference->offset,
                              wal__frame_total_size(reference->stored_size),
                              "the checkpoint of sequence %" PRIu64
                              " is not well-formed",

@@ -35,9 +35,9 @@ struct replay {
 static void report_damage(const struct replay *replay, const char *what)
 {
     const struct check_record *record = replay->record;
-    bool in_block = wal__segment_is_rewritten(&replay->segment->header);
+    bool in_block = wal__segment_is_rewritten(&replay->segment->head->header);
     struct check_damage *damage = check_damage_add(
-        &replay->segment->damages, replay->segment->name,
+        &replay->segment->damages, replay->segment->head->name,
         in_block ? wal__block_offset(record->posting.offset)
                  : record->posting.offset,
         in_block ? 0 : wal__frame_total_size(record->stored_size),
@@ -123,7 +123,7 @@ static void replay_session(const struct replay *replay)
     set_created(replay, decoded.created_ms);
     session->state.schema_version = decoded.schema_version;
     session->state.session_position =
-        wal__position(replay->segment->id, record->posting.offset);
+        wal__position(replay->segment->head->id, record->posting.offset);
     session->state.flags &= ~check_session_flags(UINT32_MAX);
     session->state.flags |= check_session_flags(decoded.flags);
     if ((decoded.flags & WAL__SESSION_RECORD_TRASHED) != 0) {
@@ -534,7 +534,7 @@ static void add_replayed(struct check_store *store,
                     &model->replayed_capacity, sizeof(*model->replayed));
     model->replayed[model->replayed_count++] = (struct check_replayed){
         .sequence = record->posting.sequence,
-        .position = wal__position(segment->id, record->posting.offset),
+        .position = wal__position(segment->head->id, record->posting.offset),
         .id_hash = record->posting.id_hash,
         .session = record->session,
         .type = record->posting.type,
@@ -553,7 +553,7 @@ static bool replay_record(struct replay *replay)
     if (model->replayed_count > 0 &&
         model->replayed[model->replayed_count - 1].sequence >=
             record->posting.sequence) {
-        check_damage_add(&replay->segment->damages, replay->segment->name,
+        check_damage_add(&replay->segment->damages, replay->segment->head->name,
                          record->posting.offset, 0,
                          "sequence %" PRIu64 " is a repeat",
                          record->posting.sequence);
@@ -591,7 +591,7 @@ void check_replay_finish(struct check_store *store)
         if (session->outdated_in != NULL && !session->damaged &&
             !store->records_lost && !check_session_is_deleted(session)) {
             check_damage_add_redundant(
-                &store->damages, session->outdated_in->name, 0, 0,
+                &store->damages, session->outdated_in->head->name, 0, 0,
                 "the index has other texts of session %" PRIu32
                 " than the log; it is derived: no record is lost",
                 session->number);

@@ -167,7 +167,7 @@ static void report_json(const struct check_store *store, bool sound)
     cli_json_key(&json, "packTail");
     put_tail(&json, &store->pack_tail);
     cli_json_key(&json, "formatVersion");
-    cli_json_number(&json, store->format_version);
+    cli_json_number(&json, store->reader.format_version);
     cli_json_key(&json, "sessionCount");
     cli_json_number(&json, check_model_count_sessions(&store->model, false));
     cli_json_key(&json, "deletedCount");

@@ -109,7 +109,7 @@ static void copy_payload(struct check_segment *segment,
         !(entry ? is_valid_entry(payload, frame, record)
                 : is_valid_document(payload, frame))) {
         struct check_damage *damage = check_damage_add(
-            &segment->damages, segment->name, offset,
+            &segment->damages, segment->head->name, offset,
             wal__frame_total_size(frame->stored_size),
             "the %s of sequence %" PRIu64 " is not well-formed",
             entry ? "entry" : "document", frame->sequence);
@@ -119,7 +119,7 @@ static void copy_payload(struct check_segment *segment,
         add_reference(segment, frame, offset, payload);
         if (entry && !is_sound_copy(payload, frame)) {
             struct check_damage *damage = check_damage_add(
-                &segment->damages, segment->name, offset,
+                &segment->damages, segment->head->name, offset,
                 wal__frame_total_size(frame->stored_size),
                 "the lines of a copy in sequence %" PRIu64 " cannot be read",
                 frame->sequence);
@@ -167,11 +167,11 @@ static bool scan_piece(void *ctx, const struct wal__scan_range *piece)
         struct wal__frame frame;
 
         if (wal__frame_decode(piece->bytes + at, piece->size - at,
-                              segment->header.salt, piece->offset + at,
+                              segment->head->header.salt, piece->offset + at,
                               &frame) != WAL__FMT_OK) {
             return false; /* unreachable: the scan passes valid frames only */
         }
-        if (segment->is_pack && wal__frame_is_sequenced(frame.type)) {
+        if (segment->head->is_pack && wal__frame_is_sequenced(frame.type)) {
             check_pack_add_record(segment, &frame, piece->offset + at,
                                   piece->bytes + at + WAL__FRAME_SIZE);
         } else if (wal__frame_is_sequenced(frame.type)) {
@@ -198,7 +198,8 @@ static void add_scan_damage(struct scan *scan)
     for (size_t i = scan->found.count; i < count; i++) {
         const struct wal__damage *damage = &facts->damage[i];
         struct check_damage *added = check_damage_add(
-            &scan->found, scan->segment->name, damage->offset, damage->size,
+            &scan->found, scan->segment->head->name, damage->offset,
+            damage->size,
             damage->size == 0
                 ? "records are missing here: their frames are not in the log"
                 : "acknowledged bytes are damaged");
@@ -235,12 +236,12 @@ static void read_lost(struct check_segment *segment, struct cli_file *file,
         if (bytes == NULL) {
             return;
         }
-        if (wal__frame_decode(bytes, limit - at, segment->header.salt, at,
+        if (wal__frame_decode(bytes, limit - at, segment->head->header.salt, at,
                               &frame) != WAL__FMT_OK) {
             at += WAL__FRAME_ALIGN;
             continue;
         }
-        if (segment->is_pack && wal__frame_is_sequenced(frame.type)) {
+        if (segment->head->is_pack && wal__frame_is_sequenced(frame.type)) {
             check_pack_add_lost(segment, frame.id_hash, at);
         } else if (wal__frame_is_sequenced(frame.type) ||
                    frame.type == WAL__FRAME_BLOCK) {
@@ -252,96 +253,23 @@ static void read_lost(struct check_segment *segment, struct cli_file *file,
 
 uint64_t check_segment_last_sequence(const struct check_segment *segment)
 {
-    return wal__segment_is_rewritten(&segment->header)
-               ? segment->header.rewrite.last_sequence
+    return wal__segment_is_rewritten(&segment->head->header)
+               ? segment->head->header.rewrite.last_sequence
                : segment->facts->last_sequence;
 }
 
 uint32_t check_segment_chain(const struct check_segment *segment)
 {
-    return wal__segment_is_rewritten(&segment->header)
-               ? segment->header.rewrite.original_chain
+    return wal__segment_is_rewritten(&segment->head->header)
+               ? segment->head->header.rewrite.original_chain
                : segment->facts->chain;
 }
 
 uint64_t check_segment_original_end(const struct check_segment *segment)
 {
-    return wal__segment_is_rewritten(&segment->header)
-               ? segment->header.rewrite.original_end
+    return wal__segment_is_rewritten(&segment->head->header)
+               ? segment->head->header.rewrite.original_end
                : segment->facts->end;
-}
-
-/* Where a scan starts without OPEN: at the recorded end of the previous
- * segment. */
-static void start_after(const struct check_segment *previous,
-                        struct wal__scan_start *start)
-{
-    if (wal__segment_is_rewritten(&previous->header)) {
-        start->last_sequence = previous->header.rewrite.last_sequence;
-        start->chain = previous->header.rewrite.original_chain;
-    } else if (previous->has_trailer) {
-        start->last_sequence = previous->trailer.last_sequence;
-        start->chain = previous->trailer.chain;
-    } else if (previous->facts != NULL) {
-        start->last_sequence = previous->facts->last_sequence;
-        start->chain = previous->facts->chain;
-    }
-}
-
-void check_segment_init_start(const struct check_segment *segment,
-                              struct wal__scan_start *start)
-{
-    const struct check_segment *previous = segment->previous;
-
-    *start = (struct wal__scan_start){
-        .salt = segment->header.salt,
-        .capacity = segment->header.capacity,
-        .group_align = segment->header.group_align,
-        .offset = WAL__SEGMENT_HEADER_SIZE,
-        .last_sequence = segment->open.last_sequence,
-        .chain = segment->open.chain,
-        .known_end = segment->known_end,
-        .is_replica = segment->is_replica,
-    };
-    if (!segment->linked && previous != NULL) {
-        start_after(previous, start);
-    }
-    if (wal__segment_is_rewritten(&segment->header)) {
-        start->is_rewritten = true;
-        start->last_sequence = segment->header.rewrite.last_sequence;
-    }
-    /* Bytes after the end of a segment that has a successor were never
-     * acknowledged; SEAL and trailer are checked separately. */
-    if (segment->known_end != 0 &&
-        (segment->next != NULL || segment->has_trailer)) {
-        start->capacity = segment->known_end;
-    }
-    if (start->capacity > segment->size) {
-        start->capacity = segment->size;
-    }
-}
-
-bool check_segment_is_uninitialised(const struct check_segment *segment)
-{
-    struct wal__scan_result *facts = cli_alloc(sizeof(*facts));
-    const struct wal__scan_sink sink = {NULL, NULL, NULL};
-    struct wal__scan_start start;
-    struct cli_file file;
-    bool uninitialised = false;
-
-    if (cli_file_open(&file, segment->path) == 0) {
-        const struct wal__scan_source source = {&file, cli_file_fetch};
-
-        check_segment_init_start(segment, &start);
-        wal__scan(&source, &sink, &start, facts);
-        uninitialised = facts->commit_offset == 0 &&
-                        (facts->verdict == WAL__VERDICT_CLEAN ||
-                         facts->verdict == WAL__VERDICT_TORN ||
-                         facts->verdict == WAL__VERDICT_AMBIGUOUS);
-        cli_file_close(&file);
-    }
-    free(facts);
-    return uninitialised;
 }
 
 /* Sets the lost sequences of damage at the segment's end, which the scan cannot
@@ -352,10 +280,10 @@ static void bound_final_damage(const struct check_segment *segment,
     const struct check_segment *next = segment->next;
     uint64_t last = 0;
 
-    if (next != NULL && next->linked) {
-        last = next->open.last_sequence;
-    } else if (segment->has_trailer) {
-        last = segment->trailer.last_sequence;
+    if (next != NULL && next->head->has_open) {
+        last = next->head->open.last_sequence;
+    } else if (segment->head->has_trailer) {
+        last = segment->head->trailer.last_sequence;
     }
     if (found->count > 0) {
         struct check_damage *damage = &found->items[found->count - 1];
@@ -379,19 +307,20 @@ static void report_verdict(struct check_segment *segment, struct cli_file *file,
 
     if (facts->verdict == WAL__VERDICT_NEWER) {
         check_damage_add(
-            &segment->damages, segment->name, facts->error_offset,
+            &segment->damages, segment->head->name, facts->error_offset,
             WAL__FRAME_SIZE,
             "a frame of a newer format: nothing after it was checked");
         segment->has_lost_records = true;
     } else if (facts->verdict == WAL__VERDICT_READ_ERROR) {
-        check_damage_add(&segment->damages, segment->name, file->error_offset,
-                         0, "cannot be read: %s", cli_file_error(file->error));
+        check_damage_add(&segment->damages, segment->head->name,
+                         file->error_offset, 0, "cannot be read: %s",
+                         cli_file_error(file->error));
         segment->has_lost_records = true;
-    } else if (start->capacity == segment->known_end &&
-               facts->end != segment->known_end &&
+    } else if (start->capacity == segment->head->known_end &&
+               facts->end != segment->head->known_end &&
                facts->verdict != WAL__VERDICT_DAMAGED) {
-        check_damage_add(&segment->damages, segment->name, facts->end,
-                         segment->known_end - facts->end,
+        check_damage_add(&segment->damages, segment->head->name, facts->end,
+                         segment->head->known_end - facts->end,
                          "the log ends before the end that is recorded for it");
         segment->has_lost_records = true;
     }
@@ -400,17 +329,18 @@ static void report_verdict(struct check_segment *segment, struct cli_file *file,
 static void read_index_header(struct check_segment *segment,
                               struct cli_file *file)
 {
-    uint64_t at = segment->known_end;
+    uint64_t at = segment->head->known_end;
     struct wal__frame frame;
     struct wal__index index;
     const uint8_t *bytes;
 
-    if (at == 0 || at + WAL__FRAME_SIZE > segment->size) {
+    if (at == 0 || at + WAL__FRAME_SIZE > segment->head->size) {
         return;
     }
     bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
     if (bytes == NULL ||
-        wal__frame_decode(bytes, segment->size - at, segment->header.salt, at,
+        wal__frame_decode(bytes, segment->head->size - at,
+                          segment->head->header.salt, at,
                           &frame) != WAL__FMT_OK ||
         frame.type != WAL__FRAME_INDEX) {
         return;
@@ -432,9 +362,9 @@ static void apply_seal(struct check_segment *segment)
     const struct wal__scan_result *facts = segment->facts;
 
     if (facts->sealed_end != 0) {
-        segment->known_end = facts->sealed_end;
+        segment->head->known_end = facts->sealed_end;
     } else if (facts->index_offset != 0) {
-        segment->known_end = facts->index_offset;
+        segment->head->known_end = facts->index_offset;
     }
 }
 
@@ -453,14 +383,17 @@ void check_segment_scan(const struct check_store *store,
         *segment->facts = (struct wal__scan_result){0};
         segment->facts->verdict = WAL__VERDICT_READ_ERROR;
         segment->has_lost_records = true;
-        check_damage_add(&segment->damages, segment->name, 0, 0,
+        check_damage_add(&segment->damages, segment->head->name, 0, 0,
                          "cannot be opened: %s", cli_file_error(error));
         return;
     }
     const struct wal__scan_source source = {&file, cli_file_fetch};
 
-    check_segment_init_start(segment, &start);
+    wal__damaged_init_start(segment->head, &start);
     wal__scan(&source, &sink, &start, segment->facts);
+    segment->head->is_scanned = true;
+    segment->head->last_sequence = segment->facts->last_sequence;
+    segment->head->chain = segment->facts->chain;
     cli_block_deinit(&scan.block);
     add_scan_damage(&scan);
     bound_final_damage(segment, &scan.found);
@@ -473,13 +406,13 @@ void check_segment_scan(const struct check_store *store,
     apply_seal(segment);
     read_index_header(segment, &file);
     if (file.bad_end != 0) {
-        check_damage_add(&segment->damages, segment->name, file.bad_offset,
-                         file.bad_end - file.bad_offset, "cannot be read: %s",
-                         cli_file_error(file.error));
+        check_damage_add(&segment->damages, segment->head->name,
+                         file.bad_offset, file.bad_end - file.bad_offset,
+                         "cannot be read: %s", cli_file_error(file.error));
         segment->has_lost_records = true;
     }
     cli_file_close(&file);
-    if (wal__segment_is_rewritten(&segment->header)) {
+    if (wal__segment_is_rewritten(&segment->head->header)) {
         check_block_finish(segment);
     }
 }
@@ -488,12 +421,12 @@ enum wal__fmt check_session_decode(const struct check_segment *segment,
                                    struct wal__span payload,
                                    struct wal__session_record *record)
 {
-    uint32_t version = segment->header.version;
+    uint32_t version = segment->head->header.version;
     enum wal__fmt fmt = wal__session_record_decode(payload, version, record);
 
     /* The version is lost with the header; a payload decodes in one layout
      * only. */
-    if (fmt != WAL__FMT_OK && segment->salt_found) {
+    if (fmt != WAL__FMT_OK && segment->head->salt_found) {
         fmt = wal__session_record_decode(payload, version == 0 ? 1 : 0, record);
     }
     return fmt;
@@ -528,8 +461,8 @@ bool check_segment_has_grown(const struct check_segment *segment)
     bytes = cli_file_fetch(&file, segment->facts->end, WAL__FRAME_SIZE);
     has_frame = bytes != NULL &&
                 wal__frame_decode(bytes, file.size - segment->facts->end,
-                                  segment->header.salt, segment->facts->end,
-                                  &frame) == WAL__FMT_OK;
+                                  segment->head->header.salt,
+                                  segment->facts->end, &frame) == WAL__FMT_OK;
     cli_file_close(&file);
     return has_frame;
 }

@@ -1,17 +1,10 @@
 /*
- * segment_chain.c - lists the segments of a folder and links the segment chain
- * (SPEC.md 3.5).
- *
- * The chain runs from the newest initialised segment to the first; each OPEN
- * names the predecessor. If a segment's OPEN is damaged, the next lower
- * segment counts as its predecessor.
- *
- * Invariant: every file with the name of a segment gets a role; a segment that
- * is neither in the chain nor empty is for leftover.c.
+ * segment_chain.c - takes the segments of a folder and their chain (SPEC.md
+ * 3.5) from the reader of damaged stores, and reports what is damaged in their
+ * heads (2.2, 2.4), and segments that are not in the chain.
  *
  * Threads: the main thread.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,148 +13,227 @@
 
 #include "tools/walcheck/walcheck.h"
 
-/* `suffix`: ".seg", or ".next" of a shadow segment (3.11). */
-static bool parse_name(const char *name, const char *suffix, uint64_t *id)
-{
-    char *end = NULL;
+enum {
+    HEADER_USED = 84,    /* bytes of each copy */
+    REWRITTEN_USED = 128 /* of a rewritten segment's */
+};
 
-    if (strspn(name, "0123456789abcdef") != 16 ||
-        strcmp(name + 16, suffix) != 0) {
-        return false;
+/* --- heads ---------------------------------------------------------------- */
+
+static bool is_zero(const uint8_t *bytes, uint64_t size)
+{
+    return size == 0 ||
+           (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)size - 1) == 0);
+}
+
+static void check_header(struct check_segment *segment, const uint8_t *bytes)
+{
+    int copies = wal__segment_header_copies(bytes);
+    const uint64_t copy = WAL__SEGMENT_HEADER_COPY;
+    const uint64_t used = wal__segment_is_rewritten(&segment->head->header)
+                              ? REWRITTEN_USED
+                              : HEADER_USED;
+
+    if (copies < 2) {
+        struct wal__segment_header header;
+        uint8_t first[WAL__SEGMENT_HEADER_SIZE] = {0};
+
+        memcpy(first, bytes, (size_t)copy);
+        check_damage_add_redundant(
+            &segment->damages, segment->head->name,
+            wal__segment_header_decode(first, &header) == WAL__FMT_OK ? copy
+                                                                      : 0,
+            used,
+            "one copy of the header is damaged; the other is used, and "
+            "nothing is lost");
     }
-    *id = strtoull(name, &end, 16);
-    return *id != 0;
+    if (!is_zero(bytes + used, copy - used) ||
+        !is_zero(bytes + copy + used, copy - used)) {
+        check_damage_add_redundant(
+            &segment->damages, segment->head->name, used,
+            WAL__SEGMENT_HEADER_SIZE - used,
+            "the padding of the header is not zero; nothing reads it");
+    }
 }
 
-static int by_id(const void *a, const void *b)
+/* Compares a valid header with the store, the file name and the file size. */
+static void check_identity(const struct check_store *store,
+                           struct check_segment *segment)
 {
-    const struct check_segment *x = *(struct check_segment *const *)a;
-    const struct check_segment *y = *(struct check_segment *const *)b;
+    uint32_t class = segment->head->is_pack ? WAL__CLASS_PACK : WAL__CLASS_LOG;
+    const struct wal__segment_header *header = &segment->head->header;
+    struct check_damages *damages = &segment->damages;
 
-    return x->id < y->id ? -1 : x->id > y->id;
+    if (store->reader.uuid_known &&
+        memcmp(header->uuid, store->reader.uuid, sizeof(header->uuid)) != 0) {
+        check_damage_add(damages, segment->head->name, 24, sizeof(header->uuid),
+                         "belongs to another store");
+        return;
+    }
+    if (segment->head->is_misnamed || header->id != segment->head->id) {
+        check_damage_add_redundant(
+            damages, segment->head->name, 40, 8,
+            "is segment %016" PRIx64 " under another name", header->id);
+    }
+    if (header->class != class) {
+        check_damage_add(damages, segment->head->name, 64, 4,
+                         "is a segment of class %" PRIu32, header->class);
+        return;
+    }
+    if (segment->head->size < header->capacity) {
+        check_damage_add(damages, segment->head->name, segment->head->size,
+                         header->capacity - segment->head->size,
+                         "was truncated: the file has %" PRIu64
+                         " bytes and the segment %" PRIu64,
+                         segment->head->size, header->capacity);
+    } else if (segment->head->size > header->capacity) {
+        check_damage_add(
+            damages, segment->head->name, header->capacity,
+            segment->head->size - header->capacity,
+            "was extended: bytes after the segment's end are not part of the "
+            "log");
+    }
 }
 
-static void set_name(const struct check_store *store,
-                     struct check_segment *segment, const char *folder,
-                     const char *suffix)
+/* Compares the rewrite block with the segment's own OPEN. */
+static void check_rewrite(struct check_segment *segment)
 {
-    free(segment->path);
-    snprintf(segment->name, sizeof(segment->name), "%s/%016" PRIx64 "%s",
-             folder, segment->id, suffix);
-    segment->path = check_path(store, segment->name);
+    const struct wal__rewrite *rewrite = &segment->head->header.rewrite;
+    const struct wal__open_record *open = &segment->head->open;
+
+    if (!wal__segment_is_rewritten(&segment->head->header) ||
+        segment->head->salt_found || !segment->head->has_open) {
+        return;
+    }
+    if (rewrite->first_id <= open->previous_id) {
+        check_damage_add_redundant(
+            &segment->damages, segment->head->name, 88, 8,
+            "replaces segment %016" PRIx64 ", which OPEN names as the one "
+            "before it",
+            rewrite->first_id);
+    }
+    if (rewrite->last_sequence < open->last_sequence) {
+        check_damage_add(&segment->damages, segment->head->name, 104, 8,
+                         "ends with sequence %" PRIu64
+                         " and begins after %" PRIu64,
+                         rewrite->last_sequence, open->last_sequence);
+    }
 }
 
-static struct check_segment *add_segment(struct check_store *store,
-                                         struct check_segments *segments,
-                                         uint64_t id)
+/* Reports what is damaged in the head of a segment. */
+static void check_head(struct check_store *store, struct check_segment *segment,
+                       struct cli_file *file)
 {
-    struct check_segment *segment = cli_alloc(sizeof(*segment));
+    const struct wal__damaged_segment *head = segment->head;
+    uint64_t size = file->size < WAL__SEGMENT_HEADER_SIZE
+                        ? file->size
+                        : (uint64_t)WAL__SEGMENT_HEADER_SIZE;
+    uint8_t bytes[WAL__SEGMENT_HEADER_SIZE] = {0};
+    const uint8_t *at = cli_file_fetch(file, 0, size);
 
-    *segment = (struct check_segment){
-        .id = id,
-        .is_pack = segments == &store->pack,
-    };
-    segments->items =
-        cli_reserve(segments->items, segments->count, &segments->capacity,
-                    sizeof(*segments->items));
-    segments->items[segments->count++] = segment;
-    return segment;
+    if (at == NULL) {
+        check_damage_add(&segment->damages, segment->head->name, 0, size,
+                         "the header cannot be read: %s",
+                         cli_file_error(file->error));
+        return;
+    }
+    if (size > 0) {
+        memcpy(bytes, at, (size_t)size);
+    }
+    if (head->header_fmt == WAL__FMT_VERSION ||
+        head->header_fmt == WAL__FMT_FEATURES) {
+        store->newer = true;
+        check_damage_add(
+            &segment->damages, segment->head->name, 0, WAL__SEGMENT_HEADER_SIZE,
+            "has a newer format: version %" PRIu32 ", features %#" PRIx32,
+            head->header.version, head->header.features.incompat);
+    } else if (head->header_fmt == WAL__FMT_OK) {
+        check_header(segment, bytes);
+        check_identity(store, segment);
+    } else if (head->salt_found) {
+        check_damage_add_redundant(
+            &segment->damages, segment->head->name, 0, WAL__SEGMENT_HEADER_SIZE,
+            "both copies of the header are damaged, so that no reader opens "
+            "the segment; its frames are whole and can be salvaged");
+    }
+    check_rewrite(segment);
 }
 
-static struct check_segment *find(const struct check_segments *segments,
+static void read_head(struct check_store *store, struct check_segment *segment)
+{
+    struct cli_file file;
+    int error = cli_file_open(&file, segment->path);
+
+    if (error != 0) {
+        check_damage_add(&segment->damages, segment->head->name, 0, 0,
+                         "cannot be opened: %s", cli_file_error(error));
+        return;
+    }
+    check_head(store, segment, &file);
+    cli_file_close(&file);
+}
+
+/* --- the chain ------------------------------------------------------------ */
+
+static struct check_segment *find(const struct check_store *store,
+                                  const struct check_segments *segments,
                                   uint64_t id)
 {
-    for (size_t i = segments->count; i > 0; i--) {
-        if (segments->items[i - 1]->id == id) {
-            return segments->items[i - 1];
+    const struct wal__damaged_segment *head = wal__damaged_find(
+        segments == &store->log ? &store->reader.log : &store->reader.pack, id);
+
+    for (size_t i = 0; i < segments->count && head != NULL; i++) {
+        if (segments->items[i]->head == head) {
+            return segments->items[i];
         }
     }
     return NULL;
 }
 
-/* A shadow segment takes the place of the other one. */
-static void list(struct check_store *store, struct check_segments *segments,
-                 const char *folder, const char *suffix)
+static void check_directory(struct check_store *store, const char *folder)
 {
     char *path = check_path(store, folder);
-    struct dirent *entry;
-    uint64_t id;
-    int error;
+    int error = 0;
     DIR *directory = cli_directory_open(path, &error);
 
-    if (directory == NULL) {
-        if (error != ENOENT || strcmp(folder, "log") == 0) {
-            check_damage_add(&store->damages, folder, 0, 0,
-                             "the directory cannot be read: %s",
-                             cli_file_error(error));
-        }
-        free(path);
-        return;
+    if (directory != NULL) {
+        closedir(directory);
+    } else if (error != ENOENT || strcmp(folder, "log") == 0) {
+        check_damage_add(&store->damages, folder, 0, 0,
+                         "the directory cannot be read: %s",
+                         cli_file_error(error));
     }
-    for (entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
-        if (parse_name(entry->d_name, suffix, &id)) {
-            struct check_segment *segment =
-                store->has_shadows ? find(segments, id) : NULL;
-
-            set_name(store,
-                     segment != NULL ? segment
-                                     : add_segment(store, segments, id),
-                     folder, suffix);
-        }
-    }
-    closedir(directory);
     free(path);
-    if (segments->count > 0) {
-        qsort(segments->items, segments->count, sizeof(*segments->items),
-              by_id);
-    }
 }
 
-/* Without MANIFEST the first valid segment gives the store's uuid, version and
- * alignment. */
-static void set_uuid_from_segment(struct check_store *store,
-                                  const struct check_segment *segment)
+/* Adds the segments of a stream, in its order, and those of the chain to
+ * theirs. */
+static void take_segments(struct check_store *store,
+                          const struct wal__damaged_stream *stream,
+                          struct check_segments *segments)
 {
-    if (!store->uuid_known && segment->header_fmt == WAL__FMT_OK) {
-        store->uuid_known = true;
-        memcpy(store->uuid, segment->header.uuid, sizeof(store->uuid));
-        store->format_version = segment->header.version;
-        store->group_align = segment->header.group_align;
-    }
-}
+    struct check_segment *above = NULL;
 
-static void read_heads(struct check_store *store,
-                       struct check_segments *segments, uint32_t class)
-{
-    bool misnamed = false;
-
+    segments->count = stream->count;
+    segments->items = cli_alloc((stream->count + 1) * sizeof(*segments->items));
     for (size_t i = 0; i < segments->count; i++) {
-        check_segment_read_head(store, segments->items[i], class);
-        set_uuid_from_segment(store, segments->items[i]);
-        misnamed = misnamed || segments->items[i]->misnamed;
-        if (store->has_shadows && segments->items[i]->role == CHECK_LINKED &&
-            wal__segment_is_guard(&segments->items[i]->header)) {
-            segments->items[i]->role = CHECK_PREALLOCATED;
-        }
+        segments->items[i] = cli_alloc(sizeof(*segments->items[i]));
+        *segments->items[i] = (struct check_segment){.head = stream->items[i]};
+        segments->items[i]->path = check_path(store, stream->items[i]->name);
     }
-    if (!misnamed) {
-        return;
-    }
-    /* A renamed file counts as the segment of its header's id, unless that
-     * segment exists too. */
-    qsort(segments->items, segments->count, sizeof(*segments->items), by_id);
-    for (size_t i = 0; i < segments->count; i++) {
-        struct check_segment *segment = segments->items[i];
+    for (size_t i = segments->count; i > 0; i--) {
+        struct check_segment *segment = segments->items[i - 1];
 
-        if (segment->misnamed &&
-            ((i > 0 && segments->items[i - 1]->id == segment->id &&
-              segments->items[i - 1]->role == CHECK_LINKED) ||
-             (i + 1 < segments->count &&
-              segments->items[i + 1]->id == segment->id &&
-              !segments->items[i + 1]->misnamed))) {
-            segment->role = CHECK_UNREADABLE_SEGMENT;
+        if (segment->head->role != WAL__DAMAGED_LINKED) {
+            continue;
         }
+        segment->next = above;
+        if (above == NULL) {
+            segments->tail = segment;
+        } else {
+            above->previous = segment;
+        }
+        above = segment;
     }
 }
 
@@ -170,239 +242,124 @@ check_chain_find_rewritten(const struct check_segments *segments, uint64_t id)
 {
     for (const struct check_segment *segment = segments->tail; segment != NULL;
          segment = segment->previous) {
-        if (wal__segment_is_rewritten(&segment->header) &&
-            id >= segment->header.rewrite.first_id && id <= segment->id) {
+        if (wal__segment_is_rewritten(&segment->head->header) &&
+            id >= segment->head->header.rewrite.first_id &&
+            id <= segment->head->id) {
             return segment;
         }
     }
     return NULL;
 }
 
-/* Whether an index or the catalogue records that a segment had records. */
-static bool is_indexed(const struct check_store *store,
-                       const struct check_segment *segment)
-{
-    return check_index_end(store, segment->id, segment->is_pack) != 0 ||
-           (!segment->is_pack && store->catalogue.bytes != NULL &&
-            wal__position_segment(store->catalogue.header.position) ==
-                segment->id);
-}
-
-/* Sets the role of a segment without a valid header, or reports it. */
+/* Reports a segment whose header is lost, and its salt too, unless that is
+ * reported. */
 static void report_headerless(struct check_store *store,
-                              struct check_segment *segment, bool named)
+                              struct check_segment *segment)
 {
-    bool zeroed = segment->header_fmt == WAL__FMT_ZERO;
-    bool empty = segment->damages.count == 0 && check_segment_is_empty(segment);
-
     if (segment->damages.count > 0) {
-        return; /* already reported */
-    }
-    if (empty && !named && !is_indexed(store, segment)) {
-        segment->role = CHECK_PREALLOCATED;
         return;
     }
-    if (empty && zeroed) {
-        check_damage_add(&segment->damages, segment->name, 0, segment->size,
-                         "was zeroed");
+    if (segment->head->is_empty && segment->head->header_fmt == WAL__FMT_ZERO) {
+        check_damage_add(&segment->damages, segment->head->name, 0,
+                         segment->head->size, "was zeroed");
     } else {
         check_damage_add(
-            &segment->damages, segment->name, 0, segment->size,
+            &segment->damages, segment->head->name, 0, segment->head->size,
             "both copies of the header are damaged: %s; without them no frame "
             "can be validated",
-            wal__fmt_text(segment->header_fmt));
+            wal__fmt_text(segment->head->header_fmt));
     }
     segment->has_lost_records = true;
-    store->records_lost = store->records_lost || !segment->is_pack;
+    store->records_lost = store->records_lost || !segment->head->is_pack;
 }
 
-/* The newest initialised segment. Those above it are preallocated, or were
- * being initialised when their writer crashed. */
-static struct check_segment *find_newest(struct check_store *store,
-                                         struct check_segments *segments)
+/* Reports the segment that an OPEN names and that is not before it. */
+static void report_unusable(struct check_store *store,
+                            const struct check_segments *segments,
+                            const struct check_segment *above)
 {
-    for (size_t i = segments->count; i > 0; i--) {
-        struct check_segment *segment = segments->items[i - 1];
+    struct check_segment *named =
+        above->head->has_open
+            ? find(store, segments, above->head->open.previous_id)
+            : NULL;
 
-        if (segment->role != CHECK_LINKED) {
-            continue;
-        }
-        if (segment->linked) {
-            return segment;
-        }
-        if (!check_segment_is_uninitialised(segment) ||
-            is_indexed(store, segment)) {
-            return segment;
-        }
-        segment->role = CHECK_PREALLOCATED;
+    if (named != NULL && named != above->previous &&
+        named->head->role != WAL__DAMAGED_REPLACED) {
+        report_headerless(store, named);
+        named->head->role = WAL__DAMAGED_UNREADABLE;
     }
-    return NULL;
 }
 
-/* The next lower segment that may belong to the chain. */
-static struct check_segment *
-next_candidate(const struct check_segments *segments, uint64_t id)
+/* Reports a segment that is not in the chain. */
+static void report_unlinked(struct check_store *store,
+                            struct check_segment *segment)
 {
-    for (size_t i = segments->count; i > 0; i--) {
-        struct check_segment *segment = segments->items[i - 1];
+    struct check_damages *damages = &segment->damages;
 
-        if (segment->id < id && segment->role == CHECK_UNLINKED) {
-            return segment;
-        }
+    switch (segment->head->role) {
+    case WAL__DAMAGED_UNUSED:
+    case WAL__DAMAGED_LINKED:
+        break;
+    case WAL__DAMAGED_UNLINKED:
+        check_damage_add(
+            damages, segment->head->name, 0, segment->head->size,
+            "has records, but no later segment names it as its predecessor");
+        break;
+    case WAL__DAMAGED_LEFTOVER:
+        check_damage_add_note(
+            damages, segment->head->name, 0, segment->head->size,
+            "an attempt that failed left it; nothing is in it alone, and "
+            "it is removed when one process opens the store alone");
+        break;
+    case WAL__DAMAGED_GUARDED:
+        check_damage_add_note(
+            damages, segment->head->name, 0, segment->head->size,
+            "a backup that was cut short left it; the next one goes on");
+        break;
+    case WAL__DAMAGED_REPLACED:
+        check_damages_deinit(damages);
+        check_damage_add_note(
+            damages, segment->head->name, 0, segment->head->size,
+            "was replaced by compaction, and is removed when one process "
+            "opens the store alone");
+        break;
+    case WAL__DAMAGED_UNREADABLE:
+        report_headerless(store, segment);
+        break;
     }
-    return NULL;
 }
 
 void check_chain_report_gap(struct check_store *store,
                             struct check_segments *segments,
                             const struct check_segment *above)
 {
-    uint64_t id = above->open.previous_id;
+    uint64_t id = above->head->open.previous_id;
     const struct check_segment *below = above->previous;
-    struct check_segment *bad = find(segments, id);
+    struct check_segment *bad = find(store, segments, id);
     struct check_damage *damage = NULL;
     char name[40];
 
-    if (!above->linked || id == 0 || (below != NULL && below->id == id)) {
+    if (!above->head->has_open || id == 0 ||
+        (below != NULL && below->head->id == id)) {
         return;
     }
     if (bad == NULL) {
-        const char *slash = strchr(above->name, '/');
+        const char *slash = strchr(above->head->name, '/');
 
         snprintf(name, sizeof(name), "%.*s/%016" PRIx64 ".seg",
-                 (int)(slash - above->name), above->name, id);
-        damage =
-            check_damage_add(&store->damages, name, 0, above->open.previous_end,
-                             "the segment is missing");
+                 (int)(slash - above->head->name), above->head->name, id);
+        damage = check_damage_add(&store->damages, name, 0,
+                                  above->head->open.previous_end,
+                                  "the segment is missing");
     } else if (bad->damages.count > 0) {
         damage = &bad->damages.items[bad->damages.count - 1];
     }
     if (damage != NULL && damage->last_sequence == 0) {
         damage->first_sequence =
             below == NULL ? 1 : below->facts->last_sequence + 1;
-        damage->last_sequence = above->open.last_sequence;
+        damage->last_sequence = above->head->open.last_sequence;
     }
-    store->records_lost = store->records_lost || !above->is_pack;
-}
-
-/* Makes `below` the predecessor of `above`. */
-static void link_previous(struct check_segment *above,
-                          struct check_segment *below)
-{
-    above->previous = below;
-    below->next = above;
-    below->role = CHECK_LINKED;
-    if (above->linked && above->open.previous_id == below->id &&
-        !wal__segment_is_rewritten(&below->header)) {
-        below->known_end = above->open.previous_end;
-    } else if (below->has_trailer) {
-        below->known_end = below->trailer.end;
-    }
-}
-
-/* The predecessor, or the next lower candidate if it is unusable, or null. */
-static struct check_segment *
-find_previous(struct check_store *store, const struct check_segments *segments,
-              const struct check_segment *segment)
-{
-    struct check_segment *below =
-        segment->linked ? find(segments, segment->open.previous_id) : NULL;
-
-    if (below != NULL && below->role == CHECK_UNLINKED) {
-        return below;
-    }
-    if (below != NULL) {
-        report_headerless(store, below, true);
-    }
-    return next_candidate(segments, wal__segment_is_rewritten(&segment->header)
-                                        ? segment->header.rewrite.first_id
-                                        : segment->id);
-}
-
-static void walk_chain(struct check_store *store,
-                       struct check_segments *segments)
-{
-    struct check_segment *segment = segments->tail;
-
-    segment->role = CHECK_LINKED;
-    while (!segment->linked || segment->open.previous_id != 0) {
-        struct check_segment *below = find_previous(store, segments, segment);
-
-        if (below == NULL) {
-            return;
-        }
-        link_previous(segment, below);
-        segment = below;
-    }
-}
-
-/* A tail ends no earlier than its index or the catalogue records. */
-static void set_recorded_end(struct check_store *store,
-                             struct check_segment *tail)
-{
-    uint64_t position = store->catalogue.header.position;
-
-    tail->is_replica = store->is_replica;
-    if (tail->has_trailer) {
-        tail->known_end = tail->trailer.end;
-        return;
-    }
-    tail->known_end = check_index_end(store, tail->id, tail->is_pack);
-    if (!tail->is_pack && store->catalogue.bytes != NULL &&
-        wal__position_segment(position) == tail->id &&
-        wal__position_offset(position) > tail->known_end) {
-        tail->known_end = wal__position_offset(position);
-    }
-    if (tail->known_end > tail->header.capacity) {
-        tail->known_end = 0;
-    }
-}
-
-/* Whether a rewritten segment of the chain replaced this one. */
-static bool is_replaced(const struct check_segments *segments,
-                        const struct check_segment *segment)
-{
-    const struct check_segment *rewritten =
-        check_chain_find_rewritten(segments, segment->id);
-
-    return rewritten != NULL && rewritten->id != segment->id;
-}
-
-/* Sets the roles of segments that are not in the chain. */
-static void judge_unlinked(struct check_store *store,
-                           struct check_segments *segments)
-{
-    for (size_t i = 0; i < segments->count; i++) {
-        struct check_segment *segment = segments->items[i];
-
-        if (segment != segments->tail && segment->next == NULL &&
-            is_replaced(segments, segment)) {
-            segment->role = CHECK_REPLACED;
-            check_damages_deinit(&segment->damages);
-            continue;
-        }
-        if (segment->role == CHECK_UNREADABLE_SEGMENT) {
-            report_headerless(store, segment, false);
-            continue;
-        }
-        if (segment->role != CHECK_UNLINKED || segment->next != NULL) {
-            continue;
-        }
-        if (check_segment_is_uninitialised(segment)) {
-            segment->role = CHECK_PREALLOCATED;
-        }
-    }
-}
-
-static void mark_unlinked(struct check_segments *segments)
-{
-    for (size_t i = 0; i < segments->count; i++) {
-        struct check_segment *segment = segments->items[i];
-
-        if (segment->role == CHECK_LINKED && segment != segments->tail) {
-            segment->role = CHECK_UNLINKED;
-        }
-    }
+    store->records_lost = store->records_lost || !above->head->is_pack;
 }
 
 /* Takes what the rewritten segments of the log say of the store. */
@@ -412,17 +369,17 @@ static void note_rewritten(struct check_store *store)
 
     for (struct check_segment *segment = store->log.tail; segment != NULL;
          segment = segment->previous) {
-        if (!wal__segment_is_rewritten(&segment->header)) {
+        if (!wal__segment_is_rewritten(&segment->head->header)) {
             continue;
         }
         store->has_rewritten = true;
-        if (segment->header.rewrite.generation > generation) {
-            generation = segment->header.rewrite.generation;
+        if (segment->head->header.rewrite.generation > generation) {
+            generation = segment->head->header.rewrite.generation;
         }
         if (store->format_known &&
             (store->incompat & WAL__INCOMPAT_REWRITTEN) == 0) {
             check_damage_add_redundant(
-                &segment->damages, segment->name, 20, 4,
+                &segment->damages, segment->head->name, 20, 4,
                 "is a rewritten segment, and MANIFEST lacks this feature");
         }
     }
@@ -431,37 +388,45 @@ static void note_rewritten(struct check_store *store)
         store->catalogue.header.generation != generation;
 }
 
-void check_chain(struct check_store *store, struct check_segments *segments,
-                 const char *folder, uint32_t class)
+int check_chain(struct check_store *store, struct check_segments *segments,
+                const char *folder)
 {
-    list(store, segments, folder, ".seg");
-    if (store->has_shadows) {
-        list(store, segments, folder, ".next");
+    struct wal__damaged_store *reader = &store->reader;
+    struct wal__damaged_stream *stream =
+        segments == &store->log ? &reader->log : &reader->pack;
+
+    check_directory(store, folder);
+    if (wal__damaged_link(reader, stream) == WAL_ENOMEM) {
+        return cli_error(store->cli, CLI_FAILED, store->path, "out of memory");
     }
-    read_heads(store, segments, class);
-    segments->tail = find_newest(store, segments);
-    mark_unlinked(segments);
-    if (segments->tail != NULL) {
-        walk_chain(store, segments);
-        set_recorded_end(store, segments->tail);
+    take_segments(store, stream, segments);
+    for (size_t i = 0; i < segments->count; i++) {
+        read_head(store, segments->items[i]);
     }
-    judge_unlinked(store, segments);
+    for (struct check_segment *segment = segments->tail; segment != NULL;
+         segment = segment->previous) {
+        report_unusable(store, segments, segment);
+    }
+    for (size_t i = 0; i < segments->count; i++) {
+        report_unlinked(store, segments->items[i]);
+    }
     if (segments == &store->log) {
         note_rewritten(store);
     }
+    return CLI_CONTINUE;
 }
 
 void check_chain_continuity(struct check_segment *segment)
 {
     const struct check_segment *previous = segment->previous;
-    const struct wal__open_record *open = &segment->open;
+    const struct wal__open_record *open = &segment->head->open;
 
-    if (!segment->linked) {
+    if (!segment->head->has_open) {
         return;
     }
     if (open->previous_id == 0) {
         if (open->last_sequence != 0 || open->chain != 0) {
-            check_damage_add(&segment->damages, segment->name,
+            check_damage_add(&segment->damages, segment->head->name,
                              WAL__SEGMENT_HEADER_SIZE, 0,
                              "the first segment continues after sequence "
                              "%" PRIu64,
@@ -469,18 +434,18 @@ void check_chain_continuity(struct check_segment *segment)
         }
         return;
     }
-    if (previous == NULL || previous->id != open->previous_id ||
-        (wal__segment_is_rewritten(&previous->header)
-             ? previous->salt_found
+    if (previous == NULL || previous->head->id != open->previous_id ||
+        (wal__segment_is_rewritten(&previous->head->header)
+             ? previous->head->salt_found
              : previous->has_lost_records)) {
         return;
     }
     if (open->last_sequence != check_segment_last_sequence(previous) ||
         open->chain != check_segment_chain(previous) ||
-        (wal__segment_is_rewritten(&previous->header) &&
+        (wal__segment_is_rewritten(&previous->head->header) &&
          open->previous_end != check_segment_original_end(previous))) {
         check_damage_add(
-            &segment->damages, segment->name, WAL__SEGMENT_HEADER_SIZE, 0,
+            &segment->damages, segment->head->name, WAL__SEGMENT_HEADER_SIZE, 0,
             "does not continue its predecessor, which ends "
             "with sequence %" PRIu64 " and not %" PRIu64
             ", or with another chain",
@@ -492,8 +457,8 @@ static bool is_named_as_previous(const struct check_segments *segments,
                                  uint64_t id)
 {
     for (size_t i = 0; i < segments->count; i++) {
-        if (segments->items[i]->linked &&
-            segments->items[i]->open.previous_id == id) {
+        if (segments->items[i]->head->has_open &&
+            segments->items[i]->head->open.previous_id == id) {
             return true;
         }
     }
@@ -504,16 +469,15 @@ void check_chain_pack_end(struct check_store *store)
 {
     uint64_t id = wal__position_segment(store->pack_durable);
     uint64_t end = wal__position_offset(store->pack_durable);
-    struct check_segment *segment = find(&store->pack, id);
+    struct check_segment *segment = find(store, &store->pack, id);
     const struct check_segment *rewritten =
         check_chain_find_rewritten(&store->pack, id);
     char name[40];
 
-    /* Of a segment that was replaced the position is one of the original. */
+    /* The position in a segment that was replaced is one of the original. */
     if (store->pack_durable == 0 ||
-        (rewritten != NULL && rewritten->role == CHECK_LINKED &&
-         (rewritten->id != id ||
-          end <= check_segment_original_end(rewritten)))) {
+        (rewritten != NULL && (rewritten->head->id != id ||
+                               end <= check_segment_original_end(rewritten)))) {
         return;
     }
     if (segment == NULL) {
@@ -523,17 +487,18 @@ void check_chain_pack_end(struct check_store *store)
                 &store->damages, name, 0, end,
                 "the segment is missing, and the log depends on its content");
         }
-    } else if (segment->role == CHECK_PREALLOCATED) {
-        check_damage_add(&segment->damages, segment->name, 0, end,
+    } else if (segment->head->role == WAL__DAMAGED_UNUSED) {
+        check_damage_add(&segment->damages, segment->head->name, 0, end,
                          "is empty, and the log depends on its content");
-    } else if (segment->role == CHECK_LINKED && end > segment->known_end) {
-        if (segment->next != NULL || segment->has_trailer) {
+    } else if (segment->head->role == WAL__DAMAGED_LINKED &&
+               end > segment->head->known_end) {
+        if (segment->next != NULL || segment->head->has_trailer) {
             check_damage_add(
-                &segment->damages, segment->name, segment->known_end,
-                end - segment->known_end,
+                &segment->damages, segment->head->name,
+                segment->head->known_end, end - segment->head->known_end,
                 "ends before the position that the log depends on");
-        } else if (end <= segment->header.capacity) {
-            segment->known_end = end;
+        } else if (end <= segment->head->header.capacity) {
+            segment->head->known_end = end;
         }
     }
 }

@@ -46,8 +46,8 @@ static bool must_wait_for_previous(const struct pipeline *pipeline, size_t rank)
 {
     const struct check_segment *segment = pipeline->items[rank];
 
-    return rank > 0 && !segment->linked && !segment->previous->has_trailer &&
-           !pipeline->done[rank - 1];
+    return rank > 0 && !segment->head->has_open &&
+           !segment->previous->head->has_trailer && !pipeline->done[rank - 1];
 }
 
 static void *scan_worker(void *arg)
@@ -193,7 +193,7 @@ static void set_tail(const struct check_segment *segment,
     }
     facts = segment->facts;
     tail->verdict = facts->verdict;
-    snprintf(tail->file, sizeof(tail->file), "%s", segment->name);
+    snprintf(tail->file, sizeof(tail->file), "%s", segment->head->name);
     tail->offset = facts->end;
     tail->length =
         facts->dirty_end > facts->end ? facts->dirty_end - facts->end : 0;
@@ -256,18 +256,42 @@ static void check_lock(struct check_store *store)
     free(path);
 }
 
+static int init_reader(struct check_store *store)
+{
+    struct wal__env *env = &store->reader.env;
+
+    if (strlen(store->path) >= sizeof(env->root)) {
+        return cli_error(store->cli, CLI_FAILED, store->path,
+                         "the path is too long");
+    }
+    *env = (struct wal__env){
+        .heap = &wal__heap_libc, .io = &wal__io_posix, .read_only = true};
+    memcpy(env->root, store->path, strlen(store->path) + 1);
+    store->reader.format_version = WAL__FORMAT_VERSION;
+    return CLI_CONTINUE;
+}
+
 static int run_pass(struct check_store *store)
 {
-    int code = check_manifest(store);
+    int code = init_reader(store);
+
+    if (code == CLI_CONTINUE) {
+        code = check_manifest(store);
+    }
 
     if (code != CLI_CONTINUE) {
         return code;
     }
     check_lock(store);
     check_catalogue_load(store);
-    check_chain(store, &store->log, "log", WAL__CLASS_LOG);
-    check_chain(store, &store->pack, "pack", WAL__CLASS_PACK);
-    if (!store->uuid_known) {
+    code = check_chain(store, &store->log, "log");
+    if (code == CLI_CONTINUE) {
+        code = check_chain(store, &store->pack, "pack");
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (!store->reader.uuid_known) {
         return cli_error(store->cli, CLI_FAILED, store->path,
                          "is not a store: it has no valid MANIFEST, and no "
                          "segment with a valid header");
@@ -282,8 +306,6 @@ static int run_pass(struct check_store *store)
         check_blobs_verify(store);
         check_references(store);
     }
-    check_leftovers(&store->log);
-    check_leftovers(&store->pack);
     check_index_orphans(store);
     check_views(store);
     check_catalogue_finish(store);
@@ -326,6 +348,7 @@ void check_store_deinit(struct check_store *store)
 {
     deinit_segments(&store->log);
     deinit_segments(&store->pack);
+    wal__damaged_close(&store->reader);
     check_model_deinit(&store->model);
     check_blobs_deinit(&store->blobs);
     free(store->catalogue.bytes);

@@ -78,7 +78,7 @@ static bool positions_differ(const struct check_store *store, uint64_t found,
     if (found == 0) {
         return !is_loose;
     }
-    return of != NULL ? id == of->id
+    return of != NULL ? id == of->head->id
                       : check_chain_find_rewritten(&store->log, id) == NULL;
 }
 

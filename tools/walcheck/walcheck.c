@@ -27,7 +27,6 @@ static int run(struct cli *cli, const struct request *request)
 {
     struct check_store store = {
         .cli = cli,
-        .format_version = WAL__FORMAT_VERSION,
         .path = cli->items[0],
     };
     int code;

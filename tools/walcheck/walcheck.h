@@ -5,7 +5,9 @@
  * the segment chain, then every segment by wal__scan (format/segment/scan.h)
  * in as many threads as --jobs asks for. The main thread replays the scanned
  * records in log order into one model of all sessions and compares the indexes
- * and the catalogue with it.
+ * and the catalogue with it. Which segments belong to the store is decided by
+ * the reader of a salvage (engine/care/damaged_store.h), not by the one that
+ * opens sound stores.
  *
  * Invariant: walcheck writes nothing below the store. Only format/ decides
  * which bytes are valid.
@@ -16,6 +18,7 @@
 #ifndef AGENTWAL_TOOLS_WALCHECK_WALCHECK_H
 #define AGENTWAL_TOOLS_WALCHECK_WALCHECK_H
 
+#include "engine/care/damaged_store.h"
 #include "format/index/index_fmt.h"
 #include "format/segment/record.h"
 #include "format/segment/record_blob.h"
@@ -153,34 +156,12 @@ struct check_reference {
     uint8_t type;
 };
 
-enum check_role {
-    CHECK_PREALLOCATED, /* preallocated, or uninitialised */
-    CHECK_LINKED,
-    CHECK_UNLINKED,          /* valid, but not in the chain */
-    CHECK_LEFTOVER,          /* not in the chain, and nothing is in it alone */
-    CHECK_REPLACED,          /* a rewritten segment has what is live of it */
-    CHECK_UNREADABLE_SEGMENT /* cannot be read at all */
-};
-
+/* A segment, and what the check found in it. */
 struct check_segment {
-    uint64_t id;
-    char name[40]; /* below the store */
+    struct wal__damaged_segment *head;
     char *path;
-    uint64_t size; /* of the file */
-    enum check_role role;
-    enum wal__fmt header_fmt;
-    struct wal__segment_header header;
-    bool misnamed;   /* `id` is the header's, not the file name's */
-    bool salt_found; /* computed from frames; the header is lost */
-    bool linked;
-    struct wal__open_record open; /* open.damage is null */
-    bool has_trailer;
-    struct wal__trailer trailer;
-    struct check_segment *previous;
+    struct check_segment *previous; /* in the chain */
     struct check_segment *next;
-    uint64_t known_end; /* as recorded elsewhere; 0: unknown */
-    bool is_replica;    /* the newest one of a replica */
-    bool is_pack;
     bool has_summaries; /* an index of it was compared with the model */
     /* From the scan. */
     struct wal__scan_result *facts;
@@ -204,7 +185,6 @@ struct check_segment {
 struct check_segments {
     struct check_segment **items; /* ascending by id */
     size_t count;
-    size_t capacity;
     struct check_segment *tail; /* the newest segment of the chain, or null */
 };
 
@@ -316,17 +296,12 @@ struct check_store {
     const struct cli *cli;
     const char *path;
     unsigned jobs;
-    bool uuid_known;
-    uint8_t uuid[16];
-    uint32_t format_version;
-    uint32_t group_align;
     bool format_known;   /* a slot of MANIFEST is valid */
     uint32_t incompat;   /* features in it */
-    bool is_replica;     /* another one */
-    bool has_shadows;    /* another one: ID.next is in place of ID.seg */
     bool has_rewritten;  /* the log has rewritten segments */
     bool is_approximate; /* nothing says what summaries count of the records
                            * that were left out */
+    struct wal__damaged_store reader; /* finds the segments and their chain */
     struct check_segments log;
     struct check_segments pack;
     struct check_model model;
@@ -357,9 +332,11 @@ char *check_path(const struct check_store *store, const char *file);
  * manifest.c */
 int check_manifest(struct check_store *store);
 
-/* Lists the segments of a folder and links them. segment_chain.c */
-void check_chain(struct check_store *store, struct check_segments *segments,
-                 const char *folder, uint32_t class);
+/* Takes the segments of a folder and their chain from the reader, and reports
+ * what is damaged in their heads, and which are not in the chain.
+ * CLI_CONTINUE, or an exit code. segment_chain.c */
+int check_chain(struct check_store *store, struct check_segments *segments,
+                const char *folder);
 
 /* Reports a segment that does not continue where its predecessor ended. Both
  * are scanned. */
@@ -375,11 +352,6 @@ uint64_t check_segment_last_sequence(const struct check_segment *segment);
 uint32_t check_segment_chain(const struct check_segment *segment);
 uint64_t check_segment_original_end(const struct check_segment *segment);
 
-/* Reports segments with records that are not in the chain, as what a failed
- * attempt left where the chain has all of them. Call it when the chain has been
- * scanned. leftover.c */
-void check_leftovers(struct check_segments *segments);
-
 /* Extends the known end of the pack to the position that the log depends on, or
  * reports the missing part. Call it after the log is replayed. */
 void check_chain_pack_end(struct check_store *store);
@@ -390,17 +362,6 @@ void check_chain_report_gap(struct check_store *store,
                             struct check_segments *segments,
                             const struct check_segment *above);
 
-/* Reads header, OPEN and trailer. segment_head.c */
-void check_segment_read_head(struct check_store *store,
-                             struct check_segment *segment, uint32_t class);
-/* Whether all bytes after the header are zero; false after a read error. */
-bool check_segment_is_empty(const struct check_segment *segment);
-/* Whether the segment has no group: its writer crashed while initialising it.
- * segment.c */
-bool check_segment_is_uninitialised(const struct check_segment *segment);
-/* Fills *start for a scan of the segment from its first group. */
-void check_segment_init_start(const struct check_segment *segment,
-                              struct wal__scan_start *start);
 /* Adds a record that a scan found. */
 void check_segment_add_record(struct check_segment *segment,
                               const struct wal__frame *frame, uint64_t offset,

@@ -7,7 +7,7 @@
     await Runner.run(Agent(name="helper"), "What did I ask before?", session=session)
 
 Needs no package of the SDK. A history is the branch of the head `main` of a session, and an item is
-an entry: docs/openai-agents.md. The adapter of the package for Node.js keeps the same histories.
+an entry: docs/adapters.md. The adapter of the package for Node.js keeps the same histories.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 /*
  * test_abandoned_files.c - temporary files of processes that were killed, and
  * those that a process is writing, while other processes have the store open:
- * what a compaction does with them (SPEC.md 3.9, docs/engine/processes.md).
+ * what a compaction does with them (SPEC.md 3.9, SPEC.md).
  */
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -6,7 +6,7 @@
     options = ClaudeAgentOptions(session_store=AgentwalSessionStore("sessions"))
     async for message in query(prompt="Hi", options=options): ...
 
-Needs no package of the SDK; docs/claude.md says what becomes of keys and entries. The adapter of
+Needs no package of the SDK; docs/adapters.md says what becomes of keys and entries. The adapter of
 the package for Node.js keeps the same sessions: one store serves both languages.
 """
 

@@ -74,7 +74,8 @@ function(agentwal_generate_binding binding spec source)
   add_custom_command(OUTPUT ${made}
     COMMAND ${AGENTWAL_PYTHON3} ${script} ${binding}
       ${CMAKE_CURRENT_SOURCE_DIR}/${spec} ${made}
-    DEPENDS ${script} ${CMAKE_CURRENT_SOURCE_DIR}/${spec} ${headers}
+    DEPENDS ${script} ${PROJECT_SOURCE_DIR}/bindings/structs.txt
+      ${CMAKE_CURRENT_SOURCE_DIR}/${spec} ${headers}
     VERBATIM)
   set(${source} ${made} PARENT_SCOPE)
 endfunction()

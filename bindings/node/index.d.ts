@@ -138,6 +138,8 @@ export interface StoreInfo {
   packSegments: number;
   packBytes: number;
   packDiskBytes: number;
+  /** null, or the code of a failure of a queued operation that no call has reported. */
+  queueStatus: ErrorCode | null;
 }
 
 /** How a call that runs for long is watched and stopped. Such a call runs in a

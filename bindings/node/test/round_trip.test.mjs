@@ -2,6 +2,7 @@
 // opened again.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
 
 import { Store } from '../index.mjs';
@@ -184,6 +185,22 @@ test('the state of a store counts what it has', async (t) => {
     'packSegments', 'packBytes', 'packDiskBytes']) {
     assert.equal(info[name], 0, name);
   }
+  assert.equal(info.queueStatus, null);
+});
+
+// The names of the properties that index.d.ts has for an interface.
+function declared(name) {
+  const text = readFileSync(new URL('../index.d.ts', import.meta.url), 'utf8');
+  const [, body] = new RegExp(`^export interface ${name} \\{\n(.*?)^\\}`, 'ms').exec(text);
+  return [...body.matchAll(/^ {2}(\w+)\??:/gm)].map((match) => match[1]).sort();
+}
+
+test('the states of a store and of a session have the properties that are declared', async (t) => {
+  const store = await Store.open(storePath(t));
+  const session = await store.create({ id: 's' });
+  assert.deepEqual(Object.keys(store.info()).sort(), declared('StoreInfo'));
+  assert.deepEqual(Object.keys(session.info()).sort(), declared('SessionInfo'));
+  await store.close();
 });
 
 test('a store is opened by a URL and by openSync, and its path is kept', async (t) => {

@@ -98,39 +98,16 @@ class RewindResult(Record):
 
 def checkpoint_info(row: dict[str, Any]) -> CheckpointInfo | None:
     """None when checkpoints are off."""
-    if row.pop("flags") & _wal.CHECKPOINT_OFF:
-        return None
-    row["entry_id"] = row["entry_id"] or None
-    return CheckpointInfo(**row)
-
-
-def _file_state(row: dict[str, Any]) -> FileState:
-    row["kind"] = _KINDS[row["kind"]]
-    if row["kind"] == "absent":
-        row["digest"] = None
-    return FileState(**row)
-
-
-def _file_change(row: dict[str, Any]) -> FileChange:
-    flags = row.pop("flags")
-    row["kind_before"] = _KINDS[row["kind_before"]]
-    row["kind_after"] = _KINDS[row["kind_after"]]
-    return FileChange(binary=bool(flags & _wal.FILE_CHANGE_BINARY),
-                      content_changed=bool(flags & _wal.FILE_CHANGE_CONTENT),
-                      mode_changed=bool(flags & _wal.FILE_CHANGE_MODE),
-                      changed_elsewhere=bool(flags & _wal.FILE_CHANGE_ELSEWHERE), **row)
+    return None if row.pop("off") else CheckpointInfo(**row)
 
 
 def file_changes(totals: dict[str, int], rows: List[dict[str, Any]]) -> FileChanges:
-    return FileChanges(changes=tuple(map(_file_change, rows)), **totals)
+    return FileChanges(changes=tuple(FileChange(**row) for row in rows), **totals)
 
 
 def rewind_result(row: dict[str, Any], changes: List[dict[str, Any]]) -> RewindResult:
-    row["can_rewind"] = bool(row["can_rewind"])
-    row["code"] = code_of(row.pop("status"))
-    for name in ("undo", "previous_head", "new_head"):
-        row[name] = row[name] or None
-    return RewindResult(changes=tuple(map(_file_change, changes)), **row)
+    row["code"] = code_of(row["code"])
+    return RewindResult(changes=tuple(FileChange(**change) for change in changes), **row)
 
 
 def _options(id: str | None, root: Path | None, created: Time | None,
@@ -181,7 +158,7 @@ class Checkpoints:
 
     def files(self, id: str) -> List[FileState]:
         """The files of a checkpoint. Raises NotFound."""
-        return list(map(_file_state, _wal.checkpoint_files(self._session._handle, id)))
+        return [FileState(**row) for row in _wal.checkpoint_files(self._session._handle, id)]
 
     def list(self) -> List[CheckpointInfo]:
         """The checkpoints, oldest first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from . import _json, _wal
+from . import _json
 from ._errors import code_of
 from ._record import Record
 
@@ -47,13 +47,9 @@ class StoreInfo(Record):
     pack_disk_bytes: int
 
 
-_TAILS = ("clean", "torn", "ambiguous", "damaged")
-
-
 def store_info(row: dict[str, Any]) -> StoreInfo:
     row["status"] = code_of(row["status"])
     row["queue_status"] = code_of(row["queue_status"])
-    row["tail"] = _TAILS[row["tail"]] if row["tail"] < len(_TAILS) else "damaged"
     return StoreInfo(**row)
 
 
@@ -100,15 +96,9 @@ class SessionInfo(Record):
 
 
 def session_info(row: dict[str, Any]) -> SessionInfo:
-    flags = row.pop("flags")
     metadata = row["metadata"]
     row["metadata"] = _json.decode(metadata) if metadata else None
-    row["head"] = row["head"] or None
-    return SessionInfo(is_fork=bool(flags & _wal.SESSION_FORK),
-                       is_damaged=bool(flags & _wal.SESSION_DAMAGED),
-                       is_deleted=bool(flags & _wal.SESSION_DELETED),
-                       is_trashed=bool(flags & _wal.SESSION_TRASHED),
-                       is_moved=bool(flags & _wal.SESSION_MOVED), **row)
+    return SessionInfo(**row)
 
 
 class SessionList(list[SessionInfo]):
@@ -128,10 +118,6 @@ class Claim(Record):
     """A handle of this process has it."""
 
 
-def claim(row: dict[str, Any]) -> Claim:
-    return Claim(own=bool(row.pop("flags") & _wal.CLAIM_OWN), **row)
-
-
 class Head(Record):
     """A named pointer to an entry of a stream."""
 
@@ -140,10 +126,6 @@ class Head(Record):
     entry_id: str
     note: str
     version: int
-
-
-def head(row: dict[str, Any]) -> Head:
-    return Head(**row)
 
 
 class Document(Record):
@@ -165,4 +147,4 @@ class Document(Record):
 def document(row: dict[str, Any]) -> Document:
     value = row["value"]
     row["value"] = _json.decode(value) if value else None
-    return Document(deleted=bool(row.pop("flags") & _wal.DOC_DELETE), **row)
+    return Document(**row)

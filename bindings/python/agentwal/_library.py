@@ -9,7 +9,7 @@ from . import _wal
 from ._errors import Invalid, wrong_type
 from ._imports import Select, import_row
 from ._results import (ImportClient, ImportResult, MigrateResult, SalvageResult, import_result,
-                       migrate_result, salvage_result)
+                       salvage_result)
 from ._store import Store
 from ._values import Path, Paths, flags_of, path_bytes, path_list
 
@@ -69,7 +69,7 @@ def migrate(path: Path, *, network_fs: bool = False) -> MigrateResult:
     """Migrates the store at a path to the format of this version; no store may be open there in
     this process."""
     row = _open_row(_wal.OPEN_NETWORK_FS if network_fs else 0, 0, None, 0, 0)
-    return migrate_result(_wal.migrate(path_bytes("path", path), row))
+    return MigrateResult(**_wal.migrate(path_bytes("path", path), row))
 
 
 def salvage(path: Path, out: Path, *, network_fs: bool = False,

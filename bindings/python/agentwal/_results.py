@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _wal
 from ._errors import Error
 from ._record import Record
 
@@ -16,11 +15,6 @@ class MigrateResult(Record):
     to_version: int
     sessions: int
     """That were changed."""
-
-
-def migrate_result(row: dict[str, Any]) -> MigrateResult:
-    return MigrateResult(from_version=row["from"], to_version=row["to"],
-                         sessions=row["sessions"])
 
 
 class BackupResult(Record):
@@ -68,12 +62,7 @@ class CompactResult(Record):
 
 
 def compact_result(row: dict[str, Any]) -> CompactResult:
-    sessions = tuple(
-        SessionSpace(id=space["session_id"], number=space["session_number"],
-                     deleted=bool(space["flags"] & _wal.SESSION_SPACE_DELETED),
-                     own_bytes=space["own_bytes"], shared_bytes=space["shared_bytes"],
-                     reclaimable_bytes=space["reclaimable_bytes"])
-        for space in row.pop("sessions"))
+    sessions = tuple(SessionSpace(**space) for space in row.pop("sessions"))
     return CompactResult(refusals=tuple(row.pop("refusals")), readers=tuple(row.pop("readers")),
                          sessions=sessions, **row)
 
@@ -108,12 +97,7 @@ class SalvageResult(Record):
     """At most the first 1,000 losses."""
 
 
-_SALVAGE_KINDS = ("range", "blob", "session", "entry", "head", "document", "checkpoint")
-
-
 def salvage_result(row: dict[str, Any]) -> SalvageResult:
-    for report in row["reports"]:
-        report["kind"] = _SALVAGE_KINDS[report["kind"]]
     reports = tuple(SalvageLoss(**report) for report in row.pop("reports"))
     return SalvageResult(reports=reports, **row)
 
@@ -148,13 +132,7 @@ class TransferResult(Record):
     reports: tuple[TransferReport, ...]
 
 
-_TRANSFER_KINDS = ("created", "continued", "unchanged", "refused", "document", "branched")
-
-
 def transfer_result(row: dict[str, Any]) -> TransferResult:
-    for report in row["reports"]:
-        report["kind"] = _TRANSFER_KINDS[report["kind"]]
-        del report["status"]
     reports = tuple(TransferReport(**report) for report in row.pop("reports"))
     return TransferResult(reports=reports, **row)
 
@@ -205,19 +183,9 @@ class ImportResult(Record):
     reports: tuple[ImportReport, ...]
 
 
-_IMPORT_KINDS = ("none", "file", "stream", "view", "directory")
-
-
 def _import_report(row: dict[str, Any]) -> ImportReport:
-    flags = row.pop("flags")
-    del row["status"]
-    row["kind"] = _IMPORT_KINDS[row["kind"]]
-    issues = tuple(
-        ImportIssue(path=issue["path"], reason=issue["reason"], line=issue["line"],
-                    offset=None if issue["offset"] == _wal.IMPORT_NO_OFFSET else issue["offset"])
-        for issue in row.pop("issues"))
-    return ImportReport(changed_view=bool(flags & _wal.IMPORT_CHANGED_VIEW),
-                        other_id=bool(flags & _wal.IMPORT_OTHER_ID), issues=issues, **row)
+    issues = tuple(ImportIssue(**issue) for issue in row.pop("issues"))
+    return ImportReport(issues=issues, **row)
 
 
 def import_result(row: dict[str, Any]) -> ImportResult:

@@ -95,9 +95,9 @@ class SearchUpdate(Record):
 
 
 def _hit(row: dict[str, Any]) -> SearchHit:
-    return SearchHit(entry_id=row["entry_id"] or None, role=_ROLE_NAMES[row["role"]],
+    return SearchHit(entry_id=row["entry_id"], role=_ROLE_NAMES[row["role"]],
                      time_ms=row["time_ms"], timestamp=row["timestamp"],
-                     sequence=row["sequence"], tool=row["tool"] or None, snippet=row["snippet"],
+                     sequence=row["sequence"], tool=row["tool"], snippet=row["snippet"],
                      matches=tuple(row["matches"]), score=row["score"])
 
 

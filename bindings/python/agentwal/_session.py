@@ -15,7 +15,7 @@ from ._entry import AppendResult, NewEntry, Row, make_row, options_of, row_of, r
 from ._errors import Invalid, InvalidType, wrong_type
 from ._files import Checkpoints, FileChanges, RewindResult, file_changes, rewind
 from ._handle import Unpicklable
-from ._info import Head, SessionInfo, head, session_info
+from ._info import Head, SessionInfo, session_info
 from ._shipping import Shipping, append_shipped, local_durability
 from ._ticket import Ticket
 from ._values import (UNSET, EntryId, Path, Time, Unset, durability_of, entry_id,
@@ -261,7 +261,7 @@ class Session(Unpicklable):
 
     def heads(self) -> List[Head]:
         """The heads that point to an entry: `main` first, then by stream and name."""
-        return list(map(head, _wal.head_list(self._handle)))
+        return [Head(**row) for row in _wal.head_list(self._handle)]
 
     def move_head(self, entry: EntryId | None, *, name: str = "main", stream: int = 0,
                   note: str | None = None,

@@ -17,14 +17,14 @@ from ._entries import wait_for_records
 from ._errors import Error, Forked, Invalid, wrong_type
 from ._handle import Unpicklable
 from ._imports import ImportFollow, Select, import_row
-from ._info import (Claim, SessionInfo, SessionList, StoreInfo, claim, session_info, store_info)
+from ._info import Claim, SessionInfo, SessionList, StoreInfo, session_info, store_info
 from ._results import (BackupResult, CompactResult, ImportResult, TransferResult, compact_result,
                        import_result, transfer_result)
 from ._search import Search
 from ._session import Session
 from ._values import (Path, Paths, Time, flags_of, follow_durability, items_of, milliseconds,
                       path_bytes, path_list, path_text, session_row, timeout_seconds)
-from ._views import ViewFlushResult, ViewInfo, flush_result, view_info, view_row
+from ._views import ViewFlushResult, ViewInfo, view_row
 
 Progress = Callable[[int, int], object]
 """Called with what is done and the total, at most some times a second; an exception that it
@@ -149,7 +149,7 @@ class Store(Unpicklable):
 
     def claims(self) -> List[Claim]:
         """Sessions that are claimed now."""
-        return [claim(row) for row in _wal.claims(self._handle)]
+        return [Claim(**row) for row in _wal.claims(self._handle)]
 
     @property
     def documents(self) -> Documents:
@@ -324,18 +324,18 @@ class Store(Unpicklable):
         """Views that the store knows of. stale: those that may hold what was deleted or
         redacted."""
         flags = _wal.VIEW_CURSOR_STALE if stale else 0
-        return [view_info(row) for row in _wal.view_list(self._handle, flags, session)]
+        return [ViewInfo(**row) for row in _wal.view_list(self._handle, flags, session)]
 
     def update_view(self, view: ViewInfo) -> ViewFlushResult:
         """Brings a listed view up to its session, or removes that of a deleted one."""
         if not isinstance(view, ViewInfo):
             raise wrong_type("view", "a ViewInfo", view)
-        return flush_result(_wal.view_update(self._handle, view_row(view)))
+        return ViewFlushResult(**_wal.view_update(self._handle, view_row(view)))
 
     def find_view(self, path: Path) -> ViewInfo | None:
         """The view that has this path as its main file, or None."""
         row = _wal.view_find(self._handle, path_bytes("path", path))
-        return None if row is None else view_info(row)
+        return None if row is None else ViewInfo(**row)
 
     def add_view_root(self, dialect: str, root: Path) -> None:
         """Adds a root of views to the list of the store."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import _wal
 from ._handle import Unpicklable
@@ -68,21 +68,10 @@ class Export(Record):
     """What the dialect could not express, by name."""
 
 
-def view_info(row: dict[str, Any]) -> ViewInfo:
-    flags = row.pop("flags")
-    return ViewInfo(deleted=bool(flags & _wal.VIEW_INFO_DELETED),
-                    redacted=bool(flags & _wal.VIEW_INFO_REDACTED),
-                    unreadable=bool(flags & _wal.VIEW_INFO_UNREADABLE), **row)
-
-
 def view_row(view: ViewInfo) -> tuple[str, str, str, int]:
     flags = (view.deleted * _wal.VIEW_INFO_DELETED + view.redacted * _wal.VIEW_INFO_REDACTED +
              view.unreadable * _wal.VIEW_INFO_UNREADABLE)
     return view.session, view.dialect, view.root, flags
-
-
-def flush_result(row: dict[str, Any]) -> ViewFlushResult:
-    return ViewFlushResult(replaced=bool(row.pop("flags") & _wal.VIEW_REPLACED), **row)
 
 
 class View(Unpicklable):
@@ -102,7 +91,7 @@ class View(Unpicklable):
     def flush(self) -> ViewFlushResult:
         """Brings the files up to the durable end of the log. Raises Changed when another program
         changed a file."""
-        return flush_result(_wal.view_flush(self._handle))
+        return ViewFlushResult(**_wal.view_flush(self._handle))
 
     def import_changes(self) -> ViewImportResult:
         """Appends what another program added to the files, durably."""

@@ -68,6 +68,9 @@ static napi_value make_wide(struct call *call, const struct field *field,
     switch (field->kind) {
     case FIELD_U64:
         return make_number(call, number.whole);
+    case FIELD_U64_OR_NULL:
+        return number.whole == UINT64_MAX ? make_null(call)
+                                          : make_number(call, number.whole);
     case FIELD_I64:
         return make_signed(call, number.with_sign);
     case FIELD_MS:
@@ -117,6 +120,7 @@ static napi_value make_field(struct call *call, const struct field *field,
                    ? make_null(call)
                    : make_text(call, text);
     case FIELD_U64:
+    case FIELD_U64_OR_NULL:
     case FIELD_I64:
     case FIELD_MS:
     case FIELD_DOUBLE:

@@ -10,27 +10,28 @@
 #include "bindings/node/native/base/list.h"
 
 enum field_kind {
-    FIELD_TEXT,      /* wal_slice */
-    FIELD_OR_NULL,   /* wal_slice: null when it is empty */
-    FIELD_OR_NONE,   /* wal_slice: undefined when it is empty */
-    FIELD_PATH,      /* wal_slice */
-    FIELD_CONTENT,   /* wal_slice; in: text or bytes */
-    FIELD_CHARS,     /* char[], which ends with NUL; out only */
-    FIELD_ID,        /* likewise; null when it is empty */
-    FIELD_U32,       /* uint32_t */
-    FIELD_U64,       /* uint64_t */
-    FIELD_I32,       /* int32_t */
-    FIELD_I64,       /* int64_t */
-    FIELD_DOUBLE,    /* double */
-    FIELD_BOOL,      /* uint32_t or int32_t */
-    FIELD_FLAG,      /* uint32_t: whether bits of `mask` are set */
-    FIELD_NAME,      /* uint32_t: one of `names` */
-    FIELD_CODE,      /* int32_t, a status: null for WAL_OK */
-    FIELD_MS,        /* int64_t, nanoseconds: milliseconds with a fraction */
-    FIELD_DIGEST,    /* uint8_t[WAL_DIGEST_SIZE]; in: or undefined */
-    FIELD_NO_DIGEST, /* likewise; out: null when it is zeros */
-    FIELD_UUID,      /* uint8_t[16]; out only */
-    FIELD_ERROR      /* const struct wal_error *; null for NULL; out only */
+    FIELD_TEXT,        /* wal_slice */
+    FIELD_OR_NULL,     /* wal_slice: null when it is empty */
+    FIELD_OR_NONE,     /* wal_slice: undefined when it is empty */
+    FIELD_PATH,        /* wal_slice */
+    FIELD_CONTENT,     /* wal_slice; in: text or bytes */
+    FIELD_CHARS,       /* char[], which ends with NUL; out only */
+    FIELD_ID,          /* likewise; null when it is empty */
+    FIELD_U32,         /* uint32_t */
+    FIELD_U64,         /* uint64_t */
+    FIELD_U64_OR_NULL, /* uint64_t: null for UINT64_MAX */
+    FIELD_I32,         /* int32_t */
+    FIELD_I64,         /* int64_t */
+    FIELD_DOUBLE,      /* double */
+    FIELD_BOOL,        /* uint32_t or int32_t */
+    FIELD_FLAG,        /* uint32_t: whether bits of `mask` are set */
+    FIELD_NAME,        /* uint32_t: one of `names` */
+    FIELD_CODE,        /* int32_t, a status: null for WAL_OK */
+    FIELD_MS,          /* int64_t, nanoseconds: milliseconds with a fraction */
+    FIELD_DIGEST,      /* uint8_t[WAL_DIGEST_SIZE]; in: or undefined */
+    FIELD_NO_DIGEST,   /* likewise; out: null when it is zeros */
+    FIELD_UUID,        /* uint8_t[16]; out only */
+    FIELD_ERROR        /* const struct wal_error *; null for NULL; out only */
 };
 
 struct field {

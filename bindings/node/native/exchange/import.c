@@ -32,11 +32,6 @@ struct report_item {
     struct list issues;
 };
 
-struct issue_item {
-    struct list_item item;
-    struct wal_import_issue is;
-};
-
 /* --- reports, in the thread --------------------------------------------- */
 
 /* The issue with an index. Issues have the size that the first one states. */
@@ -56,14 +51,9 @@ static void copy_issues(struct import_reports *reports,
 
     for (uint64_t i = 0; i < item->is.issue_count && i < IMPORT_ISSUES; i++) {
         const struct wal_import_issue *issue = issue_at(&item->is, i);
-        struct issue_item *copy = list_add(&item->issues, arena, sizeof(*copy));
 
-        if (copy == NULL) {
-            list->lacks_memory = true;
-            return;
-        }
-        copy->is = *issue;
-        list_copy_struct(list, arena, &wal_import_issue_out, &copy->is);
+        list_add_struct(&item->issues, arena, &wal_import_issue_out, issue);
+        list->lacks_memory |= item->issues.lacks_memory;
     }
 }
 
@@ -96,26 +86,13 @@ static int32_t import_reports_progress(void *ctx, struct wal_slice path,
 
 /* --- reports, as values ------------------------------------------------- */
 
-static napi_value make_issue(struct call *call, const struct list_item *item)
-{
-    const struct wal_import_issue *issue =
-        &((const struct issue_item *)item)->is;
-    napi_value object = make_struct(call, &wal_import_issue_out, issue);
-
-    object_set(call, object, "offset",
-               issue->offset == WAL_IMPORT_NO_OFFSET
-                   ? make_null(call)
-                   : make_number(call, issue->offset));
-    return object;
-}
-
 static napi_value make_report(struct call *call, const struct list_item *item)
 {
     const struct report_item *self = (const struct report_item *)item;
     napi_value object = make_struct(call, &wal_import_report_out, &self->is);
 
     object_set(call, object, "issues",
-               list_make(call, &self->issues, make_issue));
+               list_structs(call, &self->issues, &wal_import_issue_out));
     return object;
 }
 

@@ -3,7 +3,6 @@
  */
 #include "bindings/python/src/core/module.h"
 
-#include "agentwal/import.h"
 #include "bindings/python/src/core/interface.h"
 #include "bindings/python/src/core/process.h"
 
@@ -46,11 +45,8 @@ static bool add_type(PyObject *module, const PyType_Spec *spec,
 
 static bool add_constants(PyObject *module)
 {
-    PyObject *no_offset = PyLong_FromUnsignedLongLong(WAL_IMPORT_NO_OFFSET);
-    bool ok = no_offset != NULL &&
-              PyModule_AddObjectRef(module, "IMPORT_NO_OFFSET", no_offset) == 0;
+    bool ok = true;
 
-    Py_XDECREF(no_offset);
     for (size_t i = 0; ok && constants[i].name != NULL; i++) {
         ok = PyModule_AddIntConstant(module, constants[i].name,
                                      constants[i].value) == 0;

@@ -44,8 +44,7 @@ static char *text_room(struct rows *rows, size_t size)
 
 static bool is_slice(const struct value_field *field)
 {
-    return field->kind == VALUE_TEXT || field->kind == VALUE_CONTENT ||
-           field->kind == VALUE_PATH;
+    return field->kind <= VALUE_PATH;
 }
 
 static bool copy_text(struct rows *rows, char *item)

@@ -270,9 +270,7 @@ static bool set_field(struct module_state *state, PyObject *value,
             memcpy(place, slice.data, (size_t)slice.size);
         }
         return true;
-    case VALUE_I32:
-    case VALUE_DOUBLE:
-    case VALUE_UUID:
+    default:
         break;
     }
     raise_invalid(state, field->name, "is not set by a caller");
@@ -413,13 +411,44 @@ static PyObject *uuid_str(const uint8_t bytes[16])
         bytes[13], bytes[14], bytes[15]);
 }
 
+static PyObject *none(void)
+{
+    return Py_NewRef(Py_None);
+}
+
+static bool is_zero(const char digest[WAL_DIGEST_SIZE])
+{
+    static const char zeros[WAL_DIGEST_SIZE];
+
+    return memcmp(digest, zeros, sizeof(zeros)) == 0;
+}
+
+/* Numbers of 32 bits. */
+static PyObject *get_small(const struct value_field *field, const char *place)
+{
+    uint32_t bits;
+
+    memcpy(&bits, place, sizeof(bits));
+    switch (field->kind) {
+    case VALUE_U32:
+        return PyLong_FromUnsignedLong(bits);
+    case VALUE_BOOL:
+        return PyBool_FromLong(bits != 0);
+    case VALUE_FLAG:
+        return PyBool_FromLong((bits & field->mask) != 0);
+    case VALUE_NAME:
+        return PyUnicode_FromString(
+            field->names[bits < field->mask ? bits : 0]);
+    default:
+        return PyLong_FromLong((int32_t)bits);
+    }
+}
+
 static PyObject *get_field(const struct value_field *field, const char *filled)
 {
     const char *place = filled + field->offset;
     struct wal_slice slice;
-    uint32_t number;
     uint64_t wide;
-    int32_t small;
     int64_t large;
     double real;
 
@@ -429,18 +458,21 @@ static PyObject *get_field(const struct value_field *field, const char *filled)
     case VALUE_PATH:
         memcpy(&slice, place, sizeof(slice));
         return value_str(slice);
+    case VALUE_OR_NULL:
+    case VALUE_OR_NONE:
+        memcpy(&slice, place, sizeof(slice));
+        return slice.size == 0 ? none() : value_str(slice);
     case VALUE_CHARS:
+    case VALUE_ID:
         slice = (struct wal_slice){place, strnlen(place, field->size)};
-        return value_str(slice);
-    case VALUE_U32:
-        memcpy(&number, place, sizeof(number));
-        return PyLong_FromUnsignedLong(number);
+        return slice.size == 0 && field->kind == VALUE_ID ? none()
+                                                          : value_str(slice);
     case VALUE_U64:
+    case VALUE_U64_OR_NULL:
         memcpy(&wide, place, sizeof(wide));
-        return PyLong_FromUnsignedLongLong(wide);
-    case VALUE_I32:
-        memcpy(&small, place, sizeof(small));
-        return PyLong_FromLong(small);
+        return wide == UINT64_MAX && field->kind == VALUE_U64_OR_NULL
+                   ? none()
+                   : PyLong_FromUnsignedLongLong(wide);
     case VALUE_I64:
         memcpy(&large, place, sizeof(large));
         return PyLong_FromLongLong(large);
@@ -448,12 +480,15 @@ static PyObject *get_field(const struct value_field *field, const char *filled)
         memcpy(&real, place, sizeof(real));
         return PyFloat_FromDouble(real);
     case VALUE_DIGEST:
-        return value_hex((const uint8_t *)place, WAL_DIGEST_SIZE);
+    case VALUE_NO_DIGEST:
+        return field->kind == VALUE_NO_DIGEST && is_zero(place)
+                   ? none()
+                   : value_hex((const uint8_t *)place, WAL_DIGEST_SIZE);
     case VALUE_UUID:
         return uuid_str((const uint8_t *)place);
+    default:
+        return get_small(field, place);
     }
-    PyErr_SetString(PyExc_SystemError, "a field of an unknown kind");
-    return NULL;
 }
 
 PyObject *value_dict(const struct value_table *table, const void *filled)

@@ -12,23 +12,34 @@
 
 enum value_kind {
     VALUE_TEXT,    /* wal_slice; str, or None: empty */
+    VALUE_OR_NULL, /* wal_slice, out only: None when it is empty */
+    VALUE_OR_NONE, /* likewise */
     VALUE_CONTENT, /* wal_slice; str or bytes, or None: empty. Out: str */
     VALUE_PATH,    /* wal_slice; bytes, or None: empty. Out: str */
     VALUE_CHARS,   /* char[]; str. Bytes that are no UTF-8 are escaped */
+    VALUE_ID,      /* likewise, out only: None when it is empty */
     VALUE_U32,
+    VALUE_BOOL, /* uint32_t or int32_t, out only */
+    VALUE_FLAG, /* uint32_t, out only: whether bits of `mask` are set */
+    VALUE_NAME, /* uint32_t, out only: one of `names` */
+    VALUE_CODE, /* int32_t, a status, out only: its number */
     VALUE_U64,
+    VALUE_U64_OR_NULL, /* out only: None for UINT64_MAX */
     VALUE_I32,
     VALUE_I64,
-    VALUE_DOUBLE, /* out only */
-    VALUE_DIGEST, /* uint8_t[WAL_DIGEST_SIZE]; hexadecimal, or None: zeros */
-    VALUE_UUID    /* uint8_t[16]; out only */
+    VALUE_DOUBLE,    /* out only */
+    VALUE_DIGEST,    /* uint8_t[WAL_DIGEST_SIZE]; hexadecimal, or None: zeros */
+    VALUE_NO_DIGEST, /* likewise, out only: None for zeros */
+    VALUE_UUID       /* uint8_t[16]; out only */
 };
 
 struct value_field {
     const char *name;
-    enum value_kind kind;
+    uint32_t kind; /* enum value_kind */
     uint32_t offset;
-    uint32_t size;
+    uint32_t size;            /* of the member */
+    uint32_t mask;            /* VALUE_FLAG; VALUE_NAME: the number of names */
+    const char *const *names; /* VALUE_NAME; others are the first */
 };
 
 struct value_table {

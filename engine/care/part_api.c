@@ -298,7 +298,7 @@ enum wal_status wal_replica_get_position(struct wal_replica *replica,
     return status;
 }
 
-enum wal_status wal_replica_apply(struct wal_replica *replica,
+enum wal_status wal_replica_write(struct wal_replica *replica,
                                   struct wal_slice part,
                                   struct wal_error *error)
 {
@@ -313,6 +313,22 @@ enum wal_status wal_replica_apply(struct wal_replica *replica,
                      &replica->replica,
                      (struct wal__span){part.data, (size_t)part.size}, error)
                : status;
+}
+
+enum wal_status wal_replica_sync(struct wal_replica *replica,
+                                 struct wal_error *error)
+{
+    return replica == NULL ? wal__invalid(error, null_handle)
+                           : wal__replica_sync(&replica->replica, error);
+}
+
+enum wal_status wal_replica_apply(struct wal_replica *replica,
+                                  struct wal_slice part,
+                                  struct wal_error *error)
+{
+    enum wal_status status = wal_replica_write(replica, part, error);
+
+    return status == WAL_OK ? wal_replica_sync(replica, error) : status;
 }
 
 enum wal_status wal_replica_needs(struct wal_replica *replica,

@@ -67,10 +67,10 @@ static enum wal_status replica_read_header(const struct wal__replica *replica,
     return WAL_OK;
 }
 
-/* Writes bytes of a segment, and syncs it. */
+/* Writes bytes of a segment, and syncs it unless it is_later. */
 static enum wal_status replica_write(const struct wal__segment *segment,
                                      struct wal__span bytes, uint64_t offset,
-                                     struct wal_error *error)
+                                     bool is_later, struct wal_error *error)
 {
     const struct wal__io *io = segment->env->io;
     struct iovec iov = {(void *)(uintptr_t)bytes.data, bytes.size};
@@ -80,7 +80,7 @@ static enum wal_status replica_write(const struct wal__segment *segment,
     if (bytes.size > 0) {
         status = wal__io_write_full(io, segment->file, &iov, 1, offset, &err);
     }
-    if (status == WAL_OK) {
+    if (status == WAL_OK && !is_later) {
         status = io->sync(io->ctx, segment->file, &err);
     }
     return status == WAL_OK ? WAL_OK
@@ -392,7 +392,8 @@ static enum wal_status make_durable(struct wal__replica *replica,
     replica->has_doubt[stream] =
         segment->sealed || wal__segment_is_rewritten(&segment->header);
     if (replica->has_doubt[stream]) {
-        status = replica_write(segment, (struct wal__span){NULL, 0}, 0, error);
+        status = replica_write(segment, (struct wal__span){NULL, 0}, 0, false,
+                               error);
         status =
             status == WAL_OK ? wal__log_sync_directory(log, error) : status;
     } else {
@@ -419,6 +420,9 @@ enum wal_status wal__replica_locate(struct wal__replica *replica,
         }
     }
     replica->needs_find = status != WAL_OK;
+    if (status == WAL_OK) {
+        memset(replica->unsynced, 0, sizeof(replica->unsynced));
+    }
     return status;
 }
 
@@ -439,7 +443,8 @@ static enum wal_status clear_after(struct wal__replica *replica,
         return wal__no_memory(error);
     }
     memset(at, 0, size);
-    return replica_write(segment, (struct wal__span){at, size}, end, error);
+    return replica_write(segment, (struct wal__span){at, size}, end, false,
+                         error);
 }
 
 /* Clears what follows the place in a stream: in its segment, and those after
@@ -601,7 +606,7 @@ static enum wal_status write_trailer(struct wal__replica *replica,
     status = wal__segment_open(&replica->env, log->directory, header->id,
                                header->uuid, log->class, &segment, error);
     if (status == WAL_OK) {
-        status = replica_write(segment, bytes, range->offset, error);
+        status = replica_write(segment, bytes, range->offset, false, error);
         wal__segment_close(segment);
     }
     return status;
@@ -1285,6 +1290,46 @@ static enum wal_status make_segment(struct job *job, struct wal_error *error)
                : status;
 }
 
+/* Syncs what was written to a stream. */
+static enum wal_status sync_stream(struct wal__replica *replica,
+                                   uint32_t stream, struct wal_error *error)
+{
+    const struct wal__log *log = &replica->logs[stream];
+    struct wal__segment *segment = NULL;
+    enum wal_status status;
+
+    if (replica->unsynced[stream] == 0) {
+        return WAL_OK;
+    }
+    status = wal__segment_open(
+        &replica->env, log->directory, replica->unsynced[stream],
+        replica->manifest.uuid, log->class, &segment, error);
+    if (status == WAL_OK) {
+        status = replica_write(segment, (struct wal__span){NULL, 0}, 0, false,
+                               error);
+        wal__segment_close(segment);
+    }
+    replica->unsynced[stream] = 0;
+    /* A sync that failed is not made up for by a later one. */
+    replica->needs_find |= status != WAL_OK;
+    return status;
+}
+
+/* Syncs what must be durable before the range is written. */
+static enum wal_status sync_before(struct job *job, struct wal_error *error)
+{
+    struct wal__replica *replica = job->replica;
+    const struct wal__part_range *range = job->range;
+    enum wal_status status = range->stream == WAL__LOG_ID_LOG
+                                 ? sync_stream(replica, WAL__LOG_ID_PACK, error)
+                                 : WAL_OK;
+
+    return status == WAL_OK &&
+                   replica->unsynced[range->stream] != range->segment
+               ? sync_stream(replica, range->stream, error)
+               : status;
+}
+
 static enum wal_status apply(struct job *job, struct wal_error *error)
 {
     const struct wal__part_range *range = job->range;
@@ -1297,6 +1342,9 @@ static enum wal_status apply(struct job *job, struct wal_error *error)
     }
     if (status == WAL_OK) {
         status = compare_known(job, error);
+    }
+    if (status == WAL_OK) {
+        status = sync_before(job, error);
     }
     if (status == WAL_OK && range->offset == 0) {
         status = make_segment(job, error);
@@ -1312,9 +1360,10 @@ static enum wal_status apply(struct job *job, struct wal_error *error)
     status = replica_write(job->segment,
                            (struct wal__span){job->bytes.data + skipped,
                                               job->bytes.size - skipped},
-                           range->offset + skipped, error);
+                           range->offset + skipped, true, error);
     if (status == WAL_OK) {
         replica->needs_find = false;
+        replica->unsynced[range->stream] = range->segment;
         replica->has_doubt[range->stream] = false;
         replica->places[range->stream] = *job->after;
     }
@@ -1351,6 +1400,18 @@ static enum wal_status apply_ranges(struct wal__replica *replica,
     return status;
 }
 
+enum wal_status wal__replica_sync(struct wal__replica *replica,
+                                  struct wal_error *error)
+{
+    enum wal_status status = wal__replica_locate(replica, error);
+
+    if (status == WAL_OK) {
+        status = sync_stream(replica, WAL__LOG_ID_PACK, error);
+    }
+    return status == WAL_OK ? sync_stream(replica, WAL__LOG_ID_LOG, error)
+                            : status;
+}
+
 enum wal_status wal__replica_apply(struct wal__replica *replica,
                                    struct wal__span part,
                                    struct wal_error *error)
@@ -1374,7 +1435,10 @@ enum wal_status wal__replica_apply(struct wal__replica *replica,
     if (status != WAL_OK) {
         return status == WAL_END ? WAL_OK : status;
     }
-    return (head.flags & WAL__PART_SEGMENT) != 0
-               ? replica_apply_segment(replica, &head, part, error)
-               : apply_ranges(replica, &head, part, error);
+    if ((head.flags & WAL__PART_SEGMENT) == 0) {
+        return apply_ranges(replica, &head, part, error);
+    }
+    status = wal__replica_sync(replica, error);
+    return status == WAL_OK ? replica_apply_segment(replica, &head, part, error)
+                            : status;
 }

@@ -4,7 +4,9 @@
  *
  * Invariant: MANIFEST has the bit `replica`, so that every process opens the
  * store to read, and takes what follows an invalid frame at a tail for torn.
- * Content is synced before the log that refers to it is written.
+ * Content is synced before the log that refers to it is written, and a segment
+ * before the next one of its stream is begun: so a loss of power leaves a
+ * prefix, whatever was not synced yet.
  *
  * Threads: one at a time.
  */
@@ -25,12 +27,14 @@ struct wal__replica {
     bool is_ordinary; /* without the bit: no part has been applied since */
     struct wal__manifest manifest;
     struct wal__log logs[WAL__PART_STREAMS]; /* env, directory and ids only */
-    /* Unless needs_find: where the copied bytes end, all of them durable. */
-    bool needs_find;
+    bool needs_find; /* `places` are not known, or not durable */
     /* The newest segment was installed by a call that may have failed: it is
      * installed again when it is applied again. */
     bool has_doubt[WAL__PART_STREAMS];
+    /* Where the copied bytes end. All of them are durable, but for what was
+     * written to these segments; 0: none. */
     struct wal__part_place places[WAL__PART_STREAMS];
+    uint64_t unsynced[WAL__PART_STREAMS];
     struct wal__buf bytes; /* of a segment, to compare */
     struct wal__scan_result facts;
 };
@@ -50,9 +54,14 @@ void wal__replica_deinit(struct wal__replica *replica);
 enum wal_status wal__replica_locate(struct wal__replica *replica,
                                     struct wal_error *error) WAL_MUST_USE;
 
+/* wal_replica_write. */
 enum wal_status wal__replica_apply(struct wal__replica *replica,
                                    struct wal__span part,
                                    struct wal_error *error) WAL_MUST_USE;
+
+/* Makes what was applied durable. */
+enum wal_status wal__replica_sync(struct wal__replica *replica,
+                                  struct wal_error *error) WAL_MUST_USE;
 
 /* Returns whether a whole segment, of which `bytes` is the beginning, would
  * replace what the replica has: wal_replica_needs. */

@@ -16,7 +16,7 @@
 #include "remote/history/machine.h"
 
 enum {
-    KEPT = 1024 * 1024,           /* bytes of a slot that is used again */
+    KEPT = 256 * 1024,            /* bytes of a slot that is used again */
     FLOW_BYTES = 16 * 1024 * 1024 /* on the way at first */
 };
 
@@ -42,12 +42,12 @@ struct wal__fetch {
     bool stops;
     uint64_t bytes; /* sizes of those taken, or held */
     struct wal__flow flow;
-    struct slot slots[WAL__FETCH_READERS];
+    struct slot slots[WAL__FETCH_AHEAD];
 };
 
 static struct slot *slot_of(struct wal__fetch *fetch, size_t at)
 {
-    return &fetch->slots[at % WAL__FETCH_READERS];
+    return &fetch->slots[at % WAL__FETCH_AHEAD];
 }
 
 static void read_item(struct wal__fetch *fetch, size_t at)
@@ -65,7 +65,7 @@ static bool has_room(const struct wal__fetch *fetch)
     const size_t first = fetch->is_held ? fetch->head - 1 : fetch->head;
 
     if (fetch->taken == fetch->count ||
-        fetch->taken - first >= WAL__FETCH_READERS) {
+        fetch->taken - first >= WAL__FETCH_AHEAD) {
         return false;
     }
     return fetch->taken == fetch->head ||
@@ -73,6 +73,8 @@ static bool has_room(const struct wal__fetch *fetch)
                               fetch->items[fetch->taken].size);
 }
 
+/* A thread that takes an item wakes the next one if there is room for more, and
+ * each looks again after its item: so one is woken for each item, not all. */
 static void *run(void *ctx)
 {
     struct wal__fetch *fetch = ctx;
@@ -88,6 +90,9 @@ static void *run(void *ctx)
         }
         fetch->taken++;
         fetch->bytes += fetch->items[at].size;
+        if (has_room(fetch)) {
+            (void)pthread_cond_signal(&fetch->has_room);
+        }
         (void)pthread_mutex_unlock(&fetch->mutex);
         began_ms = fetch->remote->now_ms();
         read_item(fetch, at);
@@ -96,8 +101,9 @@ static void *run(void *ctx)
         wal__flow_count(&fetch->flow, slot_of(fetch, at)->bytes.size,
                         slot_of(fetch, at)->status == WAL_EREMOTE, began_ms,
                         fetch->remote->now_ms());
-        (void)pthread_cond_broadcast(&fetch->has_room);
-        (void)pthread_cond_signal(&fetch->is_read);
+        if (at == fetch->head) {
+            (void)pthread_cond_signal(&fetch->is_read);
+        }
     }
     (void)pthread_mutex_unlock(&fetch->mutex);
     return NULL;
@@ -139,7 +145,7 @@ enum wal_status wal__fetch_open(struct wal_remote *remote,
     opened->items = items;
     opened->count = count;
     wal__flow_init(&opened->flow, FLOW_BYTES, WAL__FETCH_BYTES);
-    for (size_t i = 0; i < WAL__FETCH_READERS; i++) {
+    for (size_t i = 0; i < WAL__FETCH_AHEAD; i++) {
         wal__buf_init(&opened->slots[i].bytes, remote->heap);
     }
     (void)pthread_mutex_init(&opened->mutex, NULL);
@@ -166,7 +172,7 @@ static void release(struct wal__fetch *fetch)
     }
     fetch->is_held = false;
     fetch->bytes -= fetch->items[fetch->head - 1].size;
-    (void)pthread_cond_broadcast(&fetch->has_room);
+    (void)pthread_cond_signal(&fetch->has_room);
 }
 
 /* Waits until the item at the head is read, or reads it. With the mutex. */
@@ -222,7 +228,7 @@ void wal__fetch_close(struct wal__fetch *fetch)
     for (uint32_t i = 0; i < fetch->thread_count; i++) {
         (void)pthread_join(fetch->threads[i], NULL);
     }
-    for (size_t i = 0; i < WAL__FETCH_READERS; i++) {
+    for (size_t i = 0; i < WAL__FETCH_AHEAD; i++) {
         wal__buf_deinit(&fetch->slots[i].bytes);
     }
     (void)pthread_mutex_destroy(&fetch->mutex);

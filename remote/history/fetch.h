@@ -3,8 +3,10 @@
  * many small ones do not take a round trip each.
  *
  * Invariant: of the objects that are read and were not returned, at most
- * WAL__FETCH_READERS are in memory, of at most WAL__FETCH_BYTES together, and
- * fewer where the link is slow (flow.h), unless the next one is larger.
+ * WAL__FETCH_AHEAD are in memory, of at most WAL__FETCH_BYTES together, and
+ * fewer where the link is slow (flow.h), unless the next one is larger. These
+ * are more than are read at a time, so that a request that takes longer than
+ * the others does not stop them.
  *
  * Threads: one at a time per fetch. Private threads call the driver; without
  * them each object is read when it is asked for.
@@ -16,6 +18,7 @@
 
 enum {
     WAL__FETCH_READERS = 64,
+    WAL__FETCH_AHEAD = 256,
     WAL__FETCH_BYTES = 64 * 1024 * 1024
 };
 

@@ -96,7 +96,12 @@ static enum wal_status position(void *ctx, struct wal__position *position,
 static enum wal_status apply(void *ctx, struct wal_slice part,
                              struct wal_error *error)
 {
-    return wal_replica_apply(ctx, part, error);
+    return wal_replica_write(ctx, part, error);
+}
+
+static enum wal_status make_durable(void *ctx, struct wal_error *error)
+{
+    return wal_replica_sync(ctx, error);
 }
 
 static enum wal_status needs(void *ctx, struct wal_slice begin, int32_t *result,
@@ -109,6 +114,7 @@ struct wal__part_target wal__part_target_of(struct wal_replica *replica)
 {
     return (struct wal__part_target){.position = position,
                                      .apply = apply,
+                                     .sync = make_durable,
                                      .needs = needs,
                                      .info = wal_part_get_info,
                                      .ctx = replica};

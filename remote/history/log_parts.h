@@ -41,11 +41,12 @@ struct wal__part_source {
 };
 
 struct wal__part_target {
-    /* wal_replica_get_position, wal_replica_apply */
+    /* wal_replica_get_position, wal_replica_write, wal_replica_sync */
     enum wal_status (*position)(void *ctx, struct wal__position *position,
                                 struct wal_error *error);
     enum wal_status (*apply)(void *ctx, struct wal_slice part,
                              struct wal_error *error);
+    enum wal_status (*sync)(void *ctx, struct wal_error *error);
     /* wal_replica_needs */
     enum wal_status (*needs)(void *ctx, struct wal_slice begin, int32_t *needs,
                              struct wal_error *error);

@@ -233,6 +233,9 @@ static enum wal_status run(struct wal__pull *pull, struct wal_error *error)
     if (status == WAL_OK) {
         status = apply_parts(pull, error);
     }
+    if (status == WAL_OK) {
+        status = pull->target.sync(pull->target.ctx, error);
+    }
     if (status == WAL_OK && pull->target.needs != NULL &&
         (pull->looks_at_base || pull->base_erased != pull->erased)) {
         status = wal__pull_erase(pull, error);

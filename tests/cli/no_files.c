@@ -479,6 +479,8 @@ static void use_parts(struct wal_store *store)
     EXPECT(WAL_EINVAL, wal_replica_open_store("", &replica, &error));
     EXPECT(WAL_EINVAL, wal_replica_get_position(replica, places, &error));
     EXPECT(WAL_EINVAL, wal_replica_apply(replica, text(""), &error));
+    EXPECT(WAL_EINVAL, wal_replica_write(replica, text(""), &error));
+    EXPECT(WAL_EINVAL, wal_replica_sync(replica, &error));
     EXPECT(WAL_EINVAL, wal_replica_needs(replica, text(""), &needs, &error));
     EXPECT(WAL_EINVAL, wal_replica_promote(replica, &error));
     wal_replica_close(replica);

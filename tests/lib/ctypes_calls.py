@@ -877,6 +877,8 @@ def check_parts(wal, store, folder):
     wal.call("wal_part_verify", part, by_ref(info))
     wal.call("wal_part_get_info", part, by_ref(info))
     same(info.size, part.size, "the size of a part")
+    wal.call("wal_replica_write", replica, part)
+    wal.call("wal_replica_sync", replica)
     wal.call("wal_replica_apply", replica, part)
     needs = ctypes.c_int32(1)
     wal.call("wal_replica_needs", replica, part, by_ref(needs))

@@ -346,6 +346,37 @@ def test_many_small_parts_are_read_at_the_same_time():
     assert not barrier.broken
 
 
+def test_slow_request_does_not_stop_the_others():
+    """While one takes long, more are answered than are read at the same time."""
+    number, answered = 150, threading.Semaphore(0)
+    server = s3_memory.Server()
+    store = new_store()
+    agentwal(store, "remote", "add", server.url("bucket"))
+    shipper = start(store, "remote", "push", "--follow", "--rate", "200")
+    shipper.stdout.readline()
+    agentwal(store, "append", "--each", "--durability", "cluster", "s", lines="".join(
+        '{"type":"n","payload":{"number":%d}}\n' % i for i in range(number)))
+    shipper.terminate()
+    shipper.wait()
+    stopped = []
+
+    def wait(handler, act):
+        for _ in range(100):
+            if not answered.acquire(timeout=60):
+                stopped.append(handler)
+                break
+        act()()
+
+    def answer(handler, act):
+        act()()
+        answered.release()
+    server.fault = lambda verb, name: (
+        None if "/part/" not in name or verb != "GET" else
+        wait if name.endswith("/%016x" % 1) else answer)
+    agentwal("x", "remote", "pull", server.url("bucket"), store + ".pulled")
+    assert not stopped
+
+
 # The environment --------------------------------------------------------------
 
 def test_certificate_of_a_private_authority():

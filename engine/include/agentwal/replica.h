@@ -217,6 +217,23 @@ wal_replica_apply(struct wal_replica *replica, struct wal_slice part,
                   struct wal_error *error);
 
 /*
+ * Applies a part as wal_replica_apply does, but not durably yet: the next
+ * wal_replica_sync, wal_replica_apply or wal_replica_promote makes it durable
+ * with all before it. Many small parts are applied faster so. When the power
+ * goes before that, the replica has some of their beginning. Threads: one at a
+ * time. Errors: those of wal_replica_apply.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_replica_write(struct wal_replica *replica, struct wal_slice part,
+                  struct wal_error *error);
+
+/* Makes durable what was written. Threads: one at a time. Errors: WAL_EIO; the
+ * replica can be used further, and what was written is made durable by the next
+ * call that succeeds. */
+WAL_API WAL_MUST_USE enum wal_status
+wal_replica_sync(struct wal_replica *replica, struct wal_error *error);
+
+/*
  * Whether a whole segment (WAL_PART_SEGMENT) was written by a later compaction
  * than what the replica has in its place, so that wal_replica_apply replaces
  * that: what was erased meanwhile is in the replica until then. The segments of

@@ -283,10 +283,22 @@ static enum wal_status apply(void *ctx, struct wal_slice part,
     return WAL_OK;
 }
 
+static enum wal_status make_durable(void *ctx, struct wal_error *error)
+{
+    struct small_log *log = ctx;
+
+    (void)error;
+    log->synced = log->count;
+    return WAL_OK;
+}
+
 struct wal__part_target small_log_target(struct small_log *log)
 {
-    return (struct wal__part_target){
-        .position = position, .apply = apply, .info = get_info, .ctx = log};
+    return (struct wal__part_target){.position = position,
+                                     .apply = apply,
+                                     .sync = make_durable,
+                                     .info = get_info,
+                                     .ctx = log};
 }
 
 static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
@@ -329,6 +341,9 @@ enum wal_status small_pull(struct memory_driver *memory, struct small_log *log,
     memcpy(pull.uuid, small_uuid, sizeof(pull.uuid));
     status = wal__pull_run(&pull, error);
     wal__pull_deinit(&pull);
+    if (status == WAL_OK) {
+        assert_int_equal(log->synced, log->count);
+    }
     if (result != NULL) {
         *result = pull.result;
     }

@@ -24,6 +24,7 @@ struct small_log {
     uint64_t compacted; /* entries before which whole segments are to be had */
     uint64_t identity;  /* of the segment */
     uint8_t *part;      /* the one that was read last */
+    uint64_t synced;    /* entries that a target was asked to make durable */
     uint32_t parallel;  /* of a writer */
     /* That its writer has kept. */
     struct wal_remote_mark marks[WAL_REMOTE_MARKS];

@@ -32,6 +32,8 @@ struct scene {
     int applied;
     int entries; /* of all parts */
     bool takes_store;
+    int per_sync;      /* parts that are written, the last of which is applied;
+                        * 0: each is applied */
     uint64_t segments; /* when it is complete: bit of each id; 0: not known */
 };
 
@@ -85,7 +87,8 @@ static void forget_parts(struct scene *scene)
     scene->applied = 0;
 }
 
-/* Applies the parts from `from` on; raises *applied by those that succeed. */
+/* Applies the parts from `from` on; raises *applied by those that are durable
+ * then. A sync after a failure makes durable what was written before it. */
 static enum wal_status apply(const struct scene *scene,
                              struct old_process *machine, int from,
                              int *applied)
@@ -94,12 +97,23 @@ static enum wal_status apply(const struct scene *scene,
     enum wal_status status = wal__replica_open(
         REPLICA, scene->takes_store, &machine->heap.heap,
         sim_process_io(machine->process), &replica, &old_error);
+    int written = 0;
 
     for (int i = from; i < scene->count && status == WAL_OK; i++) {
-        status = wal_replica_apply(replica, scene->parts[i], &old_error);
-        if (status == WAL_OK && i >= *applied) {
+        const bool is_later = scene->per_sync > 0 && i + 1 < scene->count &&
+                              (i + 1) % scene->per_sync != 0;
+
+        status = is_later
+                     ? wal_replica_write(replica, scene->parts[i], &old_error)
+                     : wal_replica_apply(replica, scene->parts[i], &old_error);
+        written = status == WAL_OK ? i + 1 : written;
+        if (status == WAL_OK && !is_later && i >= *applied) {
             *applied = i + 1;
         }
+    }
+    if (status != WAL_OK && written > *applied &&
+        wal_replica_sync(replica, NULL) == WAL_OK) {
+        *applied = written;
     }
     wal_replica_close(replica);
     return status;
@@ -326,6 +340,59 @@ TEST(loop_replica__of_many_parts)
     struct scene scene = begin(8);
 
     read_parts(&scene, 1000);
+    loop(&scene, 1);
+}
+
+/* With content and several segments, written before any of it is durable. */
+TEST(loop_replica__of_parts_that_are_synced_later)
+{
+    struct scene scene = begin(8);
+
+    copied_add(scene.disk, &scene.entries, 30);
+    read_parts(&scene, 1000);
+    scene.per_sync = scene.count;
+    loop(&scene, workload_sample(7));
+}
+
+/* The syncs of files that the parts take. */
+static uint64_t syncs_of(const struct scene *scene)
+{
+    struct scene copy = *scene;
+    struct old_process machine;
+    uint64_t syncs;
+
+    copy.disk = sim_disk_create(13);
+    old_process_start(&machine, copy.disk);
+    assert_int_equal(apply(&copy, &machine, 0, &copy.applied), WAL_OK);
+    syncs = sim_process_counts(machine.process)->calls[SIM_SYNC];
+    old_process_stop(&machine);
+    sim_disk_destroy(copy.disk);
+    return syncs;
+}
+
+/* Of one segment, one for all of them. */
+TEST(loop_replica__of_parts_that_are_synced_once)
+{
+    struct scene scene = begin(5);
+    uint64_t each;
+
+    for (int i = 0; i < 20; i++) {
+        copied_add(scene.disk, &scene.entries, 1);
+        read_parts(&scene, 0);
+    }
+    each = syncs_of(&scene);
+    scene.per_sync = scene.count;
+    assert_true(syncs_of(&scene) + 15 <= each);
+    sim_disk_destroy(scene.disk);
+    forget_parts(&scene);
+}
+
+TEST(loop_replica__of_parts_that_are_synced_at_times)
+{
+    struct scene scene = begin(8);
+
+    read_parts(&scene, 1000);
+    scene.per_sync = 3;
     loop(&scene, 1);
 }
 

@@ -349,7 +349,7 @@ export interface ImportResult {
     kind: 'none' | 'file' | 'stream' | 'view' | 'directory';
     path: string; dialect: string; sessionId: string; viewSession: string;
     changedView: boolean; otherId: boolean;
-    lines: number; appended: number; shared: number; duplicates: number;
+    lines: number; appended: number; duplicates: number;
     checkpoints: number; bytes: number;
     /** At most the first 1,000 of a source. */
     issues: { path: string; reason: string; line: number; offset: number | null }[];

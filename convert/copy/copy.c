@@ -1,8 +1,8 @@
 /*
  * copy.c - reads the lines of a copy (copy.h, SPEC.md 5.17).
  *
- * Each line is rebuilt from the shared line that its chunk names, and verified
- * by a checksum. When that fails, one line is lost: the shared line is kept for
+ * Each line is made from the shared line that its chunk names, and verified by
+ * a checksum. When that fails, one line is lost: the shared line is kept for
  * the next, since the line that was meant is probably missing.
  *
  * Threads: one at a time per copy.
@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "agentwal/blob.h"
-#include "convert/copy/copy_internal.h"
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
 #include "format/bytes/assert.h"
+#include "format/bytes/crc32.h"
 #include "format/json/json_scan.h"
 
 #define PIECE_SIZE ((size_t)1 << 20)
@@ -30,11 +30,11 @@ static const struct wal__heap *copy_heap(const struct wal__copy *copy)
     return copy->heap != NULL ? copy->heap : &wal__heap_libc;
 }
 
-enum wal_status wal__copy_open_cursor(struct wal_session *session,
-                                      uint32_t stream, uint32_t flags,
-                                      uint64_t skip,
-                                      struct wal_entry_cursor **cursor,
-                                      struct wal_error *error)
+/* Opens a cursor over all entries of the stream, in the order of the log. */
+static enum wal_status open_cursor(struct wal_session *session, uint32_t stream,
+                                   uint32_t flags, uint64_t skip,
+                                   struct wal_entry_cursor **cursor,
+                                   struct wal_error *error)
 {
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
@@ -47,9 +47,9 @@ enum wal_status wal__copy_open_cursor(struct wal_session *session,
     return wal_entry_cursor_open(session, &options, cursor, error);
 }
 
-enum wal_status wal__copy_next_entry(struct wal_entry_cursor *cursor,
-                                     struct wal_entry *entry,
-                                     struct wal_error *error)
+static enum wal_status next_entry(struct wal_entry_cursor *cursor,
+                                  struct wal_entry *entry,
+                                  struct wal_error *error)
 {
     *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
     return wal_entry_cursor_next(cursor, entry, error);
@@ -63,18 +63,30 @@ static bool is_chunk(const struct wal_entry *entry)
                0;
 }
 
-/* Decodes a chunk's entry. */
-static enum wal_status read_chunk(struct wal__copy *copy,
-                                  const struct wal_entry *entry)
+/* Reads the next chunk; WAL_END after the last. */
+static enum wal_status next_chunk(struct wal__copy *copy,
+                                  struct wal_error *error)
 {
-    uint32_t expected = copy->chunk_count++;
+    struct wal_entry entry;
+    uint32_t expected;
     enum wal_status status;
 
+    do {
+        status = next_entry(copy->chunks, &entry, error);
+    } while (status == WAL_OK && !is_chunk(&entry));
+    if (status != WAL_OK) {
+        copy->chunk_count += status != WAL_END ? 1 : 0;
+        return status;
+    }
+    if (copy->first_sequence == 0) {
+        copy->first_sequence = entry.sequence;
+    }
+    expected = copy->chunk_count++;
     memset(&copy->chunk.reader, 0, sizeof(copy->chunk.reader));
-    if ((entry->flags & (WAL_ENTRY_REDACTED | WAL_ENTRY_OUT_OF_LINE)) != 0) {
+    if ((entry.flags & (WAL_ENTRY_REDACTED | WAL_ENTRY_OUT_OF_LINE)) != 0) {
         return WAL_ECORRUPT;
     }
-    status = wal__copy_chunk_decode(&copy->chunk, entry->payload);
+    status = wal__copy_chunk_decode(&copy->chunk, entry.payload);
     if (status == WAL_OK) {
         copy->is_complete |= copy->chunk.is_last;
         copy->chunk_count = copy->chunk.number + 1;
@@ -84,26 +96,30 @@ static enum wal_status read_chunk(struct wal__copy *copy,
     return status;
 }
 
-/* Reads the next chunk; WAL_END after the last. */
-static enum wal_status next_chunk(struct wal__copy *copy,
-                                  struct wal_error *error)
+/* Opens the cursor over own entries after the shared ones. Damage may hide some
+ * of these: then it begins with them. */
+static enum wal_status open_own(struct wal__copy *copy,
+                                struct wal_session *session, uint32_t flags,
+                                struct wal_error *error)
 {
-    struct wal_entry entry;
-    enum wal_status status;
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_entry last;
+    enum wal_status status = wal_session_get_info(session, &info, error);
 
-    do {
-        status = wal__copy_next_entry(copy->chunks, &entry, error);
-    } while (status == WAL_OK && !is_chunk(&entry));
-    if (status == WAL_ECORRUPT || status == WAL_EIO) {
-        copy->chunk_count++;
-    }
     if (status != WAL_OK) {
         return status;
     }
-    if (copy->first_sequence == 0) {
-        copy->first_sequence = entry.sequence;
+    if (info.inherited > 0) {
+        status = open_cursor(session, 0, flags, info.inherited - 1, &copy->own,
+                             error);
+        if (status != WAL_OK || (next_entry(copy->own, &last, NULL) == WAL_OK &&
+                                 last.sequence < copy->first_sequence)) {
+            return status;
+        }
+        wal_entry_cursor_close(copy->own);
+        copy->own = NULL;
     }
-    return read_chunk(copy, &entry);
+    return open_cursor(session, 0, flags, 0, &copy->own, error);
 }
 
 enum wal_status wal__copy_open(struct wal__copy *copy,
@@ -111,13 +127,13 @@ enum wal_status wal__copy_open(struct wal__copy *copy,
                                const struct wal__heap *heap, uint32_t flags,
                                bool *is_copy, struct wal_error *error)
 {
+    uint32_t all = ALL_FLAGS | (flags & WAL_ENTRY_CURSOR_DURABLE);
     enum wal_status status;
 
-    *copy = (struct wal__copy){
-        .session = session, .heap = heap, .chunk.heap = heap};
+    *copy = (struct wal__copy){.heap = heap, .chunk.heap = heap};
     *is_copy = false;
-    status = wal__copy_open_cursor(session, WAL__COPY_STREAM, ALL_FLAGS | flags,
-                                   0, &copy->chunks, error);
+    status =
+        open_cursor(session, WAL__COPY_STREAM, all, 0, &copy->chunks, error);
     if (status == WAL_OK && wal_entry_cursor_remaining(copy->chunks) > 0) {
         status = next_chunk(copy, error);
         *is_copy = status != WAL_END;
@@ -126,12 +142,13 @@ enum wal_status wal__copy_open(struct wal__copy *copy,
         }
     }
     if (status == WAL_OK && *is_copy) {
-        status = wal__copy_open_cursor(session, 0, ALL_FLAGS | flags, 0,
-                                       &copy->branch, error);
+        status = open_cursor(session, 0, all, 0, &copy->branch, error);
     }
     if (status == WAL_OK && *is_copy) {
-        status = wal__copy_open_cursor(session, 0, ALL_FLAGS | flags, 0,
-                                       &copy->named, error);
+        status = open_cursor(session, 0, all, 0, &copy->named, error);
+    }
+    if (status == WAL_OK && *is_copy) {
+        status = open_own(copy, session, flags, error);
     }
     if (status != WAL_OK || !*is_copy) {
         *is_copy = false;
@@ -140,41 +157,15 @@ enum wal_status wal__copy_open(struct wal__copy *copy,
     return status;
 }
 
-enum wal_status wal__copy_inspect(struct wal_session *session, bool *is_copy,
-                                  bool *is_complete, struct wal_error *error)
-{
-    struct wal__copy copy;
-    struct wal_entry entry;
-    enum wal_status status =
-        wal__copy_open(&copy, session, NULL, 0, is_copy, error);
-
-    *is_complete = false;
-    if (status != WAL_OK || !*is_copy) {
-        return status;
-    }
-    *is_complete = copy.is_complete;
-    while (!*is_complete && (status = wal__copy_next_entry(copy.chunks, &entry,
-                                                           error)) != WAL_END) {
-        if (status == WAL_OK && is_chunk(&entry)) {
-            (void)read_chunk(&copy, &entry);
-            *is_complete = copy.is_complete;
-        } else if (status != WAL_OK && status != WAL_ECORRUPT &&
-                   status != WAL_EIO) {
-            break;
-        }
-    }
-    wal__copy_close(&copy);
-    return status == WAL_END || *is_complete ? WAL_OK : status;
-}
-
 void wal__copy_close(struct wal__copy *copy)
 {
     wal_entry_cursor_close(copy->chunks);
     wal_entry_cursor_close(copy->branch);
     wal_entry_cursor_close(copy->named);
+    wal_entry_cursor_close(copy->own);
     wal__copy_chunk_deinit(&copy->chunk);
     wal__heap_free(copy_heap(copy), copy->text);
-    *copy = (struct wal__copy){.session = NULL};
+    *copy = (struct wal__copy){.heap = NULL};
 }
 
 /* Makes the next readable shared line the base. */
@@ -184,7 +175,7 @@ static enum wal_status next_shared_line(struct wal__copy *copy,
     enum wal_status status;
 
     while (!copy->has_base) {
-        status = wal__copy_next_entry(copy->branch, &copy->base, error);
+        status = next_entry(copy->branch, &copy->base, error);
         if (status == WAL_ECORRUPT || status == WAL_EIO) {
             continue;
         }
@@ -200,26 +191,26 @@ static enum wal_status next_shared_line(struct wal__copy *copy,
     return WAL_OK;
 }
 
-/* Advances the branch past the line that the chunk names. */
-static enum wal_status find_named_base(struct wal__copy *copy,
-                                       struct wal_error *error)
+/* Finds the line that the chunk names, and advances the branch past it. */
+static enum wal_status find_named(struct wal__copy *copy,
+                                  struct wal_entry *found,
+                                  struct wal_error *error)
 {
-    const struct wal__delta_reader *reader = &copy->chunk.reader;
+    const struct wal__copy_reader *reader = &copy->chunk.reader;
     struct wal_slice id = {reader->id, reader->id_size};
-    struct wal_entry found = {.struct_size = sizeof(found)};
     enum wal_status status =
-        wal_entry_cursor_get(copy->named, id, &found, error);
+        wal_entry_cursor_get(copy->named, id, found, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if ((found.flags & WAL_ENTRY_LINE) == 0 ||
-        found.sequence >= copy->first_sequence) {
+    if ((found->flags & WAL_ENTRY_LINE) == 0 ||
+        found->sequence >= copy->first_sequence) {
         return WAL_ENOTFOUND;
     }
     do {
         status = next_shared_line(copy, error);
-        if (status == WAL_OK && copy->base.sequence > found.sequence) {
+        if (status == WAL_OK && copy->base.sequence > found->sequence) {
             break;
         }
         copy->has_base = false;
@@ -227,108 +218,119 @@ static enum wal_status find_named_base(struct wal__copy *copy,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static bool reserve(struct wal__copy *copy, size_t used, uint64_t more)
-{
-    size_t capacity = copy->capacity > 0 ? copy->capacity : 65536;
-    uint8_t *text;
+/* --- making a line -------------------------------------------------------- */
 
-    WAL__ASSERT(used <= copy->capacity);
-    if (more > SIZE_MAX / 4 || used > SIZE_MAX / 4) {
-        return false;
+/* A line of the original, and what takes the line that is made from it. */
+struct making {
+    const uint8_t *bytes;  /* of the original, or NULL: */
+    struct wal_blob *blob; /* has them; NULL too: the steps are only decoded */
+    uint8_t *buffer;       /* of PIECE_SIZE, for the blob */
+    uint64_t total;        /* bytes of the original */
+    bool (*sink)(void *ctx, const void *data, size_t size);
+    void *ctx;
+    uint32_t crc;
+    bool has_stopped;
+};
+
+static void emit(struct making *making, const void *data, uint64_t size)
+{
+    making->crc = wal__crc32(making->crc, data, (size_t)size);
+    making->has_stopped |= !making->sink(making->ctx, data, (size_t)size);
+}
+
+static enum wal_status emit_original(struct making *making, uint64_t offset,
+                                     uint64_t size, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    if (making->bytes != NULL) {
+        emit(making, making->bytes + offset, size);
+        size = 0;
     }
-    while (capacity - used < more) {
-        capacity *= 2;
+    while (making->blob != NULL && status == WAL_OK && size > 0 &&
+           !making->has_stopped) {
+        uint64_t got = 0;
+
+        status =
+            wal_blob_read(making->blob, offset, making->buffer,
+                          size < PIECE_SIZE ? size : PIECE_SIZE, &got, error);
+        if (status == WAL_OK && got == 0) {
+            status = WAL_ECORRUPT;
+        }
+        if (status == WAL_OK) {
+            WAL__ASSERT(got <= size);
+            emit(making, making->buffer, got);
+            offset += got;
+            size -= got;
+        }
     }
-    if (capacity == copy->capacity) {
-        return true;
+    return status;
+}
+
+/* Makes a line by the steps at the reader, which is after them then unless the
+ * chunk is invalid. *fits: the steps use the original, and the checksum is
+ * right. */
+static enum wal_status make_line(struct wal__copy_reader *reader,
+                                 struct making *making, bool *fits,
+                                 struct wal_error *error)
+{
+    bool has_source = making->bytes != NULL || making->blob != NULL;
+    enum wal_status status = WAL_OK;
+    struct wal__copy_step step = {.opcode = WAL__COPY_TEXT};
+    uint64_t at = 0;
+
+    *fits = true;
+    while (step.opcode != WAL__COPY_END) {
+        uint64_t from = at;
+        uint64_t size = 0;
+
+        if (!wal__copy_read_step(reader, &step)) {
+            return WAL_ECORRUPT;
+        }
+        if (step.opcode == WAL__COPY_BYTES || step.opcode == WAL__COPY_SKIP) {
+            *fits = *fits && step.size <= making->total - at;
+            at += *fits ? step.size : 0;
+            size = step.opcode == WAL__COPY_BYTES ? step.size : 0;
+        } else if (step.opcode == WAL__COPY_UUID_NEARBY) {
+            size = WAL__COPY_UUID_TEXT_SIZE;
+            from = at + (uint64_t)step.offset;
+            *fits =
+                *fits && making->total >= size && from <= making->total - size;
+        }
+        if (!*fits || !has_source || status != WAL_OK || making->has_stopped) {
+            continue;
+        }
+        if (step.text.size > 0) {
+            emit(making, step.text.data, step.text.size);
+        }
+        status = emit_original(making, from, size, error);
     }
-    text = wal__heap_resize(copy_heap(copy), copy->text, capacity, 1);
-    if (text != NULL) {
+    *fits = *fits && at == making->total &&
+            (!has_source || making->has_stopped ||
+             (uint8_t)making->crc == reader->check);
+    return status;
+}
+
+static bool append_text(void *ctx, const void *data, size_t size)
+{
+    struct wal__copy *copy = ctx;
+
+    if (size > copy->capacity - copy->size) {
+        size_t capacity = 2 * (copy->size + size) + 65536;
+        uint8_t *text =
+            wal__heap_resize(copy_heap(copy), copy->text, capacity, 1);
+
+        if (text == NULL) {
+            return false;
+        }
         copy->text = text;
         copy->capacity = capacity;
     }
-    return text != NULL;
-}
-
-/* Decodes the next operation and makes its offset relative to the original.
- * False: the chunk is invalid. *fits is cleared when the operation exceeds the
- * original; the remaining operations are still decoded. */
-static bool next_step(struct wal__delta_reader *reader, uint64_t total,
-                      uint64_t *at, struct wal__delta_op *op, bool *fits)
-{
-    if (!wal__delta_decode_op(reader, op)) {
-        return false;
+    if (size > 0) {
+        memcpy(copy->text + copy->size, data, size);
     }
-    if (op->opcode == WAL__DELTA_OP_COPY || op->opcode == WAL__DELTA_OP_SKIP) {
-        *fits = *fits && op->size <= total - *at;
-        *at += *fits ? op->size : 0;
-    } else if (op->opcode == WAL__DELTA_OP_UUID_NEARBY) {
-        uint64_t from = *at + (uint64_t)op->offset;
-
-        *fits = *fits && total >= WAL__UUID_TEXT_SIZE &&
-                from <= total - WAL__UUID_TEXT_SIZE;
-        op->offset = (int64_t)from;
-    }
+    copy->size += size;
     return true;
-}
-
-/* Rebuilds the line from the original. *fits: the operations match the original
- * and the checksum is right. */
-static enum wal_status apply_delta(struct wal__copy *copy,
-                                   struct wal_slice original, bool *fits,
-                                   size_t *size)
-{
-    struct wal__delta_reader *reader = &copy->chunk.reader;
-    const uint8_t *bytes = original.data;
-    struct wal__delta_op op;
-    uint64_t at = 0;
-
-    *size = 0;
-    *fits = true;
-    do {
-        struct wal__delta_span from = {NULL, 0};
-        uint64_t before = at;
-
-        if (!next_step(reader, original.size, &at, &op, fits)) {
-            return WAL_ECORRUPT;
-        }
-        if (op.opcode == WAL__DELTA_OP_INSERT) {
-            from = op.text;
-        } else if (*fits && op.opcode == WAL__DELTA_OP_COPY) {
-            from = (struct wal__delta_span){bytes + before, (size_t)op.size};
-        } else if (*fits && op.opcode == WAL__DELTA_OP_UUID_NEARBY) {
-            from = (struct wal__delta_span){bytes + op.offset,
-                                            WAL__UUID_TEXT_SIZE};
-        }
-        if (!reserve(copy, *size, from.size)) {
-            return WAL_ENOMEM;
-        }
-        WAL__ASSERT(*size + from.size <= copy->capacity);
-        if (from.size > 0) {
-            memcpy(copy->text + *size, from.data, from.size);
-            *size += from.size;
-        }
-    } while (op.opcode != WAL__DELTA_OP_END);
-    *fits = *fits && at == original.size &&
-            (uint8_t)wal__delta_crc(0, copy->text, *size) == reader->check;
-    return WAL_OK;
-}
-
-/* Decodes the operations of a line that is not rebuilt. */
-static enum wal_status skip_steps(struct wal__copy *copy, uint64_t total,
-                                  bool *fits)
-{
-    struct wal__delta_op op;
-    uint64_t at = 0;
-
-    *fits = true;
-    do {
-        if (!next_step(&copy->chunk.reader, total, &at, &op, fits)) {
-            return WAL_ECORRUPT;
-        }
-    } while (op.opcode != WAL__DELTA_OP_END);
-    *fits = *fits && at == total;
-    return WAL_OK;
 }
 
 /* The meta of the copied line: only the "odd" member of the original's. */
@@ -344,189 +346,135 @@ static struct wal_slice copied_meta(const struct wal_entry *entry)
                : (struct wal_slice){NULL, 0};
 }
 
-/* Turns the original's entry into the copy's. The reader is after the
- * operations of the line, also on failure. */
-static enum wal_status rebuild_from(struct wal__copy *copy,
-                                    struct wal_entry *entry)
+/* Turns the original's entry into the copy's. The reader is after the steps of
+ * the line, also on failure. WAL_ENOTFOUND: it was made from another line. */
+static enum wal_status make_entry(struct wal__copy *copy,
+                                  struct wal_entry *entry,
+                                  struct wal_error *error)
 {
+    bool is_redacted = (entry->flags & WAL_ENTRY_REDACTED) != 0;
+    bool is_long = (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0;
+    struct making making = {
+        .bytes = is_redacted || is_long
+                     ? NULL
+                     : (entry->payload.size > 0 ? entry->payload.data : ""),
+        .total = is_long ? entry->payload_size : entry->payload.size,
+        .sink = append_text,
+        .ctx = copy,
+    };
+    bool fits;
     enum wal_status status;
-    size_t size = 0;
-    bool fits = true;
 
     copy->line = copy->chunk.reader;
-    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
-        return skip_steps(copy, 0, &fits);
-    }
-    if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0) {
-        status = skip_steps(copy, entry->payload_size, &fits);
-    } else {
-        status = apply_delta(copy, entry->payload, &fits, &size);
-    }
-    if (status != WAL_OK) {
+    copy->size = 0;
+    status = make_line(&copy->chunk.reader, &making, &fits, error);
+    if (status != WAL_OK || is_redacted) {
         return status;
+    }
+    if (making.has_stopped) {
+        return WAL_ENOMEM;
     }
     if (!fits) {
         return WAL_ENOTFOUND;
     }
-    if (!copy->return_originals) {
-        entry->meta = copied_meta(entry);
-        if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) == 0) {
-            entry->payload = (struct wal_slice){copy->text, size};
-            entry->payload_size = size;
-        }
+    entry->meta = copied_meta(entry);
+    if (!is_long) {
+        entry->payload = (struct wal_slice){copy->text, copy->size};
+        entry->payload_size = copy->size;
     }
     return WAL_OK;
 }
 
-/* Rebuilds a line that refers to a shared line. WAL_ENOTFOUND: the shared line
- * is lost. */
-static enum wal_status rebuild_line(struct wal__copy *copy,
-                                    enum wal__delta_line_kind kind,
-                                    struct wal_entry *entry,
-                                    struct wal_error *error)
+/* Returns a line that is made from a shared one. WAL_ENOTFOUND: that is
+ * lost. */
+static enum wal_status next_made(struct wal__copy *copy,
+                                 enum wal__copy_line_kind kind,
+                                 struct wal_entry *entry,
+                                 struct wal_error *error)
 {
     struct wal_entry base = {.struct_size = sizeof(base)};
     enum wal_status status;
-    bool fits;
 
-    if (kind == WAL__DELTA_LINE_BY_ID) {
-        const struct wal__delta_reader *reader = &copy->chunk.reader;
-        struct wal_slice id = {reader->id, reader->id_size};
-
-        status = find_named_base(copy, error);
-        if (status == WAL_OK) {
-            status = wal_entry_cursor_get(copy->named, id, &base, error);
-        }
+    if (kind == WAL__COPY_LINE_NAMED) {
+        status = find_named(copy, &base, error);
     } else {
         status = next_shared_line(copy, error);
         base = copy->base;
     }
     if (status == WAL_ENOTFOUND || status == WAL_END ||
         status == WAL_ECORRUPT || status == WAL_EIO) {
-        return skip_steps(copy, 0, &fits) == WAL_OK ? WAL_ENOTFOUND
-                                                    : WAL_ECORRUPT;
+        struct making nothing = {.bytes = NULL};
+        bool fits;
+
+        status = make_line(&copy->chunk.reader, &nothing, &fits, error);
+        return status == WAL_OK ? WAL_ENOTFOUND : status;
     }
-    if (status != WAL_OK) {
-        return status;
+    if (status == WAL_OK) {
+        status = make_entry(copy, &base, error);
     }
-    status = rebuild_from(copy, &base);
     if (status == WAL_OK) {
         *entry = base;
-        copy->has_base = copy->has_base && kind == WAL__DELTA_LINE_BY_ID;
+        copy->is_shared = true;
+        copy->has_base = copy->has_base && kind == WAL__COPY_LINE_NAMED;
     }
     return status;
 }
 
-static enum wal_status report_lost_line(struct wal_error *error,
-                                        enum wal_status status)
-{
-    return wal__fail(
-        error, status,
-        "cannot read a line of the copy, or the shared line that it refers to");
-}
+/* --- reading -------------------------------------------------------------- */
 
-enum wal_status wal__copy_next(struct wal__copy *copy, struct wal_entry *entry,
-                               bool *is_own, struct wal_error *error)
+/* Returns the next line that a chunk describes, unless it is an own one: WAL_OK
+ * and copy->is_own_due. */
+static enum wal_status next_described(struct wal__copy *copy,
+                                      struct wal_entry *entry,
+                                      struct wal_error *error)
 {
-    enum wal__delta_line_kind kind;
-    enum wal_status status;
+    struct wal__copy_reader *reader = &copy->chunk.reader;
+    enum wal__copy_line_kind kind;
+    enum wal_status status = WAL_OK;
 
-    *is_own = false;
-    while (copy->chunk.reader.checks.size == 0) {
-        status = copy->has_ended ? WAL_END : next_chunk(copy, error);
+    while (status == WAL_OK && reader->checks.size == 0) {
+        status = next_chunk(copy, error);
         copy->has_ended |= status == WAL_END;
-        if (status != WAL_OK) {
-            return status == WAL_ECORRUPT ? report_lost_line(error, status)
-                                          : status;
+    }
+    if (status == WAL_OK) {
+        status = WAL_ECORRUPT;
+        if (wal__copy_read_line(reader, &kind)) {
+            copy->is_own_due = kind == WAL__COPY_LINE_OWN;
+            status =
+                copy->is_own_due ? WAL_OK : next_made(copy, kind, entry, error);
+        }
+        if (status == WAL_ECORRUPT) {
+            reader->checks.size = 0; /* the rest of the chunk is unreadable */
         }
     }
-    status = WAL_ECORRUPT;
-    if (wal__delta_decode_line(&copy->chunk.reader, &kind)) {
-        *is_own = kind == WAL__DELTA_LINE_ADDED;
-        status = *is_own ? WAL_OK : rebuild_line(copy, kind, entry, error);
-    }
-    if (status == WAL_ECORRUPT) {
-        copy->chunk.reader.checks.size =
-            0; /* the rest of the chunk is unreadable too */
-    }
     return status == WAL_ECORRUPT || status == WAL_ENOTFOUND
-               ? report_lost_line(error, WAL_ECORRUPT)
+               ? wal__fail(error, WAL_ECORRUPT,
+                           "cannot read a line of the copy, or the shared line "
+                           "that it refers to")
                : status;
 }
 
-/* --- out of line --------------------------------------------------------- */
-
-struct payload_stream {
-    struct wal_blob *blob;
-    uint8_t *buffer;
-    bool (*sink)(void *ctx, const void *data, size_t size);
-    void *ctx;
-    uint32_t crc;
-    bool has_stopped;
-};
-
-static void emit_bytes(struct payload_stream *stream, const void *data,
-                       size_t size)
+enum wal_status wal__copy_next(struct wal__copy *copy, struct wal_entry *entry,
+                               struct wal_error *error)
 {
-    stream->crc = wal__delta_crc(stream->crc, data, size);
-    stream->has_stopped |= !stream->sink(stream->ctx, data, size);
-}
+    bool was_due;
+    enum wal_status status;
 
-static enum wal_status emit_original(struct payload_stream *stream,
-                                     uint64_t offset, uint64_t size,
-                                     struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-
-    while (status == WAL_OK && size > 0 && !stream->has_stopped) {
-        uint64_t got = 0;
-
-        status =
-            wal_blob_read(stream->blob, offset, stream->buffer,
-                          size < PIECE_SIZE ? size : PIECE_SIZE, &got, error);
-        if (status == WAL_OK && got == 0) {
-            status = WAL_ECORRUPT;
-        }
-        if (status == WAL_OK) {
-            emit_bytes(stream, stream->buffer, (size_t)got);
-            WAL__ASSERT(got <= size);
-            offset += got;
-            size -= got;
+    copy->is_shared = false;
+    if (!copy->is_own_due && !copy->has_ended) {
+        status = next_described(copy, entry, error);
+        if (!copy->is_own_due && status != WAL_END) {
+            return status;
         }
     }
-    return status;
-}
-
-static enum wal_status emit_line(struct payload_stream *stream,
-                                 struct wal__delta_reader *reader,
-                                 uint64_t total, struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-    struct wal__delta_op op;
-    uint64_t at = 0;
-    bool fits = true;
-
+    was_due = copy->is_own_due;
     do {
-        uint64_t before = at;
-
-        if (!next_step(reader, total, &at, &op, &fits) || !fits) {
-            return WAL_ECORRUPT;
-        }
-        if (op.opcode == WAL__DELTA_OP_INSERT) {
-            emit_bytes(stream, op.text.data, op.text.size);
-        } else if (op.opcode == WAL__DELTA_OP_COPY) {
-            status = emit_original(stream, before, op.size, error);
-        } else if (op.opcode == WAL__DELTA_OP_UUID_NEARBY) {
-            status = emit_original(stream, (uint64_t)op.offset,
-                                   WAL__UUID_TEXT_SIZE, error);
-        }
-    } while (status == WAL_OK && !stream->has_stopped &&
-             op.opcode != WAL__DELTA_OP_END);
-    if (status == WAL_OK && !stream->has_stopped &&
-        (at != total || (uint8_t)stream->crc != reader->check)) {
-        status = WAL_ECORRUPT;
-    }
-    return status;
+        status = next_entry(copy->own, entry, error);
+    } while (status == WAL_OK && entry->sequence < copy->first_sequence);
+    copy->is_own_due =
+        was_due && status == WAL_OK && (entry->flags & WAL_ENTRY_LINE) == 0;
+    /* A missing own line is lost alone. */
+    return was_due && status == WAL_END ? WAL_ECORRUPT : status;
 }
 
 enum wal_status
@@ -535,18 +483,21 @@ wal__copy_read_payload(struct wal__copy *copy, struct wal_store *store,
                        bool (*sink)(void *ctx, const void *data, size_t size),
                        void *ctx, struct wal_error *error)
 {
-    struct payload_stream stream = {.sink = sink, .ctx = ctx};
-    struct wal__delta_reader reader = copy->line;
+    struct making making = {
+        .sink = sink, .ctx = ctx, .total = entry->payload_size};
+    struct wal__copy_reader reader = copy->line;
+    bool fits = true;
     enum wal_status status =
-        wal_blob_open(store, entry->payload_digest, &stream.blob, error);
+        wal_blob_open(store, entry->payload_digest, &making.blob, error);
 
     if (status == WAL_OK) {
-        stream.buffer = wal__heap_alloc(copy_heap(copy), PIECE_SIZE);
-        status = stream.buffer == NULL
+        making.buffer = wal__heap_alloc(copy_heap(copy), PIECE_SIZE);
+        status = making.buffer == NULL
                      ? WAL_ENOMEM
-                     : emit_line(&stream, &reader, entry->payload_size, error);
+                     : make_line(&reader, &making, &fits, error);
     }
-    wal__heap_free(copy_heap(copy), stream.buffer);
-    wal_blob_close(stream.blob);
-    return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
+    wal__heap_free(copy_heap(copy), making.buffer);
+    wal_blob_close(making.blob);
+    return status == WAL_ENOTFOUND || (status == WAL_OK && !fits) ? WAL_ECORRUPT
+                                                                  : status;
 }

@@ -84,13 +84,11 @@ static enum wal_status import_changed(struct wal_import_follow *follow,
     const struct wal__place place = follow->walk.parent;
     int64_t begin_ms = now_ms();
     struct wal__scan_stamp old = *stamp;
-    bool is_deferred;
     enum wal_status status;
     int64_t took_ms;
 
     follow->import.must_retry = false;
-    status = wal__tree_import_file(&follow->import, source, false, &is_deferred,
-                                   error);
+    status = wal__tree_import_file(&follow->import, source, error);
     took_ms = now_ms() - begin_ms;
     stamp = wal__scan_stamps_get(&follow->stamps, source->name);
     if (stamp != NULL && took_ms > FREE_READ_MS) {

@@ -32,13 +32,8 @@ static enum wal_status try_create(void *ctx,
     struct wal_store *store = file->import->store;
     enum wal_status status;
 
-    status = file->copy.origin != NULL
-                 ? wal_session_fork(file->copy.origin,
-                                    wal__slice_from_text(file->copy.fork_point),
-                                    options, &file->session, error)
-                 : wal_session_create(store, options, &file->session, error);
+    status = wal_session_create(store, options, &file->session, error);
     if (status != WAL_EEXISTS) {
-        file->copy.is_created = status == WAL_OK && file->copy.origin != NULL;
         return status;
     }
     status = wal_session_open(store, options->id, &file->session, error);
@@ -66,12 +61,8 @@ static enum wal_status create_session(struct wal__import_file *file,
     memcpy(file->source, file->free_source, sizeof(file->source));
     options.source = wal__slice_from_text(file->source);
     options.cwd = wal__slice_from_text(probe->cwd);
+    options.parent_id = wal__slice_from_text(probe->parent);
     wal__import_describe(file->import, probe->created, &options);
-    if (file->copy.origin != NULL) {
-        /* A young fork without entries is one that another import is about to
-         * write (file_session.c). */
-        options.created_ms = 0;
-    }
     if (file->import->arena.has_failed) {
         return wal__no_memory(error);
     }
@@ -154,7 +145,7 @@ static enum wal_status flush_batch(struct wal__import_file *file,
     struct wal__import_batch *batch = &file->lines.batch;
     enum wal_status status = wal__import_batch_flush(batch, error);
 
-    if (status == WAL_OK && (batch->appended > 0 || file->copy.is_created)) {
+    if (status == WAL_OK && batch->appended > 0) {
         status = wal_sync(file->import->store, error);
     }
     return status;
@@ -352,34 +343,19 @@ static int last_line_differs(const struct wal__import_file *file)
 
 /*
  * Deletes the session, of which only an import wrote. Its source becomes free
- * for the new session.
- *
- * seen: its last_sequence before what made the caller delete it was read.
- * lines_max: own entries that are lines. WAL_ECONFLICT: others wrote to it, and
- * it stays.
+ * for the new session. file->seen: its last_sequence before what made the
+ * caller delete it was read. WAL_ECONFLICT: others wrote to it, and it stays.
  */
 static enum wal_status delete_session(struct wal__import_file *file,
-                                      uint64_t seen, uint64_t lines_max,
                                       struct wal_error *error)
 {
     const struct wal_session_remove_options options = {
         .struct_size = sizeof(options),
         .flags = WAL_SESSION_REMOVE_EXPECT,
-        .expected_sequence = seen};
+        .expected_sequence = file->seen};
     struct wal__source source;
-    uint64_t lines = 0;
-    uint64_t others = 0;
-    enum wal_status status =
-        wal__session_count_own(file->session, &lines, &others, error);
+    enum wal_status status = wal_session_remove(file->session, &options, error);
 
-    if (status == WAL_OK && (others > 0 || lines > lines_max)) {
-        status = wal__fail(error, WAL_ECONFLICT,
-                           "the session of this file is being written by "
-                           "others; import the file again");
-    }
-    if (status == WAL_OK) {
-        status = wal_session_remove(file->session, &options, error);
-    }
     if (status != WAL_OK) {
         return status;
     }
@@ -402,7 +378,6 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
 {
     uint64_t known = file->lines.match.bytes + file->lines.match.partial_size;
     bool is_shared = false;
-    uint64_t lines = 0;
     uint64_t others = 0;
     enum wal_status status;
     int differs;
@@ -426,52 +401,11 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
         return status;
     }
     if (differs) {
-        status = wal__session_count_own(file->session, &lines, &others, error);
+        status = wal__session_count_others(file->session, &others, error);
     }
     return differs && status == WAL_OK && others == 0
-               ? delete_session(file, file->seen, UINT64_MAX, error)
+               ? delete_session(file, error)
                : status;
-}
-
-/* Deletes the new session of a copy. What others appended to it stays with
- * it. */
-static enum wal_status delete_copy(struct wal__import_file *file,
-                                   uint64_t appended, struct wal_error *error)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    enum wal_status status = wal_session_get_info(file->session, &info, error);
-    uint64_t seen = info.last_sequence;
-    bool is_modified = false;
-
-    if (status == WAL_OK) {
-        status = wal__session_is_modified(file->session, &is_modified, error);
-    }
-    if (status == WAL_OK && is_modified) {
-        status = wal__fail(error, WAL_ECONFLICT,
-                           "the session of this file is being changed by "
-                           "others; import the file again");
-    }
-    return status == WAL_OK ? delete_session(file, seen, appended, error)
-                            : status;
-}
-
-/* Writes the lines of a copy to its new session. If they differ from the file,
- * replaces the session by one that is not a copy. */
-static enum wal_status write_copy(struct wal__import_file *file,
-                                  struct wal_error *error)
-{
-    bool must_delete = false;
-    uint64_t appended;
-    enum wal_status status = wal__copy_import_write(
-        &file->copy, file->session, &file->lines.match, &must_delete, error);
-
-    if (status != WAL_OK || !must_delete) {
-        return status;
-    }
-    appended = file->copy.appended;
-    wal__copy_import_deinit(&file->copy);
-    status = delete_copy(file, appended, error);
-    return status == WAL_OK ? create_session(file, error) : status;
 }
 
 /* Finds the file's session, or creates it. WAL_ECONFLICT: others wrote to a
@@ -479,40 +413,14 @@ static enum wal_status write_copy(struct wal__import_file *file,
 static enum wal_status try_find_or_create(struct wal__import_file *file,
                                           struct wal_error *error)
 {
-    bool must_delete = false;
     enum wal_status status = wal__import_file_find(file, error);
 
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (file->is_covered) {
-        return WAL_OK;
-    }
-    if (file->session != NULL) {
+    if (status == WAL_OK && file->session != NULL && !file->is_covered) {
         status = delete_outdated_session(file, error);
-        if (status != WAL_OK) {
-            return status;
-        }
     }
-    status = wal__copy_import_detect(&file->copy, file->session,
-                                     &file->lines.match, &must_delete, error);
-    if (status == WAL_OK && must_delete) {
-        status = delete_session(file, file->seen, UINT64_MAX, error);
-    }
-    if (status == WAL_OK && file->session == NULL) {
-        status = create_session(file, error);
-    }
-    if (status == WAL_OK && file->copy.origin != NULL &&
-        !file->copy.is_created) {
-        return wal__fail(error, WAL_EBUSY,
-                         "another import is writing this file's session; "
-                         "import the file again");
-    }
-    if (status != WAL_OK || !file->copy.is_created) {
-        wal__copy_import_deinit(&file->copy);
-        return status;
-    }
-    return write_copy(file, error);
+    return status == WAL_OK && file->session == NULL
+               ? create_session(file, error)
+               : status;
 }
 
 /* After a conflict the session has what others appended: whether the file
@@ -522,12 +430,8 @@ static enum wal_status find_or_create_session(struct wal__import_file *file,
 {
     enum wal_status status = WAL_ECONFLICT;
 
-    file->copy =
-        wal__copy_import_init(&file->import->arena, file->import->store,
-                              file->fd, file->size, &file->probe);
     for (unsigned i = 0; i < ATTEMPTS_MAX && status == WAL_ECONFLICT; i++) {
         wal__import_file_forget(file);
-        wal__copy_import_deinit(&file->copy);
         status = try_find_or_create(file, error);
     }
     return status;
@@ -546,11 +450,8 @@ static enum wal_status report(const struct wal__import_file *file,
         .dialect = wal__slice_from_text(file->probe.dialect->name),
         .lines = file->count,
         /* a partial line does not count */
-        .appended = lines->batch.appended + file->copy.own -
-                    (lines->has_partial_line ? 1 : 0),
-        .shared = file->copy.shared,
-        .duplicates = lines->known_lines + lines->batch.duplicates -
-                      file->copy.shared - file->copy.own,
+        .appended = lines->batch.appended - (lines->has_partial_line ? 1 : 0),
+        .duplicates = lines->known_lines + lines->batch.duplicates,
         .issues = lines->issues,
         .issue_count = lines->issue_count,
         .flags = file->has_other_id ? WAL_IMPORT_OTHER_ID : 0,
@@ -563,7 +464,6 @@ static enum wal_status report(const struct wal__import_file *file,
 
 static void deinit(struct wal__import_file *file)
 {
-    wal__copy_import_deinit(&file->copy);
     wal__import_lines_deinit(&file->lines);
     wal__heap_free(file->import->heap, file);
 }
@@ -594,7 +494,7 @@ enum wal_status wal__import_file(struct wal__import *import, int fd,
     }
     file->path = path;
     file->lines.sets_title = true;
-    file->lines.store = import->store;
+    file->lines.fd = fd;
     status = wal__source_file_lock(import, fd, name, error);
     if (status == WAL_OK) {
         status = probe(file, import->forced, error);

@@ -16,7 +16,7 @@
 #ifndef AGENTWAL_CONVERT_IMPORT_FILE_IMPORT_H
 #define AGENTWAL_CONVERT_IMPORT_FILE_IMPORT_H
 
-#include "convert/import/copy_import.h"
+#include "convert/import/import.h"
 #include "convert/import/line_import.h"
 #include "convert/source/source_name.h"
 
@@ -33,10 +33,8 @@ struct wal__import_file {
     /* unused source for a new session */
     char free_source[WAL__SOURCE_SIZE_MAX + 1];
     struct wal__import_lines lines;
-    struct wal__copy_import copy; /* the shared lines, if the session is a
-                                   * copy */
-    uint64_t count;               /* lines of the file */
-    bool is_covered;              /* the session has all its lines, and more */
+    uint64_t count;    /* lines of the file */
+    bool is_covered;   /* the session has all its lines, and more */
     bool has_other_id; /* the new session could not have the file's id */
 };
 
@@ -64,7 +62,7 @@ void wal__import_file_forget(struct wal__import_file *file);
 
 /* For the parts: opens the session that the file continues and sets its source.
  * If there is none, file->session stays NULL and free_source is the first
- * unused source. WAL_ECLAIMED: another import is writing the session. */
+ * unused source. */
 enum wal_status wal__import_file_find(struct wal__import_file *file,
                                       struct wal_error *error) WAL_MUST_USE;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define RECOGNISE_LINES 64 /* lines that are used to detect the dialect */
+#define PARENT_LINES    16 /* lines that may name the forked session */
 #define TEXT_MAX        4096
 #define ID_MAX          255
 
@@ -16,6 +17,61 @@ static void set_once(struct wal__arena *arena, char **text,
 {
     if (*text == NULL) {
         *text = wal__string_copy(arena, string, max);
+    }
+}
+
+/* Members that name the session that a client forked, by its id or the path of
+ * its file. */
+static const struct wal__json_member parent_members[] = {
+    {.parent = "forkedFrom", .key = "sessionId"},
+    {.parent = "payload", .key = "forked_from_id"},
+    {.key = "forked_from_id"},
+    {.key = "parentSession"},
+    {.parent = "payload", .key = "parentSession"},
+    {.key = "branchedFrom"},
+    {.key = "parent_session_id"},
+};
+
+enum {
+    PARENT_MEMBERS = sizeof(parent_members) / sizeof(parent_members[0])
+};
+
+/* Returns the id in the name of a file, ID.jsonl or TIME_ID.jsonl. */
+static char *id_of_path(char *path)
+{
+    char *slash = strrchr(path, '/');
+    char *base = slash != NULL ? slash + 1 : path;
+    char *dot = strrchr(base, '.');
+    char *id = base + strspn(base, "0123456789-:.TZ");
+
+    if (dot != NULL) {
+        *dot = '\0';
+    }
+    return id > base && *id == '_' ? id + 1 : base;
+}
+
+static void probe_parent(struct wal__arena *arena,
+                         struct wal__file_probe *probe,
+                         struct wal__json_span text)
+{
+    struct wal__json_member members[PARENT_MEMBERS];
+
+    memcpy(members, parent_members, sizeof(members));
+    if (wal__line_members(text.data, text.size, members, PARENT_MEMBERS,
+                          NULL) != WAL__JSON_OK) {
+        return;
+    }
+    for (size_t i = 0; probe->parent == NULL && i < PARENT_MEMBERS; i++) {
+        char *name = wal__string_copy(arena, members[i].value.span, TEXT_MAX);
+
+        if (name != NULL &&
+            (strchr(name, '/') != NULL || strstr(name, ".json") != NULL)) {
+            name = id_of_path(name);
+        }
+        if (name != NULL && name[0] != '\0' && strlen(name) <= ID_MAX &&
+            (probe->session == NULL || strcmp(name, probe->session) != 0)) {
+            probe->parent = name;
+        }
     }
 }
 
@@ -44,6 +100,9 @@ static void probe_line(struct wal__arena *arena, struct wal__file_probe *probe,
     set_once(arena, &probe->session, line.session, ID_MAX);
     set_once(arena, &probe->cwd, line.cwd, TEXT_MAX);
     set_once(arena, &probe->created, line.time, 64);
+    if (probe->nonblank <= PARENT_LINES) {
+        probe_parent(arena, probe, text);
+    }
 }
 
 /* Returns true if more lines cannot change the result, except `end`. */
@@ -124,5 +183,5 @@ bool wal__file_probe_equal(const struct wal__file_probe *a,
            a->has_mainline == b->has_mainline &&
            a->has_sidechain == b->has_sidechain &&
            is_same(a->session, b->session) && is_same(a->cwd, b->cwd) &&
-           is_same(a->created, b->created);
+           is_same(a->created, b->created) && is_same(a->parent, b->parent);
 }

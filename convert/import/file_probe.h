@@ -33,6 +33,7 @@ struct wal__file_probe {
     char *session;      /* in the arena; these are NULL when not found */
     char *cwd;
     char *created;
+    char *parent; /* id of the session that the client forked */
 };
 
 /* Returns true if both describe the same session. */

@@ -5,53 +5,18 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "agentwal/admin.h"
 #include "convert/import/file_import.h"
-#include "convert/import/session_modified.h"
 #include "engine/base/error.h"
 
 #define FILE_ID_MAX 200 /* bytes of an id that is a file's name */
 
-/* the creator of a younger session may still be writing */
-#define RECENT_MS   2000
-#define RETRY_NS    10000000
-#define RETRIES_MAX 200 /* bounds the wait if the clock is set back */
-
-/* Returns true if the session is a fork to which nobody has written: another
- * import is about to write a copy into it, or stopped before. */
-static bool is_empty_fork(struct wal_session *session, bool *is_fork,
-                          bool *is_recent)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct timespec now;
-    bool is_copy = false;
-    bool is_complete = false;
-    bool is_modified = false;
-    uint64_t lines = 0;
-    uint64_t others = 0;
-
-    *is_fork = wal_session_get_info(session, &info, NULL) == WAL_OK &&
-               (info.flags & WAL_SESSION_FORK) != 0;
-    if (!*is_fork || info.entries != info.inherited ||
-        wal__copy_inspect(session, &is_copy, &is_complete, NULL) != WAL_OK ||
-        wal__session_is_modified(session, &is_modified, NULL) != WAL_OK ||
-        wal__session_count_own(session, &lines, &others, NULL) != WAL_OK) {
-        return false;
-    }
-    clock_gettime(CLOCK_REALTIME, &now);
-    *is_recent =
-        (int64_t)now.tv_sec * 1000 - (int64_t)info.updated_ms < RECENT_MS;
-    return !is_copy && !is_modified && others == 0;
-}
-
 /* Compares the file with a session's lines, of which others may append more
  * meanwhile. */
-static enum wal_status compare(struct wal__import_file *file,
-                               struct wal_session *session,
-                               struct wal__source_match *match,
-                               struct wal_error *error)
+static enum wal_status match_source(struct wal__import_file *file,
+                                    struct wal_session *session,
+                                    struct wal__source_match *match,
+                                    struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     enum wal_status status = wal_session_get_info(session, &info, error);
@@ -61,42 +26,6 @@ static enum wal_status compare(struct wal__import_file *file,
                ? wal__source_compare(file->import->heap, file->import->store,
                                      session, 0, file->fd, match, error)
                : status;
-}
-
-/* As compare. While another import writes a copy the lines change, so a
- * difference counts only after that import. */
-static enum wal_status match_source(struct wal__import_file *file,
-                                    struct wal_session *session,
-                                    struct wal__source_match *match,
-                                    struct wal_error *error)
-{
-    const struct timespec delay = {.tv_nsec = RETRY_NS};
-    bool is_recent = true;
-    bool is_fork = false;
-    enum wal_status status;
-
-    for (unsigned retries = 0;; retries++) {
-        status = compare(file, session, match, error);
-        if (status != WAL_OK || match->is_prefix) {
-            return status;
-        }
-        if (!is_empty_fork(session, &is_fork, &is_recent)) {
-            break;
-        }
-        wal__source_match_deinit(match);
-        *match = (struct wal__source_match){.is_prefix = true};
-        if (!is_recent || retries == RETRIES_MAX) {
-            return WAL_OK;
-        }
-        nanosleep(&delay, NULL);
-    }
-    status = is_fork ? wal_session_claim(session, error) : WAL_END;
-    if (status == WAL_OK) {
-        wal__source_match_deinit(match);
-        status = compare(file, session, match, error);
-        (void)!wal_session_unclaim(session, NULL);
-    }
-    return status == WAL_END ? WAL_OK : status;
 }
 
 /* Finds the session that the file continues among those of a dialect. If there

@@ -153,22 +153,44 @@ static void set_parent(const struct wal__import_lines *lines,
     }
 }
 
-/* If the parent is a shared line of a copy, replaces the id that it has in this
- * file by the id of its entry, and returns true. */
-static bool is_shared_parent(struct wal__import_lines *lines,
+/* The lines of a copy (SPEC.md 5.17) are entries with ids of the original:
+ * replaces the id that the parent has in the file by that of its entry. The
+ * session's lines are the first ones of the file. */
+static bool is_copied_parent(struct wal__import_lines *lines,
                              struct parsed *parsed)
 {
-    const char *id =
-        lines->store == NULL
-            ? NULL
-            : wal__copy_names_find(&lines->names, lines->arena, lines->store,
-                                   lines->batch.session, lines->dialect,
-                                   parsed->parent);
+    const struct wal__heap *heap = lines->arena->heap;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal__line_reader reader;
+    struct wal__source_lines known;
+    struct wal__piece piece;
+    bool is_found = false;
 
-    if (id != NULL) {
-        set_text(parsed->parent, id);
+    if (!lines->match.is_copy ||
+        wal__source_lines_open(&known, heap, lines->batch.session,
+                               lines->stream, NULL) != WAL_OK) {
+        return false;
     }
-    return id != NULL;
+    wal__line_reader_init(&reader, heap, lines->fd, lines->file_size, false, 0);
+    while (!is_found &&
+           wal__source_lines_next(&known, &entry, NULL) == WAL_OK &&
+           wal__line_reader_next(&reader, &piece) > 0) {
+        struct wal__json_span text = wal__line_text(piece.data, piece.size);
+        struct wal__line_info line;
+        char id[WAL__LINE_ID_SIZE];
+
+        is_found = lines->dialect->read(text.data, text.size, &line, NULL) ==
+                       WAL__JSON_OK &&
+                   wal__string_decode(line.id, NAME_MAX_SIZE, id) &&
+                   strcmp(id, parsed->parent) == 0;
+    }
+    if (is_found) {
+        snprintf(parsed->parent, sizeof(parsed->parent), "%.*s",
+                 (int)entry.id.size, (const char *)entry.id.data);
+    }
+    wal__line_reader_deinit(&reader);
+    wal__source_lines_close(&known);
+    return is_found;
 }
 
 static enum wal__line_link find_parent(struct wal__import_lines *lines,
@@ -183,7 +205,7 @@ static enum wal__line_link find_parent(struct wal__import_lines *lines,
     if (!wal__string_decode(line->parent, NAME_MAX_SIZE, parsed->parent)) {
         add_issue(lines, piece, piece->offset, "its parent id is not valid");
     } else if (is_parent(lines, parsed->parent) ||
-               is_shared_parent(lines, parsed)) {
+               is_copied_parent(lines, parsed)) {
         return WAL__LINK_EXPLICIT;
     } else if (strcmp(parsed->parent, own_id) == 0) {
         add_issue(lines, piece, piece->offset, "names itself as its parent");

@@ -18,7 +18,6 @@
 #ifndef AGENTWAL_CONVERT_IMPORT_LINE_IMPORT_H
 #define AGENTWAL_CONVERT_IMPORT_LINE_IMPORT_H
 
-#include "convert/import/copy_names.h"
 #include "convert/import/file_probe.h"
 #include "convert/import/import.h"
 #include "convert/import/import_batch.h"
@@ -34,8 +33,7 @@ struct wal__import_lines {
     struct wal__source_match match; /* what the session has already */
     struct wal__import_batch batch;
     struct wal_entry_cursor *cursor; /* looks up entries by id */
-    struct wal_store *store;         /* NULL: the session is not a copy */
-    struct wal__copy_names *names;   /* ids of shared lines */
+    int fd;                          /* the file */
     uint32_t stream;                 /* stream of the lines */
     uint64_t file_size;
     uint64_t known_lines; /* lines that the session has */

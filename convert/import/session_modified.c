@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "convert/copy/copy.h"
 #include "convert/source/source_lines.h"
 #include "format/json/json_scan.h"
 
@@ -86,17 +85,8 @@ enum wal_status wal__session_is_modified(struct wal_session *session,
     return status;
 }
 
-/* Whether an import of lines writes to the stream. */
-static bool is_line_stream(uint32_t stream)
-{
-    return stream == 0 || stream == WAL__COPY_STREAM ||
-           stream == WAL__PARTIAL_STREAM;
-}
-
-/* skip: entries of the stream that the session shares. */
 static enum wal_status count_stream(struct wal_session *session,
-                                    uint32_t stream, uint64_t skip,
-                                    uint64_t *lines, uint64_t *others,
+                                    uint32_t stream, uint64_t *others,
                                     struct wal_error *error)
 {
     const struct wal_entry_cursor_options options = {
@@ -105,8 +95,8 @@ static enum wal_status count_stream(struct wal_session *session,
         .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
                  WAL_ENTRY_CURSOR_OUT_OF_LINE,
         .stream = stream,
-        .skip = skip,
     };
+    bool has_lines = stream == 0 || stream == WAL__PARTIAL_STREAM;
     struct wal_entry_cursor *cursor = NULL;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     enum wal_status status =
@@ -114,11 +104,9 @@ static enum wal_status count_stream(struct wal_session *session,
 
     while (status == WAL_OK) {
         status = wal_entry_cursor_next(cursor, &entry, error);
-        if (status == WAL_OK && is_line_stream(stream) &&
-            (entry.flags & WAL_ENTRY_LINE) != 0 &&
-            !wal__source_line_is_from_view(&entry)) {
-            ++*lines;
-        } else if (status == WAL_OK) {
+        if (status == WAL_OK &&
+            (!has_lines || (entry.flags & WAL_ENTRY_LINE) == 0 ||
+             wal__source_line_is_from_view(&entry))) {
             ++*others;
         }
     }
@@ -126,18 +114,16 @@ static enum wal_status count_stream(struct wal_session *session,
     return status == WAL_END ? WAL_OK : status;
 }
 
-enum wal_status wal__session_count_own(struct wal_session *session,
-                                       uint64_t *lines, uint64_t *others,
-                                       struct wal_error *error)
+enum wal_status wal__session_count_others(struct wal_session *session,
+                                          uint64_t *others,
+                                          struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     enum wal_status status = wal_session_get_info(session, &info, error);
 
-    *lines = 0;
     *others = (info.flags & WAL_SESSION_DAMAGED) != 0 ? 1 : 0;
     for (uint32_t i = 0; status == WAL_OK && i <= UINT8_MAX; i++) {
-        status = count_stream(session, i, i == 0 ? info.inherited : 0, lines,
-                              others, error);
+        status = count_stream(session, i, others, error);
     }
     return status;
 }

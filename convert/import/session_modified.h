@@ -21,10 +21,10 @@ enum wal_status wal__session_is_modified(struct wal_session *session,
                                          bool *is_modified,
                                          struct wal_error *error);
 
-/* Counts the session's own entries of all streams: lines, such as an import
- * writes, and others. One other at least where the session is damaged. */
-enum wal_status wal__session_count_own(struct wal_session *session,
-                                       uint64_t *lines, uint64_t *others,
-                                       struct wal_error *error);
+/* Counts the entries, of all streams, that are no lines such as an import
+ * writes; one at least where the session is damaged. The session is no fork. */
+enum wal_status wal__session_count_others(struct wal_session *session,
+                                          uint64_t *others,
+                                          struct wal_error *error);
 
 #endif

@@ -2,9 +2,7 @@
  * import_tree.c - wal_import_file and wal_import_tree: imports the sources
  * among files and directories (agentwal/import.h).
  *
- * Invariant: sources are imported in the order of their names, except that a
- * file that names another session as its origin waits for that session; so
- * equal directories give equal sessions.
+ * Invariant: sources are imported in the order of their names.
  *
  * Threads: any.
  */
@@ -16,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "convert/import/copy_origin.h"
 #include "convert/import/file_import.h"
 #include "convert/import_tree/session_dir_import.h"
 #include "convert/import_tree/tree_options.h"
@@ -24,18 +21,10 @@
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 
-/* A file that waits for another session. */
-struct deferred {
-    struct wal__tree_source source; /* name NULL: it was imported since */
-};
-
 /* One call. */
 struct tree {
     struct wal__import import;
     struct wal__tree_walk walk;
-    struct deferred *deferred;
-    uint32_t deferred_count;
-    uint32_t deferred_capacity;
 };
 
 /* Begins a source. */
@@ -49,55 +38,8 @@ static void reset(struct wal__import *import,
 
 /* ------------------------------------------------------------- files --- */
 
-/* *must_wait: the file may be a copy of sessions it names, and none of these is
- * in the store. */
-static enum wal_status must_defer(struct wal__import *import, int fd,
-                                  bool *must_wait, struct wal_error *error)
-{
-    struct wal__copy_origins origins = {.count = 0};
-    struct stat stat;
-
-    if (fstat(fd, &stat) != 0 ||
-        wal__copy_origins_read(&import->arena, fd, (uint64_t)stat.st_size,
-                               &origins) < 0) {
-        return wal__import_errno(error);
-    }
-    *must_wait = wal__copy_origins_are_missing(&origins, import->store);
-    return wal__import_check_memory(import, error);
-}
-
-static const char *keep_text(struct wal__import *import, const char *text)
-{
-    struct wal__json_span span = {(const uint8_t *)text, strlen(text) + 1};
-
-    return (const char *)wal__arena_copy(&import->walk.arena, span).data;
-}
-
-static enum wal_status defer(struct tree *tree,
-                             const struct wal__tree_source *source,
-                             struct wal_error *error)
-{
-    struct deferred *items = wal__heap_grow_array(
-        tree->import.heap, tree->deferred, tree->deferred_count,
-        &tree->deferred_capacity, sizeof(items[0]));
-    struct wal__tree_source copy = *source;
-
-    if (items == NULL) {
-        return wal__no_memory(error);
-    }
-    tree->deferred = items;
-    copy.name = keep_text(&tree->import, source->name);
-    copy.path = keep_text(&tree->import, source->path);
-    copy.below = keep_text(&tree->import, source->below);
-    items[tree->deferred_count++].source = copy;
-    return wal__import_check_memory(&tree->import, error);
-}
-
-/* Imports an open file. *is_deferred is true if it must wait for another
- * session; that can happen only with `may_defer`. */
 static enum wal_status import_open_file(struct wal__import *import, int fd,
                                         const struct wal__tree_source *source,
-                                        bool may_defer, bool *is_deferred,
                                         struct wal_error *error)
 {
     bool is_view = false;
@@ -114,13 +56,7 @@ static enum wal_status import_open_file(struct wal__import *import, int fd,
         import->result.sources--;
         return WAL_OK;
     }
-    if (status != WAL_OK || is_view) {
-        return status;
-    }
-    if (may_defer) {
-        status = must_defer(import, fd, is_deferred, error);
-    }
-    return status == WAL_OK && !*is_deferred
+    return status == WAL_OK && !is_view
                ? wal__import_file(import, fd, source->name, source->path, error)
                : status;
 }
@@ -133,7 +69,6 @@ static bool may_be_exported(const struct wal__tree_source *source)
 
 enum wal_status wal__tree_import_file(struct wal__import *import,
                                       const struct wal__tree_source *source,
-                                      bool may_defer, bool *is_deferred,
                                       struct wal_error *error)
 {
     int flags = source->is_argument ? 0 : O_NOFOLLOW;
@@ -141,7 +76,6 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
     enum wal_status status;
     int fd;
 
-    *is_deferred = false;
     import->result.sources++;
     reset(import, source);
     if (may_be_exported(source)) {
@@ -156,11 +90,9 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
     if (fd < 0) {
         status = wal__import_errno(error);
     } else {
-        status =
-            import_open_file(import, fd, source, may_defer, is_deferred, error);
+        status = import_open_file(import, fd, source, error);
         close(fd);
     }
-    import->result.sources -= *is_deferred ? 1 : 0;
     return status == WAL_OK
                ? WAL_OK
                : wal__import_fail(import, source->name, status, error);
@@ -172,13 +104,8 @@ static enum wal_status visit_file(void *ctx,
                                   struct wal_error *error)
 {
     struct tree *tree = ctx;
-    bool is_deferred;
-    enum wal_status status;
 
-    status = wal__tree_import_file(
-        &tree->import, source, !tree->walk.is_one_source, &is_deferred, error);
-    return status == WAL_OK && is_deferred ? defer(tree, source, error)
-                                           : status;
+    return wal__tree_import_file(&tree->import, source, error);
 }
 
 enum wal_status
@@ -202,47 +129,6 @@ static enum wal_status visit_directory(void *ctx,
     return wal__tree_import_directory(&tree->import, source, error);
 }
 
-/* Tries the deferred files once; without `may_defer`, imports all of them.
- * *has_progress: one was imported. */
-static enum wal_status import_deferred_once(struct tree *tree, bool may_defer,
-                                            bool *has_progress,
-                                            struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-
-    *has_progress = false;
-    for (uint32_t i = 0; status == WAL_OK && i < tree->deferred_count; i++) {
-        struct wal__tree_source *source = &tree->deferred[i].source;
-        bool is_deferred = false;
-
-        if (source->name == NULL) {
-            continue;
-        }
-        status = wal__tree_import_file(&tree->import, source, may_defer,
-                                       &is_deferred, error);
-        if (!is_deferred) {
-            source->name = NULL;
-            *has_progress = true;
-        }
-    }
-    return status;
-}
-
-/* A file whose origin is not part of the import is imported without it. */
-static enum wal_status import_deferred(struct tree *tree,
-                                       struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-    bool has_progress = tree->deferred_count > 0;
-
-    while (status == WAL_OK && has_progress) {
-        status = import_deferred_once(tree, true, &has_progress, error);
-    }
-    return status == WAL_OK
-               ? import_deferred_once(tree, false, &has_progress, error)
-               : status;
-}
-
 /* ----------------------------------------------------------- interface --- */
 
 static enum wal_status import_arguments(struct tree *tree,
@@ -258,7 +144,7 @@ static enum wal_status import_arguments(struct tree *tree,
                      ? wal__tree_walk_argument(&tree->walk, argument, error)
                      : wal__no_memory(error);
     }
-    return status == WAL_OK ? import_deferred(tree, error) : status;
+    return status;
 }
 
 static void init(struct tree *tree, struct wal_store *store,
@@ -278,7 +164,6 @@ static void destroy(struct tree *tree)
     wal__heap_arena_deinit(&tree->import.arena);
     wal__heap_arena_deinit(&tree->import.walk);
     wal__view_index_deinit(&tree->import.views);
-    wal__heap_free(tree->import.heap, tree->deferred);
     wal__heap_free(tree->import.heap, tree);
 }
 

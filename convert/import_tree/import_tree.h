@@ -23,12 +23,9 @@ enum wal_status wal__import_paths(struct wal_store *store,
                                   struct wal_import_result *result,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Imports a file that a walk found, and reports it or its failure.
- * *is_deferred: it must wait for another session and was not imported; that can
- * happen only with `may_defer`. */
+/* Imports a file that a walk found, and reports it or its failure. */
 enum wal_status wal__tree_import_file(struct wal__import *import,
                                       const struct wal__tree_source *source,
-                                      bool may_defer, bool *is_deferred,
                                       struct wal_error *error) WAL_MUST_USE;
 
 /* The same for a session directory. */

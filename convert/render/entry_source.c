@@ -18,20 +18,15 @@ wal__entry_source_open(struct wal__entry_source *source,
 {
     enum wal_status status = WAL_OK;
 
+    /* Ids are in the payload: load all payloads. */
     if (is_fork && options->stream == 0) {
         status = wal__copy_open(&source->copy, session, source->heap,
-                                options->flags & WAL_ENTRY_CURSOR_DURABLE,
+                                options->flags &
+                                    ~(uint32_t)WAL_ENTRY_CURSOR_OUT_OF_LINE,
                                 &source->is_copy, error);
     }
-    if (status != WAL_OK) {
-        return status;
-    }
-    /* Ids are in the payload: load all payloads. */
-    return source->is_copy
-               ? wal__copy_open_own(&source->copy,
-                                    options->flags &
-                                        ~(uint32_t)WAL_ENTRY_CURSOR_OUT_OF_LINE,
-                                    &source->cursor, error)
+    return status != WAL_OK || source->is_copy
+               ? status
                : wal_entry_cursor_open(session, options, &source->cursor,
                                        error);
 }
@@ -98,47 +93,6 @@ static enum wal_status load_payload(struct wal__entry_source *source,
     return status;
 }
 
-/* The next own entry of the session. */
-static enum wal_status next_own(struct wal__entry_source *source,
-                                struct wal_entry *entry,
-                                struct wal_error *error)
-{
-    enum wal_status status;
-
-    do {
-        *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
-        status = wal_entry_cursor_next(source->cursor, entry, error);
-    } while (status == WAL_OK && entry->sequence < source->copy.first_sequence);
-    if (status != WAL_OK || (entry->flags & WAL_ENTRY_LINE) != 0) {
-        source->is_own_line_next = false;
-    }
-    return status;
-}
-
-static enum wal_status next_copy_entry(struct wal__entry_source *source,
-                                       struct wal_entry *entry,
-                                       struct wal_error *error)
-{
-    enum wal_status status = WAL_END;
-    bool was_own_line_next;
-
-    if (!source->is_own_line_next && !source->copy.has_ended) {
-        status = wal__copy_next(&source->copy, entry, &source->is_own_line_next,
-                                error);
-        if (status == WAL_OK && !source->is_own_line_next) {
-            return must_load(source, entry) ? load_payload(source, entry, error)
-                                            : WAL_OK;
-        }
-    }
-    if (status != WAL_OK && status != WAL_END) {
-        return status;
-    }
-    was_own_line_next = source->is_own_line_next;
-    status = next_own(source, entry, error);
-    /* A missing own line is lost alone. */
-    return was_own_line_next && status == WAL_END ? WAL_ECORRUPT : status;
-}
-
 enum wal_status wal__entry_source_next(struct wal__entry_source *source,
                                        struct wal_entry *entry,
                                        struct wal_error *error)
@@ -149,7 +103,10 @@ enum wal_status wal__entry_source_next(struct wal__entry_source *source,
     if (!source->is_copy) {
         return wal_entry_cursor_next(source->cursor, entry, error);
     }
-    status = next_copy_entry(source, entry, error);
+    status = wal__copy_next(&source->copy, entry, error);
+    if (status == WAL_OK && must_load(source, entry)) {
+        status = load_payload(source, entry, error);
+    }
     if (status == WAL_OK && !wal__copy_ids_map_entry(source->ids, source->keep,
                                                      source->dialect, entry)) {
         status = wal__no_memory(error);

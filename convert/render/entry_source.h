@@ -24,10 +24,9 @@ struct wal__entry_source {
     uint64_t size_max; /* larger payloads stay out of line; 0: no limit */
     struct wal__copy_ids *ids;
     struct wal__arena *keep;
-    struct wal_entry_cursor *cursor; /* of a copy: over its own entries */
+    struct wal_entry_cursor *cursor; /* NULL: of a copy */
     struct wal__copy copy;
     bool is_copy;
-    bool is_own_line_next; /* the next line of the copy is an own one */
     uint8_t *payload;
     size_t size;
     size_t capacity;

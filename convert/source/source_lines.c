@@ -92,26 +92,20 @@ enum wal_status wal__source_lines_open(struct wal__source_lines *lines,
                                        struct wal_session *session,
                                        uint32_t stream, struct wal_error *error)
 {
-    enum wal_status status;
+    enum wal_status status = WAL_OK;
 
     *lines = (struct wal__source_lines){
         .heap = heap, .session = session, .stream = stream};
     if (stream == 0) {
-        status = wal__copy_open(&lines->copy, session, heap, 0, &lines->is_copy,
-                                error);
-        if (status != WAL_OK) {
-            goto failed;
-        }
+        status = wal__copy_open(&lines->copy, session, heap, LINE_FLAGS,
+                                &lines->is_copy, error);
     }
-    status = lines->is_copy
-                 ? wal__copy_open_own(&lines->copy, LINE_FLAGS, &lines->cursor,
-                                      error)
-                 : open_stream(lines, stream, 0, &lines->cursor, error);
-    if (status == WAL_OK) {
-        return WAL_OK;
+    if (status == WAL_OK && !lines->is_copy) {
+        status = open_stream(lines, stream, 0, &lines->cursor, error);
     }
-failed:
-    wal__source_lines_close(lines);
+    if (status != WAL_OK) {
+        wal__source_lines_close(lines);
+    }
     return status;
 }
 
@@ -181,10 +175,9 @@ static enum wal_status next_line(struct wal__source_lines *lines,
 
     for (;;) {
         *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
-        status = wal_entry_cursor_next(lines->cursor, entry, error);
-        if (status == WAL_OK && entry->sequence < lines->copy.first_sequence) {
-            continue;
-        }
+        status = lines->is_copy
+                     ? wal__copy_next(&lines->copy, entry, error)
+                     : wal_entry_cursor_next(lines->cursor, entry, error);
         if (status != WAL_OK || ((entry->flags & WAL_ENTRY_LINE) != 0 &&
                                  !wal__source_line_is_from_view(entry))) {
             return status;
@@ -193,34 +186,13 @@ static enum wal_status next_line(struct wal__source_lines *lines,
     }
 }
 
-/* Returns the next line of the shared part of a copy. WAL_END: the session is
- * not a copy, or the shared part has ended. */
-static enum wal_status next_copied(struct wal__source_lines *lines,
-                                   struct wal_entry *entry,
-                                   struct wal_error *error)
-{
-    bool is_unshared = false;
-    enum wal_status status = WAL_END;
-
-    if (lines->is_copy && !lines->copy.has_ended) {
-        status = wal__copy_next(&lines->copy, entry, &is_unshared, error);
-    }
-    lines->is_shared = status == WAL_OK && !is_unshared;
-    if (is_unshared) {
-        status = next_line(lines, entry, error);
-    }
-    return is_unshared && status == WAL_END ? WAL_ECORRUPT : status;
-}
-
 enum wal_status wal__source_lines_next(struct wal__source_lines *lines,
                                        struct wal_entry *entry,
                                        struct wal_error *error)
 {
-    enum wal_status status = next_copied(lines, entry, error);
+    enum wal_status status =
+        lines->partial_lines == NULL ? next_line(lines, entry, error) : WAL_END;
 
-    if (status == WAL_END && lines->partial_lines == NULL) {
-        status = next_line(lines, entry, error);
-    }
     if (status == WAL_END) {
         return next_partial_line(lines, entry, error);
     }
@@ -250,7 +222,7 @@ enum wal_status wal__source_lines_read_payload(struct wal__source_lines *lines,
                                                void *ctx,
                                                struct wal_error *error)
 {
-    return lines->is_shared && (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0
+    return lines->copy.is_shared && (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0
                ? wal__copy_read_payload(&lines->copy, store, entry, visit, ctx,
                                         error)
                : wal__entry_payload_visit(lines->heap, store, entry, visit, ctx,
@@ -270,7 +242,7 @@ enum wal_status wal__source_lines_check(struct wal__source_lines *lines,
                                         const struct wal_entry *entry,
                                         struct wal_error *error)
 {
-    return lines->is_shared
+    return lines->copy.is_shared
                ? wal__source_lines_read_payload(lines, store, entry,
                                                 discard_bytes, NULL, error)
                : wal__entry_payload_verify(lines->heap, store, entry, error);
@@ -449,6 +421,7 @@ wal__source_compare(const struct wal__heap *heap, struct wal_store *store,
         status = wal__no_memory(error);
     }
     wal__file_compare_deinit(&window);
+    found.is_copy = lines.is_copy;
     found.native_count = lines.native_count;
     found.is_covered = !found.is_prefix && window.has_ended;
     wal__source_lines_close(&lines);

@@ -43,14 +43,13 @@ struct wal__source_lines {
     const struct wal__heap *heap; /* NULL: the C library's */
     struct wal_session *session;
     uint32_t stream;
-    struct wal_entry_cursor *cursor; /* lines */
+    struct wal_entry_cursor *cursor; /* lines; NULL: of a copy */
     /* NULL until the lines have ended. */
     struct wal_entry_cursor *partial_lines;
     char last_id[256];     /* id of the last line; or empty */
     uint64_t native_count; /* entries skipped that are not lines of the file */
     struct wal__copy copy;
-    bool is_copy;   /* the session starts as a copy of another session's file */
-    bool is_shared; /* the last line returned is shared with the original */
+    bool is_copy; /* the lines are read from `copy` */
 };
 
 /* Opens the lines. Invalidates slices of an earlier wal_session_get_info.
@@ -108,6 +107,7 @@ struct wal__source_match {
     bool is_prefix;        /* the file begins with all of the session's bytes */
     bool is_covered;       /* the session's bytes begin with all of the file */
     bool is_opaque;        /* the file is stored in pieces, not lines */
+    bool is_copy;          /* lines are stored as those of a copy */
     bool has_newline;      /* the last entry ends a line */
     uint64_t bytes;        /* of the session's entries, if is_prefix */
     uint64_t partial_size; /* of the partial line; 0: none */

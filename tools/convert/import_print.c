@@ -52,7 +52,6 @@ static void write_json(const struct wal_import_report *report)
     write_number(&json, "lines", report->lines);
     write_number(&json, "appended", report->appended);
     if (report->kind != WAL_IMPORT_DIRECTORY) {
-        write_number(&json, "shared", report->shared);
     }
     write_number(&json, "duplicates", report->duplicates);
     if (report->kind == WAL_IMPORT_DIRECTORY) {
@@ -86,9 +85,6 @@ static void print_lines(const struct wal_import_report *report)
 {
     printf(", %" PRIu64 " %s, %" PRIu64 " appended, ", report->lines,
            cli_plural(report->lines, "line", "lines"), report->appended);
-    if (report->shared > 0) {
-        printf("%" PRIu64 " shared, ", report->shared);
-    }
     printf("%" PRIu64 " known\n", report->kind == WAL_IMPORT_VIEW
                                       ? report->lines - report->appended
                                       : report->duplicates);

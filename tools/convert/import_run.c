@@ -186,7 +186,7 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
         count_warning(run, &report->issues[i]);
     }
     if (run->has_followed && report->status == WAL_OK &&
-        report->appended == 0 && report->shared == 0) {
+        report->appended == 0) {
         return caught != 0 ? STOP : 0;
     }
     if (is_printed(run, report)) {

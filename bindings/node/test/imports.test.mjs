@@ -96,7 +96,7 @@ test('a folder is imported; a repeated import adds nothing', async (t) => {
   assert.equal(report.path, file);
   assert.equal(report.dialect, 'claude');
   assert.equal(report.sessionId, ID);
-  assert.deepEqual([report.lines, report.appended, report.shared, report.duplicates], [3, 3, 0, 0]);
+  assert.deepEqual([report.lines, report.appended, report.duplicates], [3, 3, 0]);
   assert.deepEqual([report.changedView, report.otherId, report.viewSession], [false, false, '']);
   assert.deepEqual(report.issues, []);
   assert.equal(report.error, null);

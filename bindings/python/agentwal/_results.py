@@ -161,7 +161,6 @@ class ImportReport(Record):
     other_id: bool
     lines: int
     appended: int
-    shared: int
     duplicates: int
     checkpoints: int
     bytes: int

@@ -18,10 +18,10 @@
  * flags, files that are no client's are identified by their dialect and path,
  * relative to the path that was given (of that path itself: its name). A source
  * that continues no session becomes a new one; when its id is taken, a number
- * is added to the id. A source that begins as a copy of another session
- * of the store becomes a fork of that session and shares its entries. A file
- * that is a view of a session of this store continues that session, as
- * wal_view_import does.
+ * is added to the id. A file that a client made by copying that of another
+ * session becomes a session with all its lines; its parent_id is the id of the
+ * session that the file names. A file that is a view of a session of this
+ * store continues that session, as wal_view_import does.
  *
  * Idempotence: a repeated import adds only what is new, also after a crash or
  * an import that failed or was stopped. The same sources give the same
@@ -119,8 +119,6 @@ struct wal_import_report {
                                     * are not streams */
     uint64_t appended;             /* that became entries; of a directory: new
                                     * and changed files */
-    uint64_t shared;               /* that are entries of the session of which
-                                    * this one is a copy */
     uint64_t duplicates;           /* that the session had before */
     uint64_t checkpoints;          /* of a directory: added, or completed */
     const struct wal_import_issue *issues;
@@ -237,9 +235,8 @@ wal_import_file(struct wal_store *store, struct wal_slice path,
 
 /*
  * Imports all sources among and below the paths, files and directories, in the
- * order of their names. A file that names another session as its origin waits
- * until that session is in the store, at most until all others are imported.
- * Hidden state of views is ignored. options and result may be null.
+ * order of their names. Hidden state of views is ignored. options and result
+ * may be null.
  *
  * A source that fails does not end the import: WAL_OK is returned, the failure
  * is reported and counted in result->failed.

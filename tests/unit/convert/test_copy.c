@@ -1,12 +1,12 @@
 /*
  * test_copy.c - lines of copies (convert/copy/copy.h): from valid
- * chunks, from damaged ones, and from ones made by an attacker. The code is
- * compiled into this test.
+ * chunks, from damaged ones, and from ones made by an attacker.
  */
-#include "convert/copy/copy.c"
-#include "convert/copy/copy_chunk.c"
-#include "convert/copy/copy_own.c"
+#include <zlib.h>
 
+#include "convert/copy/copy.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/view_kit.h"
 
@@ -35,12 +35,28 @@ static void append_line(struct wal_session *session, const char *id,
     }
 }
 
+enum {
+    HEADER_SIZE = 32,
+    PART_SIZE = 1024
+};
+
+/* A chunk that is being made. */
+struct chunk {
+    uint8_t steps[PART_SIZE];
+    uint8_t text[PART_SIZE];
+    uint8_t checks[16];
+    size_t steps_size;
+    size_t text_size;
+    size_t lines;
+};
+
 /* A store, and in it a fork of a session with three lines. */
 struct given {
     struct wal_store *store;
     struct wal_session *original;
     struct wal_session *fork;
-    struct wal__delta_chunk chunk;
+    struct chunk chunk;
+    bool is_invalid; /* the steps of the chunk */
     uint32_t number;
 };
 
@@ -62,32 +78,97 @@ static void close_copy(struct given *given)
     kit_close(given->store);
 }
 
+static void put_step(struct chunk *chunk, uint8_t opcode, size_t size)
+{
+    uint8_t *at = chunk->steps + chunk->steps_size;
+
+    assert_true(size < 1 << 14 && chunk->steps_size + 3 <= PART_SIZE);
+    *at++ = opcode;
+    if (opcode != WAL__COPY_END) {
+        *at++ = (uint8_t)(size | 0x80);
+        *at++ = (uint8_t)(size >> 7);
+    }
+    chunk->steps_size = (size_t)(at - chunk->steps);
+}
+
+static void put_text(struct chunk *chunk, const char *text)
+{
+    size_t size = strlen(text);
+
+    assert_true(chunk->text_size + size <= PART_SIZE);
+    put_step(chunk, WAL__COPY_TEXT, size);
+    memcpy(chunk->text + chunk->text_size, text, size);
+    chunk->text_size += size;
+}
+
+/* A line that is made from the next one, or that of the entry `id`. */
 static void encode(struct given *given, const char *line, const char *original,
                    const char *id)
 {
-    struct wal__delta_source source = {.data = (const uint8_t *)original,
-                                       .size = strlen(original),
-                                       .total = strlen(original)};
+    struct chunk *chunk = &given->chunk;
 
-    assert_int_equal(wal__delta_encode_line(
-                         &given->chunk, (const uint8_t *)line, strlen(line),
-                         &source, id, id == NULL ? 0 : strlen(id)),
-                     WAL__DELTA_OK);
+    chunk->steps[chunk->steps_size++] =
+        id == NULL ? WAL__COPY_LINE_NEXT : WAL__COPY_LINE_NAMED;
+    if (id != NULL) {
+        put_text(chunk, id);
+        put_step(chunk, WAL__COPY_END, 0);
+    }
+    if (strcmp(line, original) == 0) {
+        put_step(chunk, WAL__COPY_BYTES, strlen(line));
+    } else {
+        put_step(chunk, WAL__COPY_SKIP, strlen(original));
+        put_text(chunk, line);
+    }
+    put_step(chunk, WAL__COPY_END, 0);
+    chunk->checks[chunk->lines++] = (uint8_t)wal__crc32(0, line, strlen(line));
+}
+
+static void encode_own(struct given *given)
+{
+    struct chunk *chunk = &given->chunk;
+
+    chunk->steps[chunk->steps_size++] = WAL__COPY_LINE_OWN;
+    chunk->checks[chunk->lines++] = 0;
+}
+
+/* Appends a compressed part, and writes its sizes at `sizes`. */
+static void put_part(uint8_t *bytes, size_t *size, uint8_t *sizes,
+                     const uint8_t *part, size_t part_size)
+{
+    uLongf stored = 2 * PART_SIZE;
+
+    if (part_size > 0) {
+        assert_int_equal(
+            compress(bytes + *size, &stored, part, (uLong)part_size), Z_OK);
+        wal__put32(sizes, (uint32_t)part_size);
+        wal__put32(sizes + 4, (uint32_t)stored);
+        *size += stored;
+    }
 }
 
 /* Appends the chunk, its bytes at `at` overwritten with `harm`. */
 static void send_damaged(struct given *given, bool is_last, size_t at,
                          const char *harm, size_t harm_size)
 {
-    static uint8_t bytes[WAL__COPY_CHUNK_MAX];
+    struct chunk *chunk = &given->chunk;
+    uint8_t bytes[HEADER_SIZE + 4 * PART_SIZE + sizeof(chunk->checks)] = {1};
+    size_t size = HEADER_SIZE;
     char id[32];
-    size_t size;
 
-    assert_ok(wal__copy_chunk_encode(&given->chunk, given->number, is_last,
-                                     bytes, &size));
+    bytes[1] = is_last ? 1 : 0;
+    wal__put32(bytes + 4, given->number);
+    wal__put32(bytes + 8, (uint32_t)chunk->lines);
+    put_part(bytes, &size, bytes + 16, chunk->steps, chunk->steps_size);
+    put_part(bytes, &size, bytes + 24, chunk->text, chunk->text_size);
+    memcpy(bytes + size, chunk->checks, chunk->lines);
+    size += chunk->lines;
+    assert_true(harm_size > 0 || wal__copy_chunk_is_valid((struct wal_slice){
+                                     bytes, size}) != given->is_invalid);
     if (harm_size > 0) {
         assert_true(at + harm_size <= size);
         memcpy(bytes + at, harm, harm_size);
+        assert_int_equal(
+            wal__copy_chunk_is_valid((struct wal_slice){bytes, size}), at == 4);
     }
     snprintf(id, sizeof(id), "copy-%u", given->number++);
     append_line(given->fork, id, WAL__COPY_STREAM, bytes, size);
@@ -99,8 +180,9 @@ static void send_chunk(struct given *given, bool is_last)
     send_damaged(given, is_last, 0, NULL, 0);
 }
 
-/* The copy's entries, a line each: the text, OWN, GONE or LOST. */
-static void expect_lines(struct given *given, const char *expected)
+/* The copy's entries, a line each: the text, GONE or LOST. */
+static void expect_lines(struct given *given, bool is_complete,
+                         const char *expected)
 {
     char got[4096] = "";
     struct wal__copy copy;
@@ -108,19 +190,18 @@ static void expect_lines(struct given *given, const char *expected)
     struct wal_error error = KIT_ERROR;
     enum wal_status status;
     bool is_copy = false;
-    bool is_own = false;
 
-    assert_ok(wal__copy_open(&copy, given->fork, NULL, 0, &is_copy, &error));
-    while (is_copy && (status = wal__copy_next(&copy, &entry, &is_own,
-                                               &error)) != WAL_END) {
+    assert_ok(wal__copy_open(&copy, given->fork, NULL,
+                             WAL_ENTRY_CURSOR_OUT_OF_LINE, &is_copy, &error));
+    while (is_copy &&
+           (status = wal__copy_next(&copy, &entry, &error)) != WAL_END) {
         size_t size = strlen(got);
 
-        if (status == WAL_OK && is_own) {
-            strcat(got, "OWN\n");
-        } else if (status == WAL_OK &&
-                   (entry.flags & WAL_ENTRY_REDACTED) != 0) {
+        if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) != 0) {
             strcat(got, "GONE\n");
         } else if (status == WAL_OK) {
+            assert_int_equal(copy.is_shared,
+                             entry.sequence < copy.first_sequence);
             snprintf(got + size, sizeof(got) - size, "%.*s\n",
                      (int)entry.payload.size, (const char *)entry.payload.data);
         } else {
@@ -128,6 +209,7 @@ static void expect_lines(struct given *given, const char *expected)
             strcat(got, "LOST\n");
         }
     }
+    assert_int_equal(copy.is_complete, is_complete);
     wal__copy_close(&copy);
     assert_string_equal(got, expected);
 }
@@ -137,63 +219,45 @@ KIT_TEST(copy__lines_are_returned_as_encoded)
     struct given given;
 
     open_copy(&given);
-    expect_lines(&given, ""); /* it is no copy */
+    expect_lines(&given, false, ""); /* it is no copy */
     send_chunk(&given, false);
+    expect_lines(&given, false, "");
     encode(&given, "{\"n\":1,\"uuid\":\"x\"}", FIRST, "a");
-    assert_int_equal(wal__delta_encode_added(&given.chunk), WAL__DELTA_OK);
+    encode_own(&given);
     encode(&given, SECOND, SECOND, NULL);
+    append_line(given.fork, "own", 0, "own", 3);
     send_chunk(&given, false);
     encode(&given, "{\"n\":3,\"more\":[\"" FIRST "\"]}", THIRD, "c");
     send_chunk(&given, true);
-    expect_lines(&given, "{\"n\":1,\"uuid\":\"x\"}\nOWN\n" SECOND
-                         "\n{\"n\":3,\"more\":[\"" FIRST "\"]}\n");
+    expect_lines(&given, true,
+                 "{\"n\":1,\"uuid\":\"x\"}\nown\n" SECOND
+                 "\n{\"n\":3,\"more\":[\"" FIRST "\"]}\n");
     close_copy(&given);
 }
 
-KIT_TEST(copy__state_reports_completeness)
+KIT_TEST(copy__missing_own_line_is_lost_alone)
 {
-    struct wal_error error = KIT_ERROR;
     struct given given;
-    bool is_copy;
-    bool is_whole;
 
     open_copy(&given);
-    assert_ok(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error));
-    assert_false(is_copy);
-    send_chunk(&given, false);
-    assert_ok(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error));
-    assert_true(is_copy);
-    assert_false(is_whole);
     encode(&given, FIRST, FIRST, "a");
+    encode_own(&given);
+    encode(&given, SECOND, SECOND, NULL);
     send_chunk(&given, true);
-    assert_ok(wal__copy_inspect(given.fork, &is_copy, &is_whole, &error));
-    assert_true(is_whole);
+    expect_lines(&given, true, FIRST "\nLOST\n" SECOND "\n");
     close_copy(&given);
 }
 
 KIT_TEST(copy__appended_entries_follow_shared_ones)
 {
-    struct wal_error error = KIT_ERROR;
-    struct wal_entry_cursor *cursor = NULL;
-    struct wal_entry entry;
-    struct wal__copy copy;
     struct given given;
-    uint64_t shared = 0;
-    bool is_copy;
 
     open_copy(&given);
+    encode(&given, FIRST, FIRST, "a");
     send_chunk(&given, true);
-    append_line(given.fork, "d", 0, "{}", 2);
-    append_line(given.original, "e", 0, "{}", 2);
-    assert_ok(wal__copy_open(&copy, given.fork, NULL, 0, &is_copy, &error));
-    assert_ok(wal__copy_open_own(&copy, ALL_FLAGS, &cursor, &error));
-    assert_ok(wal__copy_next_entry(cursor, &entry, &error));
-    assert_slice(entry.id, "d");
-    assert_int_equal(wal__copy_next_entry(cursor, &entry, &error), WAL_END);
-    wal_entry_cursor_close(cursor);
-    assert_ok(count_shared(&copy, ALL_FLAGS, &shared, &error));
-    assert_int_equal(shared, 3);
-    wal__copy_close(&copy);
+    append_line(given.fork, "d", 0, "{\"d\":1}", 7);
+    append_line(given.original, "e", 0, "{\"e\":1}", 7);
+    expect_lines(&given, true, FIRST "\n{\"d\":1}\n");
     close_copy(&given);
 }
 
@@ -209,7 +273,7 @@ KIT_TEST(copy__redacted_line_loses_only_itself)
     send_chunk(&given, true);
     assert_ok(wal_session_redact(given.original, kit_text("b"), kit_text("why"),
                                  NULL, &error));
-    expect_lines(&given, FIRST "\nGONE\n" THIRD "\n");
+    expect_lines(&given, true, FIRST "\nGONE\n" THIRD "\n");
     close_copy(&given);
 }
 
@@ -226,8 +290,9 @@ KIT_TEST(copy__mismatched_line_loses_only_itself)
     encode(&given, FIRST, FIRST, "nobody");
     encode(&given, SECOND, SECOND, "b");
     send_chunk(&given, true);
-    expect_lines(&given, FIRST "\nLOST\n" SECOND "\n" THIRD
-                               "\nLOST\nLOST\n" SECOND "\n");
+    expect_lines(&given, true,
+                 FIRST "\nLOST\n" SECOND "\n" THIRD "\nLOST\nLOST\n" SECOND
+                       "\n");
     close_copy(&given);
 }
 
@@ -238,18 +303,18 @@ KIT_TEST(copy__damaged_chunk_loses_only_its_lines)
         const char *harm;
         size_t size;
     } harms[] = {
-        {0, "\2", 1},                          /* version */
-        {1, "\4", 1},                          /* flags */
-        {2, "\1", 1},                          /* of no use yet */
-        {4, "\7", 1},                          /* number */
-        {8, "\377\377\377\377", 4},            /* lines */
-        {12, "\377\377\377\377", 4},           /* UUIDs */
-        {16, "\377\377\377\377", 4},           /* ops */
-        {16, "\0\0\1\0", 4},                   /* more than there are */
-        {20, "\377\377\377\377", 4},           /* stored */
-        {24, "\2", 1},                         /* text */
-        {28, "\377\377\377\377", 4},           /* stored */
-        {WAL__DELTA_HEADER_SIZE, "garbage", 7} /* what is compressed */
+        {0, "\2", 1},                /* version */
+        {1, "\4", 1},                /* flags */
+        {2, "\1", 1},                /* of no use yet */
+        {4, "\7", 1},                /* number */
+        {8, "\377\377\377\377", 4},  /* lines */
+        {12, "\377\377\377\377", 4}, /* UUIDs */
+        {16, "\377\377\377\377", 4}, /* ops */
+        {16, "\0\0\1\0", 4},         /* more than there are */
+        {20, "\377\377\377\377", 4}, /* stored */
+        {24, "\2", 1},               /* text */
+        {28, "\377\377\377\377", 4}, /* stored */
+        {HEADER_SIZE, "garbage", 7}  /* what is compressed */
     };
 
     for (size_t i = 0; i < sizeof(harms) / sizeof(harms[0]); i++) {
@@ -261,9 +326,9 @@ KIT_TEST(copy__damaged_chunk_loses_only_its_lines)
         send_damaged(&given, false, harms[i].at, harms[i].harm, harms[i].size);
         encode(&given, THIRD, THIRD, "c");
         send_chunk(&given, true);
-        expect_lines(&given, harms[i].at == 4 ? "LOST\n" FIRST "\nLOST\n" THIRD
-                                                "\n"
-                                              : "LOST\n" THIRD "\n");
+        expect_lines(&given, true,
+                     harms[i].at == 4 ? "LOST\n" FIRST "\nLOST\n" THIRD "\n"
+                                      : "LOST\n" THIRD "\n");
         close_copy(&given);
         assert_int_equal(system("rm -rf store"), 0);
     }
@@ -273,9 +338,9 @@ KIT_TEST(copy__damaged_chunk_loses_only_its_lines)
 static void put_steps(struct given *given, const char *ops, size_t size,
                       size_t lines)
 {
-    memcpy(given->chunk.ops, ops, size);
-    given->chunk.ops_size = size;
-    given->chunk.line_count = lines;
+    memcpy(given->chunk.steps, ops, size);
+    given->chunk.steps_size = size;
+    given->chunk.lines = lines;
 }
 
 KIT_TEST(copy__steps_beyond_the_line_are_refused)
@@ -310,12 +375,14 @@ KIT_TEST(copy__steps_beyond_the_line_are_refused)
         open_copy(&given);
         put_steps(&given, given_steps[i].ops, given_steps[i].size,
                   strlen(lines) / 5);
+        given.is_invalid = i >= 5 && i != 14;
         send_chunk(&given, false);
+        given.is_invalid = false;
         encode(&given, THIRD, THIRD, "c");
         send_chunk(&given, true);
         char expected[256];
         snprintf(expected, sizeof(expected), "%s" THIRD "\n", lines);
-        expect_lines(&given, expected);
+        expect_lines(&given, true, expected);
         close_copy(&given);
         assert_int_equal(system("rm -rf store"), 0);
     }
@@ -333,7 +400,7 @@ KIT_TEST(copy__view_without_memory_fails_whole)
     open_copy(&given);
     send_chunk(&given, false);
     encode(&given, "{\"n\":1,\"uuid\":\"own\"}", FIRST, "a");
-    assert_int_equal(wal__delta_encode_added(&given.chunk), WAL__DELTA_OK);
+    encode_own(&given);
     encode(&given, SECOND, SECOND, NULL);
     send_chunk(&given, true);
     append_line(given.fork, "d", 0, "{\"n\":4}", 7);

@@ -438,13 +438,16 @@ KIT_TEST(import_tree__second_import_adds_nothing)
     kit_close(store);
 }
 
-/* A copy of the rows of `origin`, as Claude Code forks a session, and one row
- * more. */
+#define FIRST_OF_COPY "{\"type\":\"last-prompt\",\"sessionId\":\"copy\"}\n"
+
+/* A copy of the rows of `origin`, as Claude Code forks a session, one row
+ * before and one after them. */
 static void write_copy(const char *path, const char *origin, unsigned last)
 {
     FILE *file = fopen(path, "we");
 
     assert_non_null(file);
+    (void)fputs(FIRST_OF_COPY, file);
     for (unsigned i = 1; i <= last + 1; i++) {
         char parent[40] = "null";
 
@@ -462,22 +465,83 @@ static void write_copy(const char *path, const char *origin, unsigned last)
     assert_int_equal(fclose(file), 0);
 }
 
-/* The copy is first by name, and waits for its origin. */
-KIT_TEST(import_tree__copy_waits_for_its_origin)
+/* The links are the same in any order, and when a file is read before the lines
+ * that name the origin are there. */
+KIT_TEST(import_tree__copy_is_whole_and_a_child_of_its_origin)
 {
-    struct wal_store *store = kit_store();
-    struct wal_import_result result;
-    struct seen seen = {.reports = 0};
+    static const char *const orders[][2] = {{"t/a.jsonl", "t/b.jsonl"},
+                                            {"t/b.jsonl", "t/a.jsonl"}};
 
     assert_int_equal(mkdir("t", 0700), 0);
-    write_copy("t/a.jsonl", "origin", 20);
     write_rows("t/b.jsonl", "origin", 1, 20);
-    assert_ok(import_tree(store, "t", &seen, &result, NULL));
-    assert_int_equal(result.sessions, 2);
-    assert_string_equal(seen.path, "t/a.jsonl");
-    assert_int_equal(seen.last.shared, 20);
-    assert_int_equal(seen.last.appended, 1);
-    kit_close(store);
+    for (size_t i = 0; i < 2; i++) {
+        struct wal_store *store = kit_store();
+        struct wal_import_result result;
+        struct seen seen = {.reports = 0};
+        struct wal_session *session;
+
+        write_file("t/a.jsonl", FIRST_OF_COPY);
+        must_import(store, "t/a.jsonl", &seen, &result);
+        write_copy("t/a.jsonl", "origin", 20);
+        for (size_t j = 0; j < 2; j++) {
+            must_import(store, orders[i][j], &seen, &result);
+        }
+        session = kit_session(store, "copy");
+        assert_slice(kit_info(session).parent_id, "origin");
+        assert_int_equal(kit_info(session).entries, 22);
+        assert_int_equal(kit_info(session).flags, 0);
+        wal_session_close(session);
+        session = kit_session(store, "origin");
+        assert_slice(kit_info(session).parent_id, "");
+        wal_session_close(session);
+        assert_ok(import_tree(store, "t", &seen, &result, NULL));
+        assert_int_equal(result.appended, 0);
+        assert_int_equal(result.sessions, 2);
+        kit_close(store);
+        assert_int_equal(system("rm -rf store"), 0);
+    }
+}
+
+/* Of a path, the id is that in the file's name. */
+KIT_TEST(import_file__names_of_a_forked_session)
+{
+    static const struct {
+        const char *member;
+        const char *parent;
+    } names[] = {
+        {"\"parentSession\":\"s-0\"", "s-0"},
+        {"\"branchedFrom\":\"s-0\"", "s-0"},
+        {"\"parentSession\":\"/y/2026-01-01T00-00-00-000Z_s-0.jsonl\"", "s-0"},
+        {"\"parentSession\":\"/y/2026-01-01_a_b.jsonl\"", "a_b"},
+        {"\"parentSession\":\"/y/a_b.jsonl\"", "a_b"},
+        {"\"parentSession\":\"s-0.jsonl\"", "s-0"},
+        {"\"parentSession\":\"s-1\"", ""}, /* itself */
+        {"\"parentSession\":\"/y/\"", ""},
+        {"\"parentSession\":\"\\u0007\"", ""},
+        {"\"parentSession\":7", ""},
+        {"\"parentSession\":\"\",\"branchedFrom\":\"s-0\"", "s-0"},
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct wal_store *store = kit_store();
+        struct wal_import_result result;
+        struct seen seen = {.reports = 0};
+        struct wal_session *session;
+        char header[LINE_SIZE];
+
+        snprintf(header, sizeof(header),
+                 "{\"type\":\"session\",\"version\":3,\"id\":\"s-1\",\"cwd\":"
+                 "\"/x\",\"timestamp\":\"2026-01-02T03:04:05.000Z\",%s}\n",
+                 names[i].member);
+        write_file("a.jsonl", header);
+        must_import(store, "a.jsonl", &seen, &result);
+        assert_string_equal(seen.dialect, "pi");
+        session = kit_session(store, "s-1");
+        assert_slice(kit_info(session).parent_id, names[i].parent);
+        wal_session_close(session);
+        kit_close(store);
+        assert_int_equal(system("rm -rf store"), 0);
+    }
 }
 
 /* ----------------------------------------------------------- callbacks --- */

@@ -15,8 +15,7 @@
 #include "agentwal/admin.h"
 #include "agentwal/import.h"
 
-#define ORIGINAL    "aaaaaaaa-0000-4000-8000-000000000001"
-#define COPY        "bbbbbbbb-0000-4000-8000-000000000002"
+#define SESSION     "aaaaaaaa-0000-4000-8000-000000000001"
 #define FILE_OF(id) "files/" id ".jsonl"
 
 enum {
@@ -35,10 +34,9 @@ static struct {
     unsigned reads;
     write_fn *write;
     bool (*is_there)(struct wal_store *store, struct wal_session *session);
-    void (*change_file)(void); /* at the read before, or null */
-    struct wal_store *store;   /* as another process has it */
-    char id[64];               /* session that it writes to */
-    bool is_written;           /* that was acknowledged */
+    struct wal_store *store; /* as another process has it */
+    char id[64];             /* session that it writes to */
+    bool is_written;         /* that was acknowledged */
 } other;
 
 static void write_as_other(void)
@@ -62,9 +60,6 @@ ssize_t pread(int fd, void *data, size_t size, off_t offset)
     if (other.path != NULL && stat(other.path, &file) == 0 &&
         fstat(fd, &read) == 0 && read.st_ino == file.st_ino) {
         other.reads++;
-        if (other.change_file != NULL && other.reads + 1 == other.at) {
-            other.change_file();
-        }
         if (other.reads == other.at) {
             write_as_other();
         }
@@ -188,8 +183,7 @@ static const struct {
 
 /* --- files ---------------------------------------------------------------- */
 
-/* Writes `lines` lines of the client's session `id`, as a fork of the original
- * one unless it is that. */
+/* Writes `lines` lines of the client's session `id`. */
 static void write_lines(const char *path, const char *id, int lines)
 {
     FILE *file = fopen(path, "w");
@@ -209,13 +203,6 @@ static void write_lines(const char *path, const char *id, int lines)
             "\"timestamp\":\"2026-03-01T10:00:%02d.000Z\"",
             i, id, is_user ? "user" : "assistant",
             is_user ? "user" : "assistant", i, i + 1, i);
-        if (strcmp(id, ORIGINAL) != 0) {
-            (void)fprintf(file,
-                          ",\"forkedFrom\":{\"sessionId\":\"%s\","
-                          "\"messageUuid\":\"%08x-1111-4111-8111-"
-                          "111111111111\"}",
-                          ORIGINAL, i + 1);
-        }
         (void)fputs("}\n", file);
     }
     assert_int_equal(fclose(file), 0);
@@ -258,8 +245,6 @@ struct scene {
     const char *path; /* of the file that is imported */
     const char *id;   /* session that others write to */
     void (*prepare)(struct wal_store *store);
-    void (*change_file)(void); /* while it is imported, or null */
-    unsigned kinds;            /* of writes[] that are tried; 0: all */
 };
 
 static void check_written(struct wal_store *store, unsigned write, unsigned at)
@@ -291,7 +276,6 @@ static bool run(const struct scene *scene, unsigned write, unsigned at,
     other.is_written = false;
     other.reads = 0;
     other.at = at;
-    other.change_file = scene->change_file;
     other.path = scene->path;
     if (import(store, scene->path, &appended, &error) != WAL_OK) {
         assert_int_equal(error.status, WAL_ECONFLICT);
@@ -319,8 +303,7 @@ static bool run(const struct scene *scene, unsigned write, unsigned at,
 
 static void run_all(const struct scene *scene)
 {
-    const unsigned all = sizeof(writes) / sizeof(writes[0]);
-    const unsigned kinds = scene->kinds != 0 ? scene->kinds : all;
+    const unsigned kinds = sizeof(writes) / sizeof(writes[0]);
 
     for (unsigned i = 0; i < kinds; i++) {
         unsigned written = 0;
@@ -336,20 +319,17 @@ static void run_all(const struct scene *scene)
 
 /* --- scenes --------------------------------------------------------------- */
 
-/* The session has the first lines of a copy, and its file has grown. */
-static void prepare_short_copy(struct wal_store *store)
+/* The session has the first lines of a file that has grown. */
+static void prepare_short(struct wal_store *store)
 {
-    write_lines(FILE_OF(ORIGINAL), ORIGINAL, LINES);
-    must_import(store, FILE_OF(ORIGINAL));
-    write_lines(FILE_OF(COPY), COPY, 3);
-    must_import(store, FILE_OF(COPY));
-    write_lines(FILE_OF(COPY), COPY, LINES);
+    write_lines(FILE_OF(SESSION), SESSION, 3);
+    must_import(store, FILE_OF(SESSION));
+    write_lines(FILE_OF(SESSION), SESSION, LINES);
 }
 
-KIT_TEST(import__grown_copy_that_others_write_to)
+KIT_TEST(import__grown_file_that_others_write_to)
 {
-    const struct scene scene = {FILE_OF(COPY), COPY, prepare_short_copy, NULL,
-                                0};
+    const struct scene scene = {FILE_OF(SESSION), SESSION, prepare_short};
 
     run_all(&scene);
 }
@@ -364,7 +344,7 @@ static void prepare_outdated(struct wal_store *store)
 
 KIT_TEST(import__outdated_session_that_others_write_to)
 {
-    struct scene scene = {"files/notes.jsonl", NULL, prepare_outdated, NULL, 0};
+    struct scene scene = {"files/notes.jsonl", NULL, prepare_outdated};
     struct wal_store *store = kit_store();
     struct wal_session *session = NULL;
     char id[64];
@@ -378,59 +358,5 @@ KIT_TEST(import__outdated_session_that_others_write_to)
     kit_close(store);
     assert_int_equal(system("rm -rf store files"), 0);
     scene.id = id;
-    run_all(&scene);
-}
-
-/* The file is a copy, and changes while its session is written. */
-static void prepare_copy(struct wal_store *store)
-{
-    write_lines(FILE_OF(ORIGINAL), ORIGINAL, LINES);
-    must_import(store, FILE_OF(ORIGINAL));
-    write_lines(FILE_OF(COPY), COPY, LINES);
-}
-
-static void change_copy(void)
-{
-    FILE *file = fopen(FILE_OF(COPY), "r+");
-
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 5000, SEEK_SET), 0);
-    (void)fputs("changed", file);
-    assert_int_equal(fclose(file), 0);
-}
-
-KIT_TEST(import__changed_copy_that_others_write_to)
-{
-    const struct scene scene = {FILE_OF(COPY), COPY, prepare_copy, change_copy,
-                                0};
-
-    run_all(&scene);
-}
-
-/* The session is the fork that an import made before it was killed. An import
- * waits two seconds for the one that may still be writing it. */
-static void prepare_empty_fork(struct wal_store *store)
-{
-    const struct wal_session_options options = {
-        .struct_size = sizeof(options),
-        .id = kit_text(COPY),
-        .source = kit_text("claude 0 " COPY ".jsonl"),
-        .created_ms = 1};
-    struct wal_session *original;
-    struct wal_session *fork = NULL;
-
-    prepare_copy(store);
-    original = kit_session(store, ORIGINAL);
-    assert_ok(
-        wal_session_fork(original, kit_text(NULL), &options, &fork, NULL));
-    wal_session_close(fork);
-    wal_session_close(original);
-}
-
-KIT_TEST(import__unfinished_copy_that_others_write_to)
-{
-    const struct scene scene = {FILE_OF(COPY), COPY, prepare_empty_fork, NULL,
-                                2};
-
     run_all(&scene);
 }

@@ -102,28 +102,6 @@ KIT_TEST(import_times__order_the_list)
     kit_close(store);
 }
 
-/* Its own entries are lines and what refers to shared ones. */
-KIT_TEST(import_times__of_a_copy)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session *session;
-
-    for (int i = 1; i <= 20; i++) {
-        write_row("origin.jsonl", i == 1 ? "we" : "ae", "origin", i, i);
-    }
-    assert_int_equal(
-        system("sed 's/\"origin\"/\"copy\"/; s/}$/,\"forkedFrom\":{"
-               "\"sessionId\":\"origin\"}}/' origin.jsonl >copy.jsonl"),
-        0);
-    import(store, "origin.jsonl", NULL);
-    import(store, "copy.jsonl", NULL);
-    session = kit_session(store, "copy");
-    assert_true((kit_info(session).flags & WAL_SESSION_FORK) != 0);
-    wal_session_close(session);
-    check_times(store, "copy", 1, 20);
-    kit_close(store);
-}
-
 /* A file without any time is as old as its import. */
 KIT_TEST(import_times__without_any)
 {

@@ -12,7 +12,7 @@
 // each with the id of the row of the branch that follows it.
 
 const FORK = 'claude/fork';
-const COPY_STREAM = 253; // of an imported copy of a file (docs/engine/copies.md)
+const COPY_STREAM = 253; // of an imported copy of a file (SPEC.md 5.17)
 const TURN_MS = 2;
 
 const { idOf, placeOf } = require('./key.js');

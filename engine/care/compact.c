@@ -3,7 +3,9 @@
  *
  * The index of a segment lists the records of each session by sequence, so that
  * walking the indexes of the run together gives the order in which the records
- * are written: session by session.
+ * are written: session by session. The index of the new segment (SPEC.md 2.12)
+ * is built meanwhile, in twice its memory, and compared with the records when
+ * they are read back: each is named once, and each name is true.
  *
  * Invariant: runs are rewritten by ascending id, so that a TOMBSTONE goes after
  * everything it ends. When a segment turns out to be damaged, what is live is
@@ -11,7 +13,6 @@
  * records of it.
  */
 #include "engine/care/compact.h"
-#include "agentwal/admin.h"
 
 #include <string.h>
 
@@ -27,6 +28,164 @@
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
+/* --- the index ------------------------------------------------------------ */
+
+struct index_builder {
+    struct wal__buf summaries;
+    struct wal__buf postings;
+    struct wal__buf texts;
+    uint32_t session_count;
+    uint32_t posting_count;
+    uint32_t first_posting; /* of the next summary */
+    struct wal__buf encoded;
+};
+
+static void index_builder_init(struct index_builder *builder,
+                               const struct wal__heap *heap)
+{
+    memset(builder, 0, sizeof(*builder));
+    wal__buf_init(&builder->summaries, heap);
+    wal__buf_init(&builder->postings, heap);
+    wal__buf_init(&builder->texts, heap);
+    wal__buf_init(&builder->encoded, heap);
+}
+
+static void index_builder_deinit(struct index_builder *builder)
+{
+    wal__buf_deinit(&builder->summaries);
+    wal__buf_deinit(&builder->postings);
+    wal__buf_deinit(&builder->texts);
+    wal__buf_deinit(&builder->encoded);
+}
+
+/* Adds the posting of a record; those of a session one after another, by
+ * sequence. */
+static enum wal_status
+index_builder_add_posting(struct index_builder *builder,
+                          const struct wal__posting *posting,
+                          struct wal_error *error)
+{
+    uint8_t bytes[WAL__POSTING_SIZE];
+
+    wal__posting_encode(posting, bytes);
+    builder->posting_count++;
+    return wal__buf_append(&builder->postings, bytes, sizeof(bytes)) == WAL_OK
+               ? WAL_OK
+               : wal__no_memory(error);
+}
+
+/* Adds the summary of the session whose postings were added since the last
+ * summary; sessions ascend. */
+static enum wal_status
+index_builder_add_summary(struct index_builder *builder,
+                          const struct wal__summary *summary,
+                          struct wal_error *error)
+{
+    struct wal__summary copy = *summary;
+    size_t text_size = wal__summary_text_size(summary);
+    uint8_t *row;
+    uint8_t *text;
+
+    if (wal__buf_reserve(&builder->summaries, WAL__SUMMARY_SIZE, &row) !=
+            WAL_OK ||
+        wal__buf_reserve(&builder->texts, text_size, &text) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    copy.first_posting = builder->first_posting;
+    copy.posting_count = builder->posting_count - copy.first_posting;
+    builder->first_posting = builder->posting_count;
+    wal__summary_encode(&copy, (uint32_t)builder->texts.size, row, text);
+    builder->summaries.size += WAL__SUMMARY_SIZE;
+    builder->texts.size += text_size;
+    builder->session_count++;
+    return WAL_OK;
+}
+
+/* Encodes the index with this header, whose counts are set. *index is the
+ * writer's, valid until deinit. */
+static enum wal_status index_builder_encode(struct index_builder *builder,
+                                            struct wal__index_header *header,
+                                            struct wal__span *index,
+                                            struct wal_error *error)
+{
+    const struct wal__buf *sections[] = {&builder->summaries,
+                                         &builder->postings, &builder->texts};
+    uint64_t size;
+    uint8_t *out;
+    uint8_t *to;
+
+    header->session_count = builder->session_count;
+    header->posting_count = builder->posting_count;
+    header->text_size = (uint32_t)builder->texts.size;
+    size = wal__index_size(header->session_count, header->posting_count,
+                           header->text_size);
+    builder->encoded.size = 0;
+    if (wal__buf_reserve(&builder->encoded, size, &out) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    builder->encoded.size = size;
+    memset(out, 0, size);
+    to = out + WAL__INDEX_HEADER_SIZE;
+    for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+        if (sections[i]->size > 0) {
+            memcpy(to, sections[i]->data, sections[i]->size);
+        }
+        to += sections[i]->size;
+    }
+    wal__index_finish(header, out);
+    *index = (struct wal__span){out, size};
+    return WAL_OK;
+}
+
+/* --- records and their index ---------------------------------------------- */
+
+struct index_check {
+    struct wal__index index;
+    uint32_t posting; /* the next one that a record must match */
+    uint32_t rank;    /* of the next summary */
+    struct wal__summary summary;
+};
+
+/* False: the index cannot be decoded. Its bytes outlive the check. */
+static bool index_check_begin(struct index_check *check, struct wal__span index)
+{
+    memset(check, 0, sizeof(*check));
+    return wal__index_decode(index, &check->index) == WAL__FMT_OK;
+}
+
+/* Returns whether the record is the next one that the index names. */
+static bool index_check_record(struct index_check *check,
+                               const struct wal__frame *frame, uint64_t offset)
+{
+    struct wal__posting posting;
+
+    if (check->posting == check->index.header.posting_count) {
+        return false;
+    }
+    while (check->posting ==
+           check->summary.first_posting + check->summary.posting_count) {
+        if (wal__index_summary(&check->index, check->rank, &check->summary) !=
+            WAL__FMT_OK) {
+            return false;
+        }
+        check->rank++;
+    }
+    wal__index_posting(&check->index, check->posting, &posting);
+    check->posting++;
+    return posting.offset == offset && posting.sequence == frame->sequence &&
+           posting.parent == frame->parent &&
+           posting.id_hash == frame->id_hash && posting.type == frame->type &&
+           posting.flags == frame->flags && posting.kind == frame->kind &&
+           posting.stream == frame->stream &&
+           check->summary.number == frame->session;
+}
+
+/* Returns whether the index names no more. */
+static bool index_check_end(const struct index_check *check)
+{
+    return check->posting == check->index.header.posting_count;
+}
+
 /* --- a new segment -------------------------------------------------------- */
 
 /* The index of an input while it is walked. */
@@ -41,8 +200,8 @@ struct rewrite {
     struct wal__core *core;
     const struct wal__live_set *set;
     struct wal__segment_writer *writer; /* while records are copied */
-    struct wal__index_builder index;
-    struct wal__index_check check;
+    struct index_builder index;
+    struct index_check check;
     bool drops_damaged; /* to erase: records that go need not be readable */
     struct wal__record_buf scratch;
     struct wal__buf erased;  /* a record in another form */
@@ -237,7 +396,7 @@ static enum wal_status copy_record(struct rewrite *rewrite,
         rewrite->session_position = wal__position(rewrite->id, copy.offset);
     }
     rewrite->result->kept++;
-    return wal__index_builder_add_posting(&rewrite->index, &copy, error);
+    return index_builder_add_posting(&rewrite->index, &copy, error);
 }
 
 static enum wal_status copy_part(struct rewrite *rewrite,
@@ -276,7 +435,7 @@ static enum wal_status add_summary(struct rewrite *rewrite,
         summary.session_position = rewrite->session_position;
     }
     wal__live_set_strip(rewrite->set, &summary);
-    return wal__index_builder_add_summary(&rewrite->index, &summary, error);
+    return index_builder_add_summary(&rewrite->index, &summary, error);
 }
 
 /* Copies what the run has of one session. */
@@ -366,7 +525,7 @@ static enum wal_status encode_index(void *ctx, struct wal__index_header *header,
 
     header->last_session = rewrite->parts[rewrite->count - 1]
                                .input->slot.index.header.last_session;
-    return wal__index_builder_encode(&rewrite->index, header, index, error);
+    return index_builder_encode(&rewrite->index, header, index, error);
 }
 
 /* --- reading back ------------------------------------------------------- */
@@ -375,7 +534,7 @@ static bool check_index(void *ctx, struct wal__span index)
 {
     struct rewrite *rewrite = ctx;
 
-    return wal__index_check_begin(&rewrite->check, index);
+    return index_check_begin(&rewrite->check, index);
 }
 
 static bool check_record(void *ctx, const struct wal__frame *frame,
@@ -384,14 +543,14 @@ static bool check_record(void *ctx, const struct wal__frame *frame,
     struct rewrite *rewrite = ctx;
 
     (void)payload; /* its checksum was verified */
-    return wal__index_check_record(&rewrite->check, frame, offset);
+    return index_check_record(&rewrite->check, frame, offset);
 }
 
 static bool check_end(void *ctx)
 {
     const struct rewrite *rewrite = ctx;
 
-    return wal__index_check_end(&rewrite->check);
+    return index_check_end(&rewrite->check);
 }
 
 /* --- the whole ---------------------------------------------------------- */
@@ -459,12 +618,12 @@ rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
     wal__record_buf_init(&rewrite.scratch, heap);
     wal__buf_init(&rewrite.erased, heap);
     wal__buf_init(&rewrite.remains, heap);
-    wal__index_builder_init(&rewrite.index, heap);
+    index_builder_init(&rewrite.index, heap);
     for (uint32_t i = 0; i < count; i++) {
         rewrite.parts[i].input = &inputs[i];
     }
     status = write_run(&rewrite, options, error);
-    wal__index_builder_deinit(&rewrite.index);
+    index_builder_deinit(&rewrite.index);
     wal__buf_deinit(&rewrite.erased);
     wal__buf_deinit(&rewrite.remains);
     wal__record_buf_deinit(&rewrite.scratch);

@@ -4,15 +4,11 @@
  * with records in blocks, an index, SEAL and trailer, reads it back, and gives
  * it the name of the last of them. What it holds is the client's.
  *
- * The index of a segment of the log (2.12) is built while its records are
- * written, session by session, and compared with them when they are read back:
- * each is named once, and each name is true.
- *
  * Invariant: until the rename nothing has changed but a file with a temporary
  * name, which has its header last, so that one that was cut short is no
  * segment; after it the new file is whole and synced. Memory is bounded by a
- * block, the buffer of one write, and twice the index. One thread, which holds
- * the compaction lock.
+ * block and the buffer of one write. One thread, which holds the compaction
+ * lock.
  */
 #ifndef AGENTWAL_ENGINE_CARE_SEGMENT_RUN_H
 #define AGENTWAL_ENGINE_CARE_SEGMENT_RUN_H
@@ -26,55 +22,6 @@
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
-
-struct wal__index_builder {
-    struct wal__buf summaries;
-    struct wal__buf postings;
-    struct wal__buf texts;
-    uint32_t session_count;
-    uint32_t posting_count;
-    uint32_t first_posting; /* of the next summary */
-    struct wal__buf encoded;
-};
-
-void wal__index_builder_init(struct wal__index_builder *builder,
-                             const struct wal__heap *heap);
-void wal__index_builder_deinit(struct wal__index_builder *builder);
-
-/* Adds the posting of a record; those of a session one after another, by
- * sequence. */
-enum wal_status
-wal__index_builder_add_posting(struct wal__index_builder *builder,
-                               const struct wal__posting *posting,
-                               struct wal_error *error) WAL_MUST_USE;
-/* Adds the summary of the session whose postings were added since the last
- * summary; sessions ascend. */
-enum wal_status
-wal__index_builder_add_summary(struct wal__index_builder *builder,
-                               const struct wal__summary *summary,
-                               struct wal_error *error) WAL_MUST_USE;
-/* Encodes the index with this header, whose counts are set. *index is the
- * writer's, valid until deinit. */
-enum wal_status wal__index_builder_encode(struct wal__index_builder *builder,
-                                          struct wal__index_header *header,
-                                          struct wal__span *index,
-                                          struct wal_error *error) WAL_MUST_USE;
-
-struct wal__index_check {
-    struct wal__index index;
-    uint32_t posting; /* the next one that a record must match */
-    uint32_t rank;    /* of the next summary */
-    struct wal__summary summary;
-};
-
-/* False: the index cannot be decoded. Its bytes outlive the check. */
-bool wal__index_check_begin(struct wal__index_check *check,
-                            struct wal__span index);
-/* Returns whether the record is the next one that the index names. */
-bool wal__index_check_record(struct wal__index_check *check,
-                             const struct wal__frame *frame, uint64_t offset);
-/* Returns whether the index names no more. */
-bool wal__index_check_end(const struct wal__index_check *check);
 
 /* What the file takes over from the segments that it replaces. */
 struct wal__rewrite_source {

@@ -9,6 +9,44 @@
 #include "engine/base/env.h"
 #include "engine/store/input_text.h"
 
+bool wal__copy_batch_is_full(const struct wal__copy_batch *batch)
+{
+    return batch->count == WAL__COPY_BATCH ||
+           batch->size >= WAL__COPY_BATCH_SIZE;
+}
+
+enum wal_status wal__copy_batch_add(struct wal__copy_batch *batch,
+                                    const struct wal__frame *frame,
+                                    struct wal__span bytes,
+                                    const struct wal__entry_record *record)
+{
+    uint32_t i = batch->count;
+    size_t offset = batch->bytes.size;
+    enum wal_status status =
+        wal__buf_append(&batch->bytes, bytes.data, bytes.size);
+
+    if (status == WAL_OK) {
+        batch->frames[i] = *frame;
+        batch->offsets[i] = offset;
+        batch->payloads[i] = NULL;
+        batch->size += bytes.size;
+        batch->size += record->digest != NULL ? record->payload_size : 0;
+        batch->count++;
+    }
+    return status;
+}
+
+void wal__copy_batch_empty(struct wal__copy_batch *batch,
+                           const struct wal__heap *large_heap)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        wal__heap_free(large_heap, batch->payloads[i]);
+    }
+    batch->count = 0;
+    batch->size = 0;
+    batch->bytes.size = 0;
+}
+
 bool wal__copy_is_fatal(enum wal_status status)
 {
     static const enum wal_status fatal[] = {

@@ -11,6 +11,34 @@
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 
+enum {
+    WAL__COPY_BATCH = 256, /* entries of a batch, at most */
+    WAL__COPY_BATCH_SIZE =
+        1024 * 1024 /* bytes of them after which it is full */
+};
+
+/* Entries of one session that wait to be appended together. */
+struct wal__copy_batch {
+    uint32_t count;
+    uint64_t size;         /* bytes, with payloads that are blobs */
+    struct wal__buf bytes; /* the entries' records */
+    struct wal__frame frames[WAL__COPY_BATCH];
+    size_t offsets[WAL__COPY_BATCH]; /* in bytes */
+    struct wal_entry entries[WAL__COPY_BATCH];
+    uint8_t *payloads[WAL__COPY_BATCH]; /* of a large heap, or NULL */
+};
+
+bool wal__copy_batch_is_full(const struct wal__copy_batch *batch);
+/* Adds an entry by its record, which was decoded from `bytes`. It is not full.
+ * WAL_ENOMEM. */
+enum wal_status
+wal__copy_batch_add(struct wal__copy_batch *batch,
+                    const struct wal__frame *frame, struct wal__span bytes,
+                    const struct wal__entry_record *record) WAL_MUST_USE;
+/* Empties the batch, whose payloads are of the heap. */
+void wal__copy_batch_empty(struct wal__copy_batch *batch,
+                           const struct wal__heap *large_heap);
+
 /* Returns whether a status of a call on the store that is written ends the
  * copying: it cannot be written or read. Any other failure is the refusal of
  * one record. */

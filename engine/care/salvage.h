@@ -17,10 +17,7 @@
 #include "engine/base/spill.h"
 #include "engine/blob/blob.h"
 #include "engine/care/damaged_store.h"
-
-enum {
-    WAL__SALVAGE_BATCH = 256 /* entries that are appended together */
-};
+#include "engine/care/record_copy.h"
 
 /* As wal_salvage with valid arguments, none of them NULL but the error, on this
  * heap and this io. *result is unchanged on failure. */
@@ -70,18 +67,6 @@ struct wal__salvage_erased {
     uint32_t session;
 };
 
-/* Entries of one session that wait to be appended. */
-struct wal__salvage_batch {
-    uint32_t session;
-    uint32_t count;
-    uint64_t size;         /* bytes, with payloads of the blob stream */
-    struct wal__buf bytes; /* the entries' records */
-    struct wal__frame frames[WAL__SALVAGE_BATCH];
-    size_t offsets[WAL__SALVAGE_BATCH]; /* in bytes */
-    struct wal_entry entries[WAL__SALVAGE_BATCH];
-    uint8_t *payloads[WAL__SALVAGE_BATCH]; /* of large_heap, or NULL */
-};
-
 /* A record of the blob stream whose content could not be copied. */
 struct wal__salvage_bad_blob {
     const struct wal__damaged_segment *segment;
@@ -122,7 +107,8 @@ struct wal__salvage {
     uint32_t written_capacity;
     struct wal__buf written_ids; /* each terminated by NUL */
     struct wal__buf erased;      /* struct wal__salvage_erased, ascending */
-    struct wal__salvage_batch batch;
+    uint32_t batch_session;
+    struct wal__copy_batch batch; /* its payloads are of large_heap */
     struct wal__blob_put_result put;
     struct wal__buf content; /* of one chunk, decoded */
     struct wal__buf base;    /* of its base chunk */

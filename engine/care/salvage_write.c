@@ -345,10 +345,6 @@ void wal__salvage_close_sessions(struct wal__salvage *salvage)
 
 /* --- entries -------------------------------------------------------------- */
 
-enum {
-    BATCH_SIZE = 1024 * 1024 /* bytes */
-};
-
 static enum wal_status append(struct wal__salvage *salvage,
                               const struct wal__salvage_session *session,
                               const struct wal_entry *entries, uint32_t count)
@@ -434,7 +430,7 @@ static void fill_entry(struct wal_entry *entry, const struct wal__frame *frame,
 static bool build_entry(struct wal__salvage *salvage,
                         const struct wal__salvage_session *session, uint32_t i)
 {
-    struct wal__salvage_batch *batch = &salvage->batch;
+    struct wal__copy_batch *batch = &salvage->batch;
     const struct wal__frame *frame = &batch->frames[i];
     const struct wal__span bytes = {batch->bytes.data + batch->offsets[i],
                                     frame->stored_size};
@@ -467,7 +463,7 @@ static bool build_entry(struct wal__salvage *salvage,
 static void build_batch(struct wal__salvage *salvage,
                         const struct wal__salvage_session *session)
 {
-    struct wal__salvage_batch *batch = &salvage->batch;
+    struct wal__copy_batch *batch = &salvage->batch;
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < batch->count; i++) {
@@ -551,8 +547,8 @@ static void append_alone(struct wal__salvage *salvage,
 static void append_batch(struct wal__salvage *salvage,
                          const struct wal__salvage_session *session)
 {
-    struct wal__salvage_batch *batch = &salvage->batch;
-    uint64_t parents[WAL__SALVAGE_BATCH];
+    struct wal__copy_batch *batch = &salvage->batch;
+    uint64_t parents[WAL__COPY_BATCH];
     enum wal_status status;
 
     build_batch(salvage, session);
@@ -572,18 +568,6 @@ static void append_batch(struct wal__salvage *salvage,
     }
 }
 
-static void empty_batch(struct wal__salvage *salvage)
-{
-    struct wal__salvage_batch *batch = &salvage->batch;
-
-    for (uint32_t i = 0; i < batch->count; i++) {
-        wal__heap_free(salvage->large_heap, batch->payloads[i]);
-    }
-    batch->count = 0;
-    batch->size = 0;
-    batch->bytes.size = 0;
-}
-
 void wal__salvage_flush(struct wal__salvage *salvage)
 {
     uint32_t count = salvage->batch.count;
@@ -592,7 +576,7 @@ void wal__salvage_flush(struct wal__salvage *salvage)
     if (count == 0 || salvage->failed != WAL_OK) {
         return;
     }
-    session = wal__salvage_open_session(salvage, salvage->batch.session);
+    session = wal__salvage_open_session(salvage, salvage->batch_session);
     if (session != NULL && session->is_removed) {
         wal__salvage_report(salvage, WAL_SALVAGE_SESSION, session->id, "",
                             "%" PRIu32 " %s after the session's deletion, left "
@@ -600,11 +584,11 @@ void wal__salvage_flush(struct wal__salvage *salvage)
                             count, count == 1 ? "entry is" : "entries are");
     } else if (session != NULL && session->handle != NULL) {
         append_batch(salvage, session);
-        empty_batch(salvage);
+        wal__copy_batch_empty(&salvage->batch, salvage->large_heap);
         return;
     } /* A session that could not be created is reported. */
     salvage->batch.count = 0; /* no payload was loaded */
-    empty_batch(salvage);
+    wal__copy_batch_empty(&salvage->batch, salvage->large_heap);
 }
 
 void wal__salvage_entry(struct wal__salvage *salvage,
@@ -612,11 +596,11 @@ void wal__salvage_entry(struct wal__salvage *salvage,
 {
     const struct wal__span bytes = {payload, frame->stored_size};
     const struct wal__salvage_erased erased = {frame->sequence, frame->session};
-    struct wal__salvage_batch *batch = &salvage->batch;
+    struct wal__copy_batch *batch = &salvage->batch;
     struct wal__entry_record record;
 
-    if (batch->session != frame->session ||
-        batch->count == WAL__SALVAGE_BATCH || batch->size >= BATCH_SIZE) {
+    if (salvage->batch_session != frame->session ||
+        wal__copy_batch_is_full(batch)) {
         wal__salvage_flush(salvage);
     }
     if (wal__entry_record_decode(bytes, &record) != WAL__FMT_OK) {
@@ -630,16 +614,11 @@ void wal__salvage_entry(struct wal__salvage *salvage,
         salvage->result.lost_entries++;
         return;
     }
-    batch->session = frame->session;
-    batch->frames[batch->count] = *frame;
-    batch->offsets[batch->count] = batch->bytes.size;
-    if (wal__buf_append(&batch->bytes, bytes.data, bytes.size) != WAL_OK) {
+    salvage->batch_session = frame->session;
+    if (wal__copy_batch_add(batch, frame, bytes, &record) != WAL_OK) {
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         return;
     }
-    batch->payloads[batch->count++] = NULL;
-    batch->size += frame->stored_size;
-    batch->size += record.digest != NULL ? record.payload_size : 0;
     wal__salvage_add_written(salvage, frame->sequence, record.id);
     if (record.is_erased &&
         wal__buf_append(&salvage->erased, &erased, sizeof(erased)) != WAL_OK) {

@@ -952,16 +952,14 @@ static void init(struct wal__transfer *transfer)
     wal__sha256_alg_init(&transfer->sha256);
     wal__record_buf_init(&transfer->scratch, heap);
     wal__record_buf_init(&transfer->to_scratch, heap);
-    wal__buf_init(&transfer->batch.bytes, heap);
+    wal__buf_init(&transfer->batch.copies.bytes, heap);
     wal__buf_init(&transfer->batch.parent_ids, heap);
     wal__buf_init(&transfer->batch.remains, heap);
 }
 
 static void deinit(struct wal__transfer *transfer)
 {
-    for (uint32_t i = 0; i < transfer->batch.count; i++) {
-        wal__heap_free(transfer->large_heap, transfer->batch.payloads[i]);
-    }
+    wal__copy_batch_empty(&transfer->batch.copies, transfer->large_heap);
     wal__transfer_close_sessions(transfer);
     wal__hashmap_deinit(&transfer->session_map);
     wal__buf_deinit(&transfer->events);
@@ -977,7 +975,7 @@ static void deinit(struct wal__transfer *transfer)
     wal__sha256_alg_deinit(&transfer->sha256);
     wal__record_buf_deinit(&transfer->scratch);
     wal__record_buf_deinit(&transfer->to_scratch);
-    wal__buf_deinit(&transfer->batch.bytes);
+    wal__buf_deinit(&transfer->batch.copies.bytes);
     wal__buf_deinit(&transfer->batch.parent_ids);
     wal__buf_deinit(&transfer->batch.remains);
     wal__spill_deinit(&transfer->spill);

@@ -16,12 +16,9 @@
 #include "engine/base/sha256.h"
 #include "engine/base/spill.h"
 #include "engine/blob/blob.h"
+#include "engine/care/record_copy.h"
 #include "engine/store/session.h"
 #include "format/bytes/assert.h"
-
-enum {
-    WAL__TRANSFER_BATCH = 256 /* entries that are appended together */
-};
 
 /* What the other store has of a session. */
 enum wal__transfer_state {
@@ -137,17 +134,11 @@ struct wal__transfer_id {
 
 /* Entries of one session that wait to be appended. */
 struct wal__transfer_batch {
-    struct wal__transfer_session *session;
-    uint32_t count;
-    uint64_t size;         /* bytes, with payloads that are blobs */
-    struct wal__buf bytes; /* the entries' records */
-    struct wal__frame frames[WAL__TRANSFER_BATCH];
-    size_t offsets[WAL__TRANSFER_BATCH]; /* in bytes */
-    size_t parents[WAL__TRANSFER_BATCH]; /* ids in parent_ids; SIZE_MAX: root */
-    struct wal__buf parent_ids;          /* each terminated by NUL */
-    struct wal_entry entries[WAL__TRANSFER_BATCH];
-    uint8_t *payloads[WAL__TRANSFER_BATCH]; /* of large_heap, or NULL */
-    struct wal__buf remains;                /* payloads of hidden entries */
+    struct wal__transfer_session *session; /* NULL: none */
+    struct wal__copy_batch copies;
+    size_t parents[WAL__COPY_BATCH]; /* ids in parent_ids; SIZE_MAX: root */
+    struct wal__buf parent_ids;      /* each terminated by NUL */
+    struct wal__buf remains;         /* payloads of hidden entries */
 };
 
 struct wal__transfer {

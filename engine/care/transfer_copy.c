@@ -29,7 +29,6 @@
 /* --- entries -------------------------------------------------------------- */
 
 enum {
-    BATCH_SIZE = 1024 * 1024, /* bytes */
     ATTEMPTS_MAX = 1000
 };
 
@@ -128,10 +127,11 @@ static enum wal_status build_entry(struct wal__transfer *transfer, uint32_t i,
                                    size_t *remains)
 {
     struct wal__transfer_batch *batch = &transfer->batch;
-    const struct wal__frame *frame = &batch->frames[i];
-    const struct wal__span bytes = {batch->bytes.data + batch->offsets[i],
+    const struct wal__frame *frame = &batch->copies.frames[i];
+    const struct wal__span bytes = {batch->copies.bytes.data +
+                                        batch->copies.offsets[i],
                                     frame->stored_size};
-    struct wal_entry *entry = &batch->entries[i];
+    struct wal_entry *entry = &batch->copies.entries[i];
     struct wal__entry_record record;
     bool is_hidden = wal__transfer_is_hidden(transfer, frame->sequence);
     enum wal__fmt fmt = wal__entry_record_decode(bytes, &record);
@@ -154,9 +154,10 @@ static enum wal_status build_entry(struct wal__transfer *transfer, uint32_t i,
     if (record.digest == NULL) {
         return WAL_OK;
     }
-    status = wal__transfer_payload(transfer, &record, &batch->payloads[i]);
+    status =
+        wal__transfer_payload(transfer, &record, &batch->copies.payloads[i]);
     entry->payload =
-        (struct wal_slice){batch->payloads[i], record.payload_size};
+        (struct wal_slice){batch->copies.payloads[i], record.payload_size};
     return status;
 }
 
@@ -164,16 +165,17 @@ static enum wal_status build_entry(struct wal__transfer *transfer, uint32_t i,
 static enum wal_status build_entries(struct wal__transfer *transfer)
 {
     struct wal__transfer_batch *batch = &transfer->batch;
-    size_t remains[WAL__TRANSFER_BATCH];
+    size_t remains[WAL__COPY_BATCH];
     enum wal_status status = WAL_OK;
 
     batch->remains.size = 0;
-    for (uint32_t i = 0; i < batch->count && status == WAL_OK; i++) {
+    for (uint32_t i = 0; i < batch->copies.count && status == WAL_OK; i++) {
         status = build_entry(transfer, i, &remains[i]);
     }
-    for (uint32_t i = 0; i < batch->count && status == WAL_OK; i++) {
+    for (uint32_t i = 0; i < batch->copies.count && status == WAL_OK; i++) {
         if (remains[i] != SIZE_MAX) {
-            batch->entries[i].payload.data = batch->remains.data + remains[i];
+            batch->copies.entries[i].payload.data =
+                batch->remains.data + remains[i];
         }
     }
     return status;
@@ -183,13 +185,8 @@ static void empty_batch(struct wal__transfer *transfer)
 {
     struct wal__transfer_batch *batch = &transfer->batch;
 
-    for (uint32_t i = 0; i < batch->count; i++) {
-        wal__heap_free(transfer->large_heap, batch->payloads[i]);
-    }
+    wal__copy_batch_empty(&batch->copies, transfer->large_heap);
     batch->session = NULL;
-    batch->count = 0;
-    batch->size = 0;
-    batch->bytes.size = 0;
     batch->parent_ids.size = 0;
 }
 
@@ -203,8 +200,8 @@ static void commit_parts(struct wal__transfer *transfer,
     struct wal__transfer_batch *waiting = &transfer->batch;
     const struct wal_batch batch = {
         .struct_size = sizeof(batch),
-        .entry_count = waiting->count,
-        .entries = waiting->entries,
+        .entry_count = waiting->copies.count,
+        .entries = waiting->copies.entries,
         .head_count = head_count,
         .heads = heads,
         .change = change,
@@ -290,15 +287,16 @@ static enum wal_status add_entry(struct wal__transfer *transfer,
                                  uint64_t position)
 {
     struct wal__transfer_batch *batch = &transfer->batch;
-    uint32_t i = batch->count;
+    uint32_t i = batch->copies.count;
     struct wal__entry_record record;
     struct wal__span bytes;
+    struct wal__frame frame;
     enum wal_status status =
         wal__log_read(&transfer->from->log, position, &transfer->scratch,
-                      &batch->frames[i], &bytes, &transfer->error);
+                      &frame, &bytes, &transfer->error);
 
     if (status == WAL_OK &&
-        (batch->frames[i].type != WAL__FRAME_ENTRY ||
+        (frame.type != WAL__FRAME_ENTRY ||
          wal__entry_record_decode(bytes, &record) != WAL__FMT_OK)) {
         status = wal__fail(&transfer->error, WAL_ECORRUPT,
                            "an entry is not well-formed");
@@ -306,28 +304,24 @@ static enum wal_status add_entry(struct wal__transfer *transfer,
     if (status != WAL_OK) {
         return status;
     }
-    batch->offsets[i] = batch->bytes.size;
-    batch->size += bytes.size;
-    batch->size += record.digest != NULL ? record.payload_size : 0;
-    if (wal__buf_append(&batch->bytes, bytes.data, bytes.size) != WAL_OK) {
+    /* An entry whose parent cannot be read goes with the batch, which is
+     * emptied as the session is refused. */
+    batch->session = session;
+    if (wal__copy_batch_add(&batch->copies, &frame, bytes, &record) != WAL_OK) {
         return wal__no_memory(&transfer->error);
     }
-    status =
-        add_parent(transfer, session, &batch->frames[i], &batch->parents[i]);
+    status = add_parent(transfer, session, &frame, &batch->parents[i]);
     if (status != WAL_OK) {
         return status;
     }
     /* The next entry is often its child. */
-    bytes.data = batch->bytes.data + batch->offsets[i];
+    bytes.data = batch->copies.bytes.data + batch->copies.offsets[i];
     if (wal__entry_record_decode(bytes, &record) == WAL__FMT_OK) {
         memcpy(transfer->from_id.bytes, record.id.data, record.id.size);
         transfer->from_id.bytes[record.id.size] = '\0';
         transfer->from_id.size = record.id.size;
-        transfer->from_id.sequence = batch->frames[i].sequence;
+        transfer->from_id.sequence = frame.sequence;
     }
-    batch->payloads[i] = NULL;
-    batch->session = session;
-    batch->count++;
     return WAL_OK;
 }
 
@@ -337,8 +331,7 @@ void wal__transfer_entry(struct wal__transfer *transfer,
 {
     const struct wal__transfer_batch *batch = &transfer->batch;
 
-    if (batch->session != session || batch->count == WAL__TRANSFER_BATCH ||
-        batch->size >= BATCH_SIZE) {
+    if (batch->session != session || wal__copy_batch_is_full(&batch->copies)) {
         wal__transfer_flush(transfer);
     }
     if (wal__transfer_goes_on(transfer, session)) {
@@ -1062,14 +1055,14 @@ static enum wal_status add_moved(const struct wal__transfer *transfer,
     const struct wal__transfer_batch *batch = &transfer->batch;
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0;
-         batch->session == session && i < batch->count && status == WAL_OK;
+    for (uint32_t i = 0; batch->session == session && i < batch->copies.count &&
+                         status == WAL_OK;
          i++) {
         const struct wal_head head = {.struct_size = sizeof(head),
-                                      .stream = batch->frames[i].stream,
+                                      .stream = batch->copies.frames[i].stream,
                                       .name = WAL_STR("main")};
 
-        if ((batch->frames[i].flags & WAL__FRAME_MOVES_HEAD) != 0 &&
+        if ((batch->copies.frames[i].flags & WAL__FRAME_MOVES_HEAD) != 0 &&
             !has_head(heads, &head)) {
             status = wal__buf_append(heads, &head, sizeof(head));
         }

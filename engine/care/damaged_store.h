@@ -71,7 +71,7 @@ enum wal__damaged_role {
     WAL__DAMAGED_LEFTOVER,  /* a failed attempt left it; the chain has all its
                              * records (SPEC.md 3.5) */
     WAL__DAMAGED_GUARDED,   /* a backup that was cut short left it
-                             * (docs/backup.md): the store is a copy, as of the
+                             * (docs/keeping.md): the store is a copy, as of the
                              * backup before */
     WAL__DAMAGED_REPLACED,  /* a rewritten segment of the chain has what is live
                              * of it (SPEC.md 3.9) */

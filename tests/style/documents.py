@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The size and the order of the documents.
 
-1. README.md has at most 900 words, SPEC.md at most 2,600 lines.
+1. README.md has at most 900 words, SPEC.md at most 3,000 lines.
 2. docs/README.md links each page of docs/ once, and says what it answers.
 3. The program is named `agentwal VERB`. Its other names are in
    docs/stability.md, and those of before in CHANGELOG.md.
@@ -15,7 +15,7 @@ import sys
 
 ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-README_WORDS, SPEC_LINES = 900, 2600
+README_WORDS, SPEC_LINES = 900, 3000
 OTHER_NAMES = re.compile(r"\b(?:walctl|walcat|walcheck|walconv)\b(?!_|\.\w)")
 NAMES_OF_NOW = {"docs/stability.md": {"walcat", "walcheck"}}
 RATIO = "durable append, %d threads, mixed, to the best peer as it is used"

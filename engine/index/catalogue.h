@@ -10,6 +10,17 @@
  * summary (number WAL__STORE_NUMBER, id "store") are hidden: they are not found
  * by id and not listed. No two visible sessions have the same id.
  *
+ * It is written while the store is in use, so that the layers stay small: when
+ * a segment ends, and 4,096 sessions and a sixteenth of those in the snapshot
+ * have changed, or the log has grown by 256 MiB and by twice its size. The
+ * overlay becomes the frozen layer; a thread merges it without a lock, syncs
+ * every 4 MiB, and renames the file. Its position is the end of a segment that
+ * has a successor: durable, and never cut by healing. Where another process has
+ * written one that covers the position, that is mapped instead; when writing
+ * fails, the layer is kept until the next segment ends. The last process that
+ * closes the store writes it up to the log's end once the log has grown by 1
+ * MiB and by twice the catalogue's size, and gives up after half a second.
+ *
  * The caller's lock: one writer, or any readers. Spans in summaries are valid
  * while that lock is held. The texts of a summary are contiguous and start with
  * the id.

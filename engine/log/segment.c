@@ -1,6 +1,6 @@
 /*
  * segment.c - segment files: their names, making, opening, mapping and reading
- * them (SPEC.md 2.2, 3.5). docs/engine/segment-life.md draws the states of one.
+ * them (SPEC.md 2.2, 3.5).
  *
  * A segment has its full size from the start, is written once, and is never
  * shortened or reused. A new one is made under a temporary name: reserved,

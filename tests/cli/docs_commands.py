@@ -323,8 +323,7 @@ def main():
         with open(path, encoding="utf-8") as file:
             examples.append(" ".join(file.read().split()))
     pages = sys.argv[1:] or sorted(
-        glob.glob(os.path.join(ROOT, "docs", "*.md")) +
-        glob.glob(os.path.join(ROOT, "docs", "engine", "*.md"))) + [
+        glob.glob(os.path.join(ROOT, "docs", "*.md"))) + [
             os.path.join(ROOT, name) for name in PAGES]
     faults, count = [], 0
     for line, test in ELSEWHERE.items():

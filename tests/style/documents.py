@@ -36,8 +36,7 @@ def sizes():
 
 
 def documents():
-    return (glob.glob(os.path.join(ROOT, "docs", "*.md")) +
-            glob.glob(os.path.join(ROOT, "docs", "engine", "*.md")))
+    return glob.glob(os.path.join(ROOT, "docs", "*.md"))
 
 
 def index():

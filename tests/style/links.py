@@ -65,7 +65,7 @@ def named_by_sources():
 def main():
     faults, count = [], 0
     documents = [path for pattern in (
-        "*.md", "docs/*.md", "docs/engine/*.md", "examples/*.md",
+        "*.md", "docs/*.md", "examples/*.md",
         "bindings/node/*.md", "bindings/node/docs/*.md", "bindings/python/*.md",
         "bindings/python/docs/*.md")
                  for path in glob.glob(os.path.join(ROOT, pattern))]

@@ -3,7 +3,7 @@
 // they were appended.
 //
 // Where the lines alone would not be the session, it is converted as for a view
-// of Claude Code (SPEC.md): when an agent appended entries that are not
+// of Claude Code (SPEC.md 10.2): when an agent appended entries that are not
 // lines, when the head was moved elsewhere, and for an imported copy.
 //
 // A fork shares the branch up to its fork point. Rows that were before that point

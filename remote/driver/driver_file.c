@@ -1,6 +1,6 @@
 /*
  * driver_file.c - objects as the files of a local directory (driver_file.h,
- * SPEC.md 11.2).
+ * SPEC.md 11.3).
  *
  * An object is written to a temporary file in its directory, which is synced
  * and then linked (put_if_absent) or renamed (put) to its name; the directory

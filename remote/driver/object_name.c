@@ -1,5 +1,5 @@
 /*
- * object_name.c - the names of objects (object_name.h, SPEC.md 11.2).
+ * object_name.c - the names of objects (object_name.h, SPEC.md 11.3).
  * Invariant: a valid name is a relative path that stays below its root, and
  * needs no encoding in a URL or in XML. Any thread.
  */

@@ -188,18 +188,15 @@ static void write_pairs(struct cli_json *json, const char *key,
                         const char *name, const char *first, const char *text)
 {
     cli_json_open(json, '{');
-    cli_json_key(json, key);
-    cli_json_text(json, cli_slice(first));
-    cli_json_key(json, name);
-    cli_json_text(json, cli_slice(text));
+    cli_json_member_text(json, key, cli_slice(first));
+    cli_json_member_text(json, name, cli_slice(text));
     cli_json_close(json, '}');
 }
 
 static void write_options(struct cli_json *json,
                           const struct verb_option *options)
 {
-    cli_json_key(json, "options");
-    cli_json_open(json, '[');
+    cli_json_member_open(json, "options", '[');
     for (; options != NULL && options->usage != NULL; options++) {
         write_pairs(json, "option", "text", options->usage, options->text);
     }
@@ -212,19 +209,13 @@ static void write_verb(struct cli_json *json, const struct verb *verb)
     const struct verb_example *example = help->examples;
 
     cli_json_open(json, '{');
-    cli_json_key(json, "verb");
-    cli_json_text(json, cli_slice(verb->name));
-    cli_json_key(json, "group");
-    cli_json_text(json, cli_slice(group_titles[verb->group]));
-    cli_json_key(json, "usage");
-    cli_json_text(json, cli_slice(help->usage));
-    cli_json_key(json, "summary");
-    cli_json_text(json, cli_slice(help->summary));
-    cli_json_key(json, "text");
-    cli_json_text_or_null(json, cli_slice(help->text));
+    cli_json_member_text(json, "verb", cli_slice(verb->name));
+    cli_json_member_text(json, "group", cli_slice(group_titles[verb->group]));
+    cli_json_member_text(json, "usage", cli_slice(help->usage));
+    cli_json_member_text(json, "summary", cli_slice(help->summary));
+    cli_json_member_text_or_null(json, "text", cli_slice(help->text));
     write_options(json, help->options);
-    cli_json_key(json, "examples");
-    cli_json_open(json, '[');
+    cli_json_member_open(json, "examples", '[');
     for (; example->command != NULL; example++) {
         write_pairs(json, "command", "text", example->command, example->text);
     }
@@ -244,8 +235,7 @@ static void write_table(void)
         write_verb(&json, verb);
     }
     cli_json_open(&json, '{');
-    cli_json_key(&json, "verb");
-    cli_json_text_or_null(&json, cli_slice(NULL));
+    cli_json_member_text_or_null(&json, "verb", cli_slice(NULL));
     write_options(&json, common_options);
     cli_json_close(&json, '}');
     cli_json_end_line(&json);

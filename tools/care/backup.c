@@ -48,11 +48,9 @@ static void write_json(const char *path,
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "path");
-    cli_json_text(&json, cli_slice(path));
+    cli_json_member_text(&json, "path", cli_slice(path));
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        cli_json_key(&json, numbers[i].key);
-        cli_json_number(&json, numbers[i].value);
+        cli_json_member_number(&json, numbers[i].key, numbers[i].value);
     }
     cli_json_close(&json, '}');
     cli_json_end_line(&json);

@@ -19,8 +19,7 @@ enum wal_status care_claims_write(struct wal_claim_cursor *claims,
     cli_json_open(json, '[');
     while ((status = wal_claim_cursor_next(claims, &claim, error)) == WAL_OK) {
         cli_json_open(json, '{');
-        cli_json_key(json, "sessionId");
-        cli_json_text(json, claim.session_id);
+        cli_json_member_text(json, "sessionId", claim.session_id);
         cli_json_key(json, "processId");
         if (claim.process_id == 0) {
             cli_json_text_or_null(json, cli_slice(""));

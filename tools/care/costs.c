@@ -94,8 +94,7 @@ void care_costs_deinit(struct care_costs *costs)
 static void write_number(struct cli_json *json, const char *key,
                          uint64_t number)
 {
-    cli_json_key(json, key);
-    cli_json_number(json, number);
+    cli_json_member_number(json, key, number);
 }
 
 void care_costs_write(const struct care_costs *costs, struct cli_json *json)
@@ -105,8 +104,7 @@ void care_costs_write(const struct care_costs *costs, struct cli_json *json)
         const struct care_cost *cost = &costs->items[i];
 
         cli_json_open(json, '{');
-        cli_json_key(json, "sessionId");
-        cli_json_text(json, cli_slice(cost->id));
+        cli_json_member_text(json, "sessionId", cli_slice(cost->id));
         write_number(json, "checkpoints", cost->checkpoints);
         write_number(json, "files", cost->files);
         write_number(json, "bytes", cost->bytes);

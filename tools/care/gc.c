@@ -78,14 +78,12 @@ static void collect_reader(void *ctx, int32_t process, uint64_t bytes)
 
 static void write_readers(const struct gc *gc, struct cli_json *json)
 {
-    cli_json_key(json, "readers");
-    cli_json_open(json, '[');
+    cli_json_member_open(json, "readers", '[');
     for (uint32_t i = 0; i < gc->reader_count; i++) {
         cli_json_open(json, '{');
-        cli_json_key(json, "process");
-        cli_json_number(json, (uint64_t)gc->readers[i].process);
-        cli_json_key(json, "bytes");
-        cli_json_number(json, gc->readers[i].bytes);
+        cli_json_member_number(json, "process",
+                               (uint64_t)gc->readers[i].process);
+        cli_json_member_number(json, "bytes", gc->readers[i].bytes);
         cli_json_close(json, '}');
     }
     cli_json_close(json, ']');
@@ -130,8 +128,7 @@ static int write_views(const struct cli *cli, const struct gc *gc,
     if (!looks_at_views(gc)) {
         return CLI_OK;
     }
-    cli_json_key(json, "views");
-    cli_json_open(json, '[');
+    cli_json_member_open(json, "views", '[');
     code = care_print_views(cli, store, gc->rewrites_views, json);
     cli_json_close(json, ']');
     return code;
@@ -161,21 +158,16 @@ static int write_json(const struct cli *cli, const struct gc *gc,
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "dryRun");
-    cli_json_bool(&json, dry_run);
+    cli_json_member_bool(&json, "dryRun", dry_run);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        cli_json_key(&json, numbers[i].key);
-        cli_json_number(&json, numbers[i].value);
+        cli_json_member_number(&json, numbers[i].key, numbers[i].value);
     }
-    cli_json_key(&json, "trash");
-    cli_json_open(&json, '{');
-    cli_json_key(&json, "sessions");
-    cli_json_number(&json, gc->trash.sessions);
-    cli_json_key(&json, "bytes");
-    cli_json_number(&json, gc->trash.bytes);
-    cli_json_key(&json, "deleted");
-    cli_json_bool(
-        &json, !dry_run && (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0);
+    cli_json_member_open(&json, "trash", '{');
+    cli_json_member_number(&json, "sessions", gc->trash.sessions);
+    cli_json_member_number(&json, "bytes", gc->trash.bytes);
+    cli_json_member_bool(
+        &json, "deleted",
+        !dry_run && (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0);
     cli_json_close(&json, '}');
     write_readers(gc, &json);
     cli_json_key(&json, "refused");

@@ -99,21 +99,15 @@ static void write_item(struct cli_json *json, const struct retain *retain,
     const struct wal__retain_session *session = &retain->plan.sessions[rank];
 
     cli_json_open(json, '{');
-    cli_json_key(json, "sessionId");
-    cli_json_text(json, cli_slice(item->id));
-    cli_json_key(json, "title");
-    cli_json_text_or_null(json, cli_slice(item->title));
-    cli_json_key(json, "updated");
-    cli_json_time(json, session->updated_ms);
-    cli_json_key(json, "entries");
-    cli_json_number(json, item->entries);
-    cli_json_key(json, "bytes");
-    cli_json_number(json, session->bytes);
-    cli_json_key(json, "rule");
-    cli_json_text(json, cli_slice(rule_name(session->rule)));
+    cli_json_member_text(json, "sessionId", cli_slice(item->id));
+    cli_json_member_text_or_null(json, "title", cli_slice(item->title));
+    cli_json_member_time(json, "updated", session->updated_ms);
+    cli_json_member_number(json, "entries", item->entries);
+    cli_json_member_number(json, "bytes", session->bytes);
+    cli_json_member_text(json, "rule", cli_slice(rule_name(session->rule)));
     if (item->reason != RETAIN_NONE) {
-        cli_json_key(json, "skipped");
-        cli_json_text(json, cli_slice(reason_text(item->reason)));
+        cli_json_member_text(json, "skipped",
+                             cli_slice(reason_text(item->reason)));
     }
     cli_json_close(json, '}');
 }
@@ -135,14 +129,11 @@ static void write_json(const struct retain *retain)
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "applied");
-    cli_json_bool(&json, retain->apply);
+    cli_json_member_bool(&json, "applied", retain->apply);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        cli_json_key(&json, numbers[i].key);
-        cli_json_number(&json, numbers[i].value);
+        cli_json_member_number(&json, numbers[i].key, numbers[i].value);
     }
-    cli_json_key(&json, "sessions");
-    cli_json_open(&json, '[');
+    cli_json_member_open(&json, "sessions", '[');
     for (size_t i = 0; i < retain->plan.count; i++) {
         if (is_chosen(retain, i)) {
             write_item(&json, retain, i);

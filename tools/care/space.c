@@ -73,8 +73,7 @@ void care_space_deinit(struct care_space *space)
 static void write_number(struct cli_json *json, const char *key,
                          uint64_t number)
 {
-    cli_json_key(json, key);
-    cli_json_number(json, number);
+    cli_json_member_number(json, key, number);
 }
 
 void care_space_write(const struct care_space *space, struct cli_json *json)
@@ -84,10 +83,8 @@ void care_space_write(const struct care_space *space, struct cli_json *json)
         const struct care_session_space *item = &space->items[i];
 
         cli_json_open(json, '{');
-        cli_json_key(json, "sessionId");
-        cli_json_text_or_null(json, cli_slice(item->id));
-        cli_json_key(json, "deleted");
-        cli_json_bool(json, item->is_deleted);
+        cli_json_member_text_or_null(json, "sessionId", cli_slice(item->id));
+        cli_json_member_bool(json, "deleted", item->is_deleted);
         write_number(json, "ownBytes", item->own);
         write_number(json, "sharedBytes", item->shared);
         write_number(json, "reclaimableBytes", item->reclaimable);
@@ -102,10 +99,8 @@ void care_space_write_refusals(const struct care_space *space,
     cli_json_open(json, '[');
     for (size_t i = 0; i < space->refusal_count; i++) {
         cli_json_open(json, '{');
-        cli_json_key(json, "file");
-        cli_json_text(json, cli_slice(space->refusals[i].file));
-        cli_json_key(json, "reason");
-        cli_json_text(json, cli_slice(space->refusals[i].why));
+        cli_json_member_text(json, "file", cli_slice(space->refusals[i].file));
+        cli_json_member_text(json, "reason", cli_slice(space->refusals[i].why));
         cli_json_close(json, '}');
     }
     cli_json_close(json, ']');

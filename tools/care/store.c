@@ -125,18 +125,13 @@ static enum wal_status write_object(const struct stats *stats, const char *uuid,
     list_numbers(stats, numbers);
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "uuid");
-    cli_json_text(&json, cli_slice(uuid));
+    cli_json_member_text(&json, "uuid", cli_slice(uuid));
     for (size_t i = 0; i < NUMBERS; i++) {
-        cli_json_key(&json, numbers[i].key);
-        cli_json_number(&json, numbers[i].value);
+        cli_json_member_number(&json, numbers[i].key, numbers[i].value);
     }
-    cli_json_key(&json, "tail");
-    cli_json_text(&json, cli_slice(tail_name(info->tail)));
-    cli_json_key(&json, "takesAppends");
-    cli_json_bool(&json, info->status == WAL_OK);
-    cli_json_key(&json, "state");
-    cli_json_text(&json, cli_slice(state_text(info)));
+    cli_json_member_text(&json, "tail", cli_slice(tail_name(info->tail)));
+    cli_json_member_bool(&json, "takesAppends", info->status == WAL_OK);
+    cli_json_member_text(&json, "state", cli_slice(state_text(info)));
     cli_json_key(&json, "space");
     care_space_write(&stats->space, &json);
     cli_json_key(&json, "checkpoints");
@@ -289,15 +284,11 @@ static void print_migration(const struct cli *cli,
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "from");
-    cli_json_number(&json, migration->from);
-    cli_json_key(&json, "to");
-    cli_json_number(&json, migration->to);
-    cli_json_key(&json, "sessions");
-    cli_json_number(&json, migration->sessions);
+    cli_json_member_number(&json, "from", migration->from);
+    cli_json_member_number(&json, "to", migration->to);
+    cli_json_member_number(&json, "sessions", migration->sessions);
     if (moved != NULL) {
-        cli_json_key(&json, "moved");
-        cli_json_number(&json, *moved);
+        cli_json_member_number(&json, "moved", *moved);
     }
     cli_json_close(&json, '}');
     cli_json_end_line(&json);

@@ -20,16 +20,11 @@ static void write_view(struct cli_json *json, const struct wal_view_info *info,
                        bool is_rewritten)
 {
     cli_json_open(json, '{');
-    cli_json_key(json, "sessionId");
-    cli_json_text_or_null(json, cli_slice(info->session));
-    cli_json_key(json, "dialect");
-    cli_json_text(json, cli_slice(info->dialect));
-    cli_json_key(json, "root");
-    cli_json_text(json, cli_slice(info->root));
-    cli_json_key(json, "state");
-    cli_json_text(json, cli_slice(state_of(info)));
-    cli_json_key(json, "rewritten");
-    cli_json_bool(json, is_rewritten);
+    cli_json_member_text_or_null(json, "sessionId", cli_slice(info->session));
+    cli_json_member_text(json, "dialect", cli_slice(info->dialect));
+    cli_json_member_text(json, "root", cli_slice(info->root));
+    cli_json_member_text(json, "state", cli_slice(state_of(info)));
+    cli_json_member_bool(json, "rewritten", is_rewritten);
     cli_json_close(json, '}');
 }
 
@@ -115,8 +110,7 @@ int care_report_views(const struct cli *cli, struct wal_store *store,
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "views");
-    cli_json_open(&json, '[');
+    cli_json_member_open(&json, "views", '[');
     code = care_print_views(cli, store, rewrites, &json);
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');

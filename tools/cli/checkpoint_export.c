@@ -157,21 +157,16 @@ static void write_file(const struct wal__checkpoint_layout *layout,
         wal__checkpoint_hash_text(file->digest, hash);
     }
     cli_json_open(json, '{');
-    cli_json_key(json, layout->path);
-    cli_json_text(json, cli_slice(path));
+    cli_json_member_text(json, layout->path, cli_slice(path));
     if (layout->exists != NULL) {
-        cli_json_key(json, layout->exists);
-        cli_json_bool(json, !is_absent);
+        cli_json_member_bool(json, layout->exists, !is_absent);
     }
-    cli_json_key(json, layout->hash);
-    cli_json_text(json, cli_slice(hash));
+    cli_json_member_text(json, layout->hash, cli_slice(hash));
     if (layout->size != NULL) {
-        cli_json_key(json, layout->size);
-        cli_json_number(json, file->size);
+        cli_json_member_number(json, layout->size, file->size);
     }
     if (!is_absent && file->mode != 0644) {
-        cli_json_key(json, layout->mode);
-        cli_json_number(json, file->mode);
+        cli_json_member_number(json, layout->mode, file->mode);
     }
     cli_json_close(json, '}');
 }
@@ -244,12 +239,9 @@ static int make_manifest(struct export *export, struct item *item)
     }
     cli_json_init(&json, stream);
     cli_json_open(&json, '{');
-    cli_json_key(&json, layout->id);
-    cli_json_text(&json, item->info.id);
-    cli_json_key(&json, layout->created);
-    cli_json_time(&json, item->info.created_ms);
-    cli_json_key(&json, layout->files);
-    cli_json_open(&json, '[');
+    cli_json_member_text(&json, layout->id, item->info.id);
+    cli_json_member_time(&json, layout->created, item->info.created_ms);
+    cli_json_member_open(&json, layout->files, '[');
     code = export_files(export, item, &json);
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');

@@ -48,8 +48,7 @@ static void write_member(struct cli_json *json, const char *key,
                          const char *text)
 {
     if (text != NULL && text[0] != '\0') {
-        cli_json_key(json, key);
-        cli_json_text(json, cli_slice(text));
+        cli_json_member_text(json, key, cli_slice(text));
     }
 }
 
@@ -59,21 +58,17 @@ static void write_failure(const struct failure *failure, int code)
 
     cli_json_init(&json, stderr);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "error");
-    cli_json_open(&json, '{');
+    cli_json_member_open(&json, "error", '{');
     write_member(&json, "status", failure->status);
-    cli_json_key(&json, "what");
-    cli_json_text_or_null(&json, cli_slice(failure->what));
+    cli_json_member_text_or_null(&json, "what", cli_slice(failure->what));
     write_member(&json, "why", failure->why);
     write_member(&json, "cause", failure->cause);
     write_member(&json, "file", failure->file);
     if (failure->has_offset) {
-        cli_json_key(&json, "offset");
-        cli_json_number(&json, failure->offset);
+        cli_json_member_number(&json, "offset", failure->offset);
     }
     write_member(&json, "advice", failure->advice);
-    cli_json_key(&json, "exitCode");
-    cli_json_number(&json, (uint64_t)code);
+    cli_json_member_number(&json, "exitCode", (uint64_t)code);
     cli_json_close(&json, '}');
     cli_json_close(&json, '}');
     cli_json_end_line(&json);

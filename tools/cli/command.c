@@ -133,8 +133,7 @@ int cli_print_done(const struct cli *cli, const char *key, const char *value,
     } else {
         cli_json_init(&json, stdout);
         cli_json_open(&json, '{');
-        cli_json_key(&json, key);
-        cli_json_text(&json, cli_slice(value));
+        cli_json_member_text(&json, key, cli_slice(value));
         cli_json_close(&json, '}');
         cli_json_end_line(&json);
     }
@@ -151,8 +150,7 @@ int cli_print_id(const struct cli *cli, struct wal_session *session)
     if (status == WAL_OK && cli->json) {
         cli_json_init(&json, stdout);
         cli_json_open(&json, '{');
-        cli_json_key(&json, "sessionId");
-        cli_json_text(&json, info.id);
+        cli_json_member_text(&json, "sessionId", info.id);
         cli_json_close(&json, '}');
         cli_json_end_line(&json);
     } else if (status == WAL_OK) {
@@ -201,17 +199,13 @@ void cli_print_appended(const struct cli *cli, struct wal_session *session,
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, info.id);
-    cli_json_key(&json, "lastAppendedEntryId");
-    cli_json_text_or_null(&json, cli_slice(result->last_id));
-    cli_json_key(&json, "appendedCount");
-    cli_json_number(&json, result->appended);
-    cli_json_key(&json, "duplicateCount");
-    cli_json_number(&json, result->duplicates);
+    cli_json_member_text(&json, "sessionId", info.id);
+    cli_json_member_text_or_null(&json, "lastAppendedEntryId",
+                                 cli_slice(result->last_id));
+    cli_json_member_number(&json, "appendedCount", result->appended);
+    cli_json_member_number(&json, "duplicateCount", result->duplicates);
     if (queued != NULL) {
-        cli_json_key(&json, "queued");
-        cli_json_number(&json, *queued);
+        cli_json_member_number(&json, "queued", *queued);
     }
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
@@ -228,12 +222,9 @@ void cli_print_conflict(const struct cli *cli, struct wal_slice expected,
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "conflict");
-    cli_json_open(&json, '{');
-    cli_json_key(&json, "expected");
-    cli_json_text(&json, expected);
-    cli_json_key(&json, "actual");
-    cli_json_text(&json, actual);
+    cli_json_member_open(&json, "conflict", '{');
+    cli_json_member_text(&json, "expected", expected);
+    cli_json_member_text(&json, "actual", actual);
     cli_json_close(&json, '}');
     cli_json_close(&json, '}');
     cli_json_end_line(&json);

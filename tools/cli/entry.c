@@ -264,8 +264,7 @@ static void write_meta(struct cli_json *json, struct wal_slice meta,
             break;
         }
     }
-    cli_json_key(json, "damaged");
-    cli_json_bool(json, true);
+    cli_json_member_bool(json, "damaged", true);
     cli_json_close(json, '}');
 }
 
@@ -314,17 +313,12 @@ static enum wal_status write_entry(struct cli_json *json,
     bool is_damaged;
 
     cli_json_open(json, '{');
-    cli_json_key(json, "id");
-    cli_json_text(json, entry->id);
-    cli_json_key(json, "parentId");
-    cli_json_text_or_null(json, entry->parent_id);
-    cli_json_key(json, "type");
-    cli_json_text(json, entry->type);
-    cli_json_key(json, "timestamp");
-    cli_json_text(json, entry->timestamp);
+    cli_json_member_text(json, "id", entry->id);
+    cli_json_member_text_or_null(json, "parentId", entry->parent_id);
+    cli_json_member_text(json, "type", entry->type);
+    cli_json_member_text(json, "timestamp", entry->timestamp);
     if (entry->run_id.size > 0) {
-        cli_json_key(json, "runId");
-        cli_json_text(json, entry->run_id);
+        cli_json_member_text(json, "runId", entry->run_id);
     }
     status = write_payload(json, store, entry, &is_damaged, error);
     write_meta(json, entry->meta, is_damaged);

@@ -130,8 +130,7 @@ void cli_json_path(struct cli_json *json, struct wal_slice path)
 {
     const uint8_t *data = path.data;
 
-    cli_json_key(json, "path");
-    cli_json_text(json, path);
+    cli_json_member_text(json, "path", path);
     if (cli_is_utf8(path)) {
         return;
     }
@@ -259,6 +258,46 @@ void cli_json_time(struct cli_json *json, int64_t unix_ms)
     cli_time_text(unix_ms, text, sizeof(text));
     begin_value(json);
     fprintf(json->file, "\"%s\"", text);
+}
+
+void cli_json_member_open(struct cli_json *json, const char *key, char bracket)
+{
+    cli_json_key(json, key);
+    cli_json_open(json, bracket);
+}
+
+void cli_json_member_text(struct cli_json *json, const char *key,
+                          struct wal_slice text)
+{
+    cli_json_key(json, key);
+    cli_json_text(json, text);
+}
+
+void cli_json_member_text_or_null(struct cli_json *json, const char *key,
+                                  struct wal_slice text)
+{
+    cli_json_key(json, key);
+    cli_json_text_or_null(json, text);
+}
+
+void cli_json_member_number(struct cli_json *json, const char *key,
+                            uint64_t number)
+{
+    cli_json_key(json, key);
+    cli_json_number(json, number);
+}
+
+void cli_json_member_bool(struct cli_json *json, const char *key, bool value)
+{
+    cli_json_key(json, key);
+    cli_json_bool(json, value);
+}
+
+void cli_json_member_time(struct cli_json *json, const char *key,
+                          int64_t unix_ms)
+{
+    cli_json_key(json, key);
+    cli_json_time(json, unix_ms);
 }
 
 void cli_json_end_line(struct cli_json *json)

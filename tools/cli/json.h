@@ -58,6 +58,18 @@ void cli_json_bool(struct cli_json *json, bool value);
 /* A time as a string, e.g. "2026-03-09T14:20:11.204Z". */
 void cli_json_time(struct cli_json *json, int64_t unix_ms);
 
+/* Members: a key, and its value or the bracket that opens it. */
+void cli_json_member_open(struct cli_json *json, const char *key, char bracket);
+void cli_json_member_text(struct cli_json *json, const char *key,
+                          struct wal_slice text);
+void cli_json_member_text_or_null(struct cli_json *json, const char *key,
+                                  struct wal_slice text);
+void cli_json_member_number(struct cli_json *json, const char *key,
+                            uint64_t number);
+void cli_json_member_bool(struct cli_json *json, const char *key, bool value);
+void cli_json_member_time(struct cli_json *json, const char *key,
+                          int64_t unix_ms);
+
 /* Returns true if the bytes are valid UTF-8. */
 bool cli_is_utf8(struct wal_slice text);
 

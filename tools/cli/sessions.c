@@ -39,43 +39,29 @@ static void write_move(struct cli_json *json,
          i++) {
         (void)snprintf(store + 2 * i, 3, "%02x", move->store[i]);
     }
-    cli_json_key(json, "movedTo");
-    cli_json_text_or_null(json, cli_slice(move->host));
-    cli_json_key(json, "movedToStore");
-    cli_json_text_or_null(json, cli_slice(store));
+    cli_json_member_text_or_null(json, "movedTo", cli_slice(move->host));
+    cli_json_member_text_or_null(json, "movedToStore", cli_slice(store));
 }
 
 void cli_session_json(struct cli_json *json,
                       const struct wal_session_info *info,
                       const struct wal_session_move *move)
 {
-    cli_json_key(json, "sessionId");
-    cli_json_text(json, info->id);
-    cli_json_key(json, "title");
-    cli_json_text_or_null(json, info->title);
-    cli_json_key(json, "firstText");
-    cli_json_text_or_null(json, info->first_text);
-    cli_json_key(json, "cwd");
-    cli_json_text_or_null(json, info->cwd);
-    cli_json_key(json, "projectId");
-    cli_json_text_or_null(json, info->project);
-    cli_json_key(json, "parentId");
-    cli_json_text_or_null(json, info->parent_id);
-    cli_json_key(json, "created");
-    cli_json_time(json, info->created_ms);
-    cli_json_key(json, "updated");
-    cli_json_time(json, info->updated_ms);
-    cli_json_key(json, "entries");
-    cli_json_number(json, info->entries);
-    cli_json_key(json, "head");
-    cli_json_text_or_null(json, info->head);
+    cli_json_member_text(json, "sessionId", info->id);
+    cli_json_member_text_or_null(json, "title", info->title);
+    cli_json_member_text_or_null(json, "firstText", info->first_text);
+    cli_json_member_text_or_null(json, "cwd", info->cwd);
+    cli_json_member_text_or_null(json, "projectId", info->project);
+    cli_json_member_text_or_null(json, "parentId", info->parent_id);
+    cli_json_member_time(json, "created", info->created_ms);
+    cli_json_member_time(json, "updated", info->updated_ms);
+    cli_json_member_number(json, "entries", info->entries);
+    cli_json_member_text_or_null(json, "head", info->head);
     if ((info->flags & WAL_SESSION_TRASHED) != 0) {
-        cli_json_key(json, "trashed");
-        cli_json_bool(json, true);
+        cli_json_member_bool(json, "trashed", true);
     }
     if ((info->flags & WAL_SESSION_MOVED) != 0) {
-        cli_json_key(json, "moved");
-        cli_json_bool(json, true);
+        cli_json_member_bool(json, "moved", true);
     }
     if (move != NULL) {
         write_move(json, move);

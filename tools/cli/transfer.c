@@ -40,26 +40,20 @@ static void write_report(const struct cli_transfer *transfer,
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
     if (transfer->bundle != NULL) {
-        cli_json_key(&json, "bundle");
-        cli_json_text(&json, cli_slice(transfer->bundle));
+        cli_json_member_text(&json, "bundle", cli_slice(transfer->bundle));
     }
-    cli_json_key(&json, is_document ? "document" : "sessionId");
-    cli_json_text(&json, is_document ? report->key : report->session_id);
-    cli_json_key(&json, "result");
-    cli_json_text(&json, cli_slice(kinds[report->kind]));
+    cli_json_member_text(&json, is_document ? "document" : "sessionId",
+                         is_document ? report->key : report->session_id);
+    cli_json_member_text(&json, "result", cli_slice(kinds[report->kind]));
     if (report->branch_id.size > 0) {
-        cli_json_key(&json, "branchId");
-        cli_json_text(&json, report->branch_id);
+        cli_json_member_text(&json, "branchId", report->branch_id);
     }
     if (!is_document) {
-        cli_json_key(&json, "entries");
-        cli_json_number(&json, report->entries);
-        cli_json_key(&json, "documents");
-        cli_json_number(&json, report->documents);
+        cli_json_member_number(&json, "entries", report->entries);
+        cli_json_member_number(&json, "documents", report->documents);
     }
     if (report->error != NULL) {
-        cli_json_key(&json, "why");
-        cli_json_text(&json, cli_slice(report->error->text));
+        cli_json_member_text(&json, "why", cli_slice(report->error->text));
     }
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
@@ -134,15 +128,12 @@ static void write_summary(const struct cli_transfer *transfer)
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "summary");
-    cli_json_open(&json, '{');
+    cli_json_member_open(&json, "summary", '{');
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        cli_json_key(&json, numbers[i].key);
-        cli_json_number(&json, numbers[i].value);
+        cli_json_member_number(&json, numbers[i].key, numbers[i].value);
     }
     if (transfer->bundle != NULL) {
-        cli_json_key(&json, "bytes");
-        cli_json_number(&json, result->bytes);
+        cli_json_member_number(&json, "bytes", result->bytes);
     }
     cli_json_close(&json, '}');
     cli_json_close(&json, '}');

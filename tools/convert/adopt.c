@@ -100,18 +100,12 @@ static void write_plan(const struct wal_import_client *client,
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "client");
-    cli_json_text(&json, cli_slice(client->name));
-    cli_json_key(&json, "dialect");
-    cli_json_text(&json, cli_slice(client->dialect));
-    cli_json_key(&json, "folder");
-    cli_json_text(&json, cli_slice(client->folder));
-    cli_json_key(&json, "sessions");
-    cli_json_number(&json, plan->sessions);
-    cli_json_key(&json, "bytes");
-    cli_json_number(&json, plan->bytes);
-    cli_json_key(&json, "leftOut");
-    cli_json_open(&json, '{');
+    cli_json_member_text(&json, "client", cli_slice(client->name));
+    cli_json_member_text(&json, "dialect", cli_slice(client->dialect));
+    cli_json_member_text(&json, "folder", cli_slice(client->folder));
+    cli_json_member_number(&json, "sessions", plan->sessions);
+    cli_json_member_number(&json, "bytes", plan->bytes);
+    cli_json_member_open(&json, "leftOut", '{');
     for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
         cli_json_key_text(&json, cli_slice(wal_import_left_out_name(i)));
         cli_json_number(&json, plan->left_out[i]);

@@ -31,16 +31,12 @@ static void write_dialect(const char *name, const char *summary,
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "name");
-    cli_json_text(&json, cli_slice(name));
-    cli_json_key(&json, "import");
-    cli_json_bool(&json, dialect != NULL);
-    cli_json_key(&json, "export");
-    cli_json_bool(&json, dialect == NULL || dialect->write_ops != NULL);
-    cli_json_key(&json, "summary");
-    cli_json_text(&json, cli_slice(summary));
-    cli_json_key(&json, "carries");
-    cli_json_open(&json, '{');
+    cli_json_member_text(&json, "name", cli_slice(name));
+    cli_json_member_bool(&json, "import", dialect != NULL);
+    cli_json_member_bool(&json, "export",
+                         dialect == NULL || dialect->write_ops != NULL);
+    cli_json_member_text(&json, "summary", cli_slice(summary));
+    cli_json_member_open(&json, "carries", '{');
     for (unsigned i = 0; dialect != NULL && i < WAL__FEATURE_COUNT; i++) {
         if (is_feature(i)) {
             cli_json_key_text(

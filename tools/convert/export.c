@@ -166,24 +166,18 @@ static void write_json(const struct export *export, const struct item *item,
 
     cli_json_init(&json, export->root != NULL ? stdout : stderr);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, cli_slice(item->id));
-    cli_json_key(&json, "dialect");
-    cli_json_text(&json, cli_slice("source"));
-    cli_json_key(&json, "path");
-    cli_json_text_or_null(&json, cli_slice(path));
-    cli_json_key(&json, "added");
-    cli_json_number(&json, outcome->added);
-    cli_json_key(&json, "losses");
-    cli_json_open(&json, '[');
+    cli_json_member_text(&json, "sessionId", cli_slice(item->id));
+    cli_json_member_text(&json, "dialect", cli_slice("source"));
+    cli_json_member_text_or_null(&json, "path", cli_slice(path));
+    cli_json_member_number(&json, "added", outcome->added);
+    cli_json_member_open(&json, "losses", '[');
     convert_write_loss(&json, "session that was not imported",
                        item->path == NULL);
     convert_write_loss(&json, "entries that are no lines of the file",
                        outcome->native_count);
     convert_write_loss(&json, "entries that cannot be read", outcome->damaged);
     cli_json_close(&json, ']');
-    cli_json_key(&json, "sharedPath");
-    cli_json_bool(&json, item->is_shared);
+    cli_json_member_bool(&json, "sharedPath", item->is_shared);
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
 }

@@ -14,8 +14,7 @@
 static void write_number(struct cli_json *json, const char *key,
                          uint64_t number)
 {
-    cli_json_key(json, key);
-    cli_json_number(json, number);
+    cli_json_member_number(json, key, number);
 }
 
 /* The path is written only for a directory: it may have several. */
@@ -32,8 +31,7 @@ static void write_issue(struct cli_json *json,
     if (issue->offset != WAL_IMPORT_NO_OFFSET) {
         write_number(json, "offset", issue->offset);
     }
-    cli_json_key(json, "reason");
-    cli_json_text(json, issue->reason);
+    cli_json_member_text(json, "reason", issue->reason);
     cli_json_close(json, '}');
 }
 
@@ -43,12 +41,9 @@ static void write_json(const struct wal_import_report *report)
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "path");
-    cli_json_text(&json, report->path);
-    cli_json_key(&json, "dialect");
-    cli_json_text(&json, report->dialect);
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, report->session_id);
+    cli_json_member_text(&json, "path", report->path);
+    cli_json_member_text(&json, "dialect", report->dialect);
+    cli_json_member_text(&json, "sessionId", report->session_id);
     write_number(&json, "lines", report->lines);
     write_number(&json, "appended", report->appended);
     if (report->kind != WAL_IMPORT_DIRECTORY) {
@@ -59,8 +54,7 @@ static void write_json(const struct wal_import_report *report)
         write_number(&json, "changed", report->appended);
         write_number(&json, "checkpoints", report->checkpoints);
     }
-    cli_json_key(&json, "damaged");
-    cli_json_open(&json, '[');
+    cli_json_member_open(&json, "damaged", '[');
     for (uint64_t i = 0; i < report->issue_count; i++) {
         write_issue(&json, report, &report->issues[i]);
     }

@@ -233,16 +233,12 @@ static void print_json(const struct convert_run *run, double seconds)
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "summary");
-    cli_json_open(&json, '{');
+    cli_json_member_open(&json, "summary", '{');
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        cli_json_key(&json, members[i].key);
-        cli_json_number(&json, members[i].number);
+        cli_json_member_number(&json, members[i].key, members[i].number);
     }
-    cli_json_key(&json, "milliseconds");
-    cli_json_number(&json, (uint64_t)(seconds * 1000));
-    cli_json_key(&json, "leftOut");
-    cli_json_open(&json, '{');
+    cli_json_member_number(&json, "milliseconds", (uint64_t)(seconds * 1000));
+    cli_json_member_open(&json, "leftOut", '{');
     for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
         cli_json_key_text(&json, cli_slice(wal_import_left_out_name(i)));
         cli_json_number(&json, result->left_out[i]);

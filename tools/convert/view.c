@@ -21,10 +21,8 @@ void convert_write_loss(struct cli_json *json, const char *what, uint64_t count)
         return;
     }
     cli_json_open(json, '{');
-    cli_json_key(json, "what");
-    cli_json_text(json, cli_slice(what));
-    cli_json_key(json, "count");
-    cli_json_number(json, count);
+    cli_json_member_text(json, "what", cli_slice(what));
+    cli_json_member_number(json, "count", count);
     cli_json_close(json, '}');
 }
 
@@ -40,16 +38,11 @@ static void write_json(const struct convert_view *target,
 
     cli_json_init(&json, target->root != NULL ? stdout : stderr);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, cli_slice(name));
-    cli_json_key(&json, "dialect");
-    cli_json_text(&json, cli_slice(target->dialect));
-    cli_json_key(&json, "path");
-    cli_json_text_or_null(&json, cli_slice(path));
-    cli_json_key(&json, "added");
-    cli_json_number(&json, result->lines);
-    cli_json_key(&json, "losses");
-    cli_json_open(&json, '[');
+    cli_json_member_text(&json, "sessionId", cli_slice(name));
+    cli_json_member_text(&json, "dialect", cli_slice(target->dialect));
+    cli_json_member_text_or_null(&json, "path", cli_slice(path));
+    cli_json_member_number(&json, "added", result->lines);
+    cli_json_member_open(&json, "losses", '[');
     for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK;
          i++) {
         convert_write_loss(&json, what, count);

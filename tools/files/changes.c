@@ -31,8 +31,7 @@ void files_json_mode(struct cli_json *json, uint32_t mode)
 static void write_state(struct cli_json *json, const char *key,
                         const char *mode_key, uint32_t kind, uint32_t mode)
 {
-    cli_json_key(json, key);
-    cli_json_text(json, cli_slice(files_kind_name(kind)));
+    cli_json_member_text(json, key, cli_slice(files_kind_name(kind)));
     if (kind == WAL_FILE_REGULAR) {
         cli_json_key(json, mode_key);
         files_json_mode(json, mode);
@@ -48,12 +47,10 @@ void files_json_change(struct cli_json *json,
                 change->mode_before);
     write_state(json, "after", "modeAfter", change->kind_after,
                 change->mode_after);
-    cli_json_key(json, "insertions");
-    cli_json_number(json, change->insertions);
-    cli_json_key(json, "deletions");
-    cli_json_number(json, change->deletions);
-    cli_json_key(json, "binary");
-    cli_json_bool(json, (change->flags & WAL_FILE_CHANGE_BINARY) != 0);
+    cli_json_member_number(json, "insertions", change->insertions);
+    cli_json_member_number(json, "deletions", change->deletions);
+    cli_json_member_bool(json, "binary",
+                         (change->flags & WAL_FILE_CHANGE_BINARY) != 0);
     cli_json_close(json, '}');
 }
 
@@ -87,11 +84,8 @@ void files_json_totals(struct cli_json *json,
                        const struct wal_file_changes_info *info)
 {
     cli_json_open(json, '{');
-    cli_json_key(json, "additions");
-    cli_json_number(json, info->insertions);
-    cli_json_key(json, "deletions");
-    cli_json_number(json, info->deletions);
-    cli_json_key(json, "files");
-    cli_json_number(json, info->files);
+    cli_json_member_number(json, "additions", info->insertions);
+    cli_json_member_number(json, "deletions", info->deletions);
+    cli_json_member_number(json, "files", info->files);
     cli_json_close(json, '}');
 }

@@ -25,14 +25,10 @@ static const struct cli_option no_options[] = {{.name = NULL}};
 static void write_counts(struct cli_json *json,
                          const struct wal_checkpoint_info *info)
 {
-    cli_json_key(json, "files");
-    cli_json_number(json, info->files);
-    cli_json_key(json, "bytes");
-    cli_json_number(json, info->bytes);
-    cli_json_key(json, "newBlobs");
-    cli_json_number(json, info->new_blobs);
-    cli_json_key(json, "newBytes");
-    cli_json_number(json, info->new_bytes);
+    cli_json_member_number(json, "files", info->files);
+    cli_json_member_number(json, "bytes", info->bytes);
+    cli_json_member_number(json, "newBlobs", info->new_blobs);
+    cli_json_member_number(json, "newBytes", info->new_bytes);
 }
 
 /* --- checkpoint ----------------------------------------------------------- */
@@ -70,12 +66,10 @@ static void print_created(const struct cli *cli,
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "checkpointId");
-    cli_json_text_or_null(&json, info->id);
+    cli_json_member_text_or_null(&json, "checkpointId", info->id);
     write_counts(&json, info);
     if (is_off) {
-        cli_json_key(&json, "checkpointing");
-        cli_json_bool(&json, false);
+        cli_json_member_bool(&json, "checkpointing", false);
     }
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
@@ -210,17 +204,12 @@ static void print_checkpoint(const struct cli *cli,
     if (cli->json) {
         cli_json_init(&json, stdout);
         cli_json_open(&json, '{');
-        cli_json_key(&json, "checkpointId");
-        cli_json_text(&json, info->id);
-        cli_json_key(&json, "root");
-        cli_json_text(&json, info->root);
-        cli_json_key(&json, "created");
-        cli_json_time(&json, info->created_ms);
+        cli_json_member_text(&json, "checkpointId", info->id);
+        cli_json_member_text(&json, "root", info->root);
+        cli_json_member_time(&json, "created", info->created_ms);
         write_counts(&json, info);
-        cli_json_key(&json, "version");
-        cli_json_number(&json, info->version);
-        cli_json_key(&json, "entryId");
-        cli_json_text_or_null(&json, info->entry_id);
+        cli_json_member_number(&json, "version", info->version);
+        cli_json_member_text_or_null(&json, "entryId", info->entry_id);
         cli_json_close(&json, '}');
         cli_json_end_line(&json);
         return;
@@ -294,16 +283,13 @@ static void print_file(const struct cli *cli, const struct wal_file *file)
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
     cli_json_path(&json, file->path);
-    cli_json_key(&json, "kind");
-    cli_json_text(&json, cli_slice(files_kind_name(file->kind)));
+    cli_json_member_text(&json, "kind", cli_slice(files_kind_name(file->kind)));
     if (file->kind == WAL_FILE_REGULAR) {
         cli_json_key(&json, "mode");
         files_json_mode(&json, file->mode);
     }
-    cli_json_key(&json, "size");
-    cli_json_number(&json, file->size);
-    cli_json_key(&json, "hash");
-    cli_json_text_or_null(&json, cli_slice(digest));
+    cli_json_member_number(&json, "size", file->size);
+    cli_json_member_text_or_null(&json, "hash", cli_slice(digest));
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
 }

@@ -15,10 +15,8 @@ static void write_loss(struct cli_json *json, const char *what, uint64_t count)
 {
     if (count > 0) {
         cli_json_open(json, '{');
-        cli_json_key(json, "what");
-        cli_json_text(json, cli_slice(what));
-        cli_json_key(json, "count");
-        cli_json_number(json, count);
+        cli_json_member_text(json, "what", cli_slice(what));
+        cli_json_member_number(json, "count", count);
         cli_json_close(json, '}');
     }
 }
@@ -29,22 +27,14 @@ static void report_json(const struct cli_checkpoint_exported *exported)
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "checkpointId");
-    cli_json_text(&json, exported->info.id);
-    cli_json_key(&json, "layout");
-    cli_json_text(&json, cli_slice(exported->layout));
-    cli_json_key(&json, "path");
-    cli_json_text(&json, cli_slice(exported->path));
-    cli_json_key(&json, "files");
-    cli_json_number(&json, exported->info.files);
-    cli_json_key(&json, "addedBlobs");
-    cli_json_number(&json, exported->blobs);
-    cli_json_key(&json, "addedBytes");
-    cli_json_number(&json, exported->bytes);
-    cli_json_key(&json, "addedManifest");
-    cli_json_bool(&json, exported->is_new);
-    cli_json_key(&json, "losses");
-    cli_json_open(&json, '[');
+    cli_json_member_text(&json, "checkpointId", exported->info.id);
+    cli_json_member_text(&json, "layout", cli_slice(exported->layout));
+    cli_json_member_text(&json, "path", cli_slice(exported->path));
+    cli_json_member_number(&json, "files", exported->info.files);
+    cli_json_member_number(&json, "addedBlobs", exported->blobs);
+    cli_json_member_number(&json, "addedBytes", exported->bytes);
+    cli_json_member_bool(&json, "addedManifest", exported->is_new);
+    cli_json_member_open(&json, "losses", '[');
     write_loss(&json, "symlink", exported->links);
     write_loss(&json, "name that is not UTF-8", exported->non_utf8_names);
     cli_json_close(&json, ']');

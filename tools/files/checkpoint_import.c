@@ -44,18 +44,12 @@ static void report(void *ctx, const struct wal__checkpoint_imported *imported)
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "checkpointId");
-    cli_json_text(&json, imported->info.id);
-    cli_json_key(&json, "layout");
-    cli_json_text(&json, cli_slice(imported->layout));
-    cli_json_key(&json, "path");
-    cli_json_text(&json, cli_slice(imported->path));
-    cli_json_key(&json, "files");
-    cli_json_number(&json, imported->info.files);
-    cli_json_key(&json, "bytes");
-    cli_json_number(&json, imported->info.bytes);
-    cli_json_key(&json, "added");
-    cli_json_number(&json, imported->added);
+    cli_json_member_text(&json, "checkpointId", imported->info.id);
+    cli_json_member_text(&json, "layout", cli_slice(imported->layout));
+    cli_json_member_text(&json, "path", cli_slice(imported->path));
+    cli_json_member_number(&json, "files", imported->info.files);
+    cli_json_member_number(&json, "bytes", imported->info.bytes);
+    cli_json_member_number(&json, "added", imported->added);
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
 }

@@ -54,8 +54,7 @@ static void free_report(struct rewind_report *report)
 static void write_paths(struct cli_json *json, const char *key,
                         const struct wal_file_change *items, size_t count)
 {
-    cli_json_key(json, key);
-    cli_json_open(json, '[');
+    cli_json_member_open(json, key, '[');
     for (size_t i = 0; i < count; i++) {
         cli_json_text(json, items[i].path);
     }
@@ -65,8 +64,7 @@ static void write_paths(struct cli_json *json, const char *key,
 static void write_changes(struct cli_json *json,
                           const struct rewind_report *report)
 {
-    cli_json_key(json, "changes");
-    cli_json_open(json, '[');
+    cli_json_member_open(json, "changes", '[');
     for (size_t i = 0; i < report->result.files_changed; i++) {
         files_json_change(json, &report->items[i]);
     }
@@ -127,26 +125,20 @@ static void print_result(const struct cli *cli,
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "canRewind");
-    cli_json_bool(&json, result->can_rewind != 0);
+    cli_json_member_bool(&json, "canRewind", result->can_rewind != 0);
     if (result->error[0] != '\0') {
-        cli_json_key(&json, "error");
-        cli_json_text(&json, cli_slice(result->error));
+        cli_json_member_text(&json, "error", cli_slice(result->error));
     }
     write_paths(&json, "filesChanged", report->items, changed);
-    cli_json_key(&json, "insertions");
-    cli_json_number(&json, result->insertions);
-    cli_json_key(&json, "deletions");
-    cli_json_number(&json, result->deletions);
+    cli_json_member_number(&json, "insertions", result->insertions);
+    cli_json_member_number(&json, "deletions", result->deletions);
     if (result->undo[0] != '\0') {
-        cli_json_key(&json, "undoCheckpoint");
-        cli_json_text(&json, cli_slice(result->undo));
+        cli_json_member_text(&json, "undoCheckpoint", cli_slice(result->undo));
     }
     if (result->previous_head[0] != '\0' || result->new_head[0] != '\0') {
-        cli_json_key(&json, "previousHead");
-        cli_json_text_or_null(&json, cli_slice(result->previous_head));
-        cli_json_key(&json, "newHead");
-        cli_json_text(&json, cli_slice(result->new_head));
+        cli_json_member_text_or_null(&json, "previousHead",
+                                     cli_slice(result->previous_head));
+        cli_json_member_text(&json, "newHead", cli_slice(result->new_head));
     }
     if (report->count > changed) {
         write_paths(&json, "changedElsewhere", report->items + changed,

@@ -82,10 +82,8 @@ static void begin_report(struct check *check)
     if (check->cli->json) {
         cli_json_init(&check->json, stdout);
         cli_json_open(&check->json, '{');
-        cli_json_key(&check->json, "url");
-        cli_json_text(&check->json, cli_slice(check->url));
-        cli_json_key(&check->json, "damage");
-        cli_json_open(&check->json, '[');
+        cli_json_member_text(&check->json, "url", cli_slice(check->url));
+        cli_json_member_open(&check->json, "damage", '[');
     }
 }
 
@@ -95,12 +93,10 @@ static int32_t see(void *ctx, const struct wal_error *damage)
 
     if (check->cli->json) {
         cli_json_open(&check->json, '{');
-        cli_json_key(&check->json, "file");
-        cli_json_text(&check->json, cli_slice(damage->file));
-        cli_json_key(&check->json, "lost");
-        cli_json_bool(&check->json, damage->status == WAL_ENOTFOUND);
-        cli_json_key(&check->json, "reason");
-        cli_json_text(&check->json, cli_slice(damage->text));
+        cli_json_member_text(&check->json, "file", cli_slice(damage->file));
+        cli_json_member_bool(&check->json, "lost",
+                             damage->status == WAL_ENOTFOUND);
+        cli_json_member_text(&check->json, "reason", cli_slice(damage->text));
         cli_json_close(&check->json, '}');
     } else {
         printf("%s: %s\n", damage->file, damage->text);
@@ -122,12 +118,10 @@ static void end_json(struct check *check, bool is_complete)
 
     cli_json_close(&check->json, ']');
     if (is_complete) {
-        cli_json_key(&check->json, "sound");
-        cli_json_bool(&check->json, result->damage == 0);
+        cli_json_member_bool(&check->json, "sound", result->damage == 0);
     }
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        cli_json_key(&check->json, numbers[i].key);
-        cli_json_number(&check->json, numbers[i].value);
+        cli_json_member_number(&check->json, numbers[i].key, numbers[i].value);
     }
     cli_json_close(&check->json, '}');
     cli_json_end_line(&check->json);

@@ -60,16 +60,14 @@ static void put_hex(struct cli_json *json, const char *key,
     char text[33];
 
     remote_config_hex(bytes, 16, text);
-    cli_json_key(json, key);
-    cli_json_text(json, cli_slice(text));
+    cli_json_member_text(json, key, cli_slice(text));
 }
 
 static void put_numbers(struct cli_json *json, const struct number *numbers,
                         size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        cli_json_key(json, numbers[i].key);
-        cli_json_number(json, numbers[i].value);
+        cli_json_member_number(json, numbers[i].key, numbers[i].value);
     }
 }
 
@@ -78,8 +76,7 @@ static void open_json(struct cli_json *json, const char *key, const char *text)
 {
     cli_json_init(json, stdout);
     cli_json_open(json, '{');
-    cli_json_key(json, key);
-    cli_json_text(json, cli_slice(text));
+    cli_json_member_text(json, key, cli_slice(text));
 }
 
 static void close_json(struct cli_json *json)
@@ -126,10 +123,8 @@ int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
     remote_config_hex(uuid, 16, id);
     if (cli->json) {
         open_json(&json, "storeId", id);
-        cli_json_key(&json, "host");
-        cli_json_text(&json, cli_slice(status->host));
-        cli_json_key(&json, "since");
-        cli_json_time(&json, status->started_ms);
+        cli_json_member_text(&json, "host", cli_slice(status->host));
+        cli_json_member_time(&json, "since", status->started_ms);
         put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
         close_json(&json);
         return 0;
@@ -148,23 +143,15 @@ static void print_session_json(const uint8_t uuid[16], const char *host,
 
     remote_config_hex(uuid, 16, id);
     open_json(&json, "storeId", id);
-    cli_json_key(&json, "host");
-    cli_json_text(&json, cli_slice(host));
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, session->id);
-    cli_json_key(&json, "title");
-    cli_json_text_or_null(&json, session->title);
-    cli_json_key(&json, "firstText");
-    cli_json_text_or_null(&json, session->first_text);
-    cli_json_key(&json, "cwd");
-    cli_json_text_or_null(&json, session->cwd);
-    cli_json_key(&json, "projectId");
-    cli_json_text_or_null(&json, session->project);
-    cli_json_key(&json, "updated");
-    cli_json_time(&json, session->updated_ms);
+    cli_json_member_text(&json, "host", cli_slice(host));
+    cli_json_member_text(&json, "sessionId", session->id);
+    cli_json_member_text_or_null(&json, "title", session->title);
+    cli_json_member_text_or_null(&json, "firstText", session->first_text);
+    cli_json_member_text_or_null(&json, "cwd", session->cwd);
+    cli_json_member_text_or_null(&json, "projectId", session->project);
+    cli_json_member_time(&json, "updated", session->updated_ms);
     if ((session->flags & WAL_SESSION_MOVED) != 0) {
-        cli_json_key(&json, "moved");
-        cli_json_bool(&json, true);
+        cli_json_member_bool(&json, "moved", true);
     }
     close_json(&json);
 }
@@ -258,8 +245,7 @@ void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
         open_json(&json, "path", path);
         put_hex(&json, "storeId", result->uuid);
         put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
-        cli_json_key(&json, "writable");
-        cli_json_bool(&json, is_store);
+        cli_json_member_bool(&json, "writable", is_store);
         close_json(&json);
         return;
     }
@@ -329,17 +315,13 @@ static void print_status_json(const char *url, bool is_writer, bool has_past,
     struct cli_json json;
 
     open_json(&json, "url", url);
-    cli_json_key(&json, "epoch");
-    cli_json_number(&json, status->epoch);
+    cli_json_member_number(&json, "epoch", status->epoch);
     if (status->epoch > 0) {
         put_hex(&json, "writer", status->writer);
-        cli_json_key(&json, "host");
-        cli_json_text(&json, cli_slice(status->host));
-        cli_json_key(&json, "since");
-        cli_json_time(&json, status->started_ms);
+        cli_json_member_text(&json, "host", cli_slice(status->host));
+        cli_json_member_time(&json, "since", status->started_ms);
     }
-    cli_json_key(&json, "isWriter");
-    cli_json_bool(&json, is_writer);
+    cli_json_member_bool(&json, "isWriter", is_writer);
     /* The lag is at the end. */
     put_numbers(&json, numbers,
                 sizeof(numbers) / sizeof(numbers[0]) - (has_past ? 0 : 2));

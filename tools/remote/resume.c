@@ -53,18 +53,12 @@ static void write_result(const struct wal_remote_resume_result *result)
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, cli_slice(result->session));
-    cli_json_key(&json, "result");
-    cli_json_text(&json, cli_slice(kinds[result->kind]));
-    cli_json_key(&json, "host");
-    cli_json_text(&json, cli_slice(result->host));
-    cli_json_key(&json, "entries");
-    cli_json_number(&json, result->entries);
-    cli_json_key(&json, "parts");
-    cli_json_number(&json, result->parts);
-    cli_json_key(&json, "bytes");
-    cli_json_number(&json, result->bytes);
+    cli_json_member_text(&json, "sessionId", cli_slice(result->session));
+    cli_json_member_text(&json, "result", cli_slice(kinds[result->kind]));
+    cli_json_member_text(&json, "host", cli_slice(result->host));
+    cli_json_member_number(&json, "entries", result->entries);
+    cli_json_member_number(&json, "parts", result->parts);
+    cli_json_member_number(&json, "bytes", result->bytes);
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
 }

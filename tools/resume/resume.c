@@ -51,16 +51,11 @@ static void write_row(const struct resume_row *row)
     make_command(row, command);
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, cli_slice(row->id));
-    cli_json_key(&json, "updated");
-    cli_json_time(&json, row->updated_ms);
-    cli_json_key(&json, "title");
-    cli_json_text_or_null(&json, cli_slice(row->title));
-    cli_json_key(&json, "cwd");
-    cli_json_text_or_null(&json, cli_slice(row->cwd));
-    cli_json_key(&json, "command");
-    cli_json_text(&json, cli_slice(command));
+    cli_json_member_text(&json, "sessionId", cli_slice(row->id));
+    cli_json_member_time(&json, "updated", row->updated_ms);
+    cli_json_member_text_or_null(&json, "title", cli_slice(row->title));
+    cli_json_member_text_or_null(&json, "cwd", cli_slice(row->cwd));
+    cli_json_member_text(&json, "command", cli_slice(command));
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
 }

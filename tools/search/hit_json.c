@@ -28,26 +28,20 @@ const char *search_role_name(uint32_t role)
 void search_hit_open(struct cli_json *json, const struct wal_search_hit *hit)
 {
     cli_json_open(json, '{');
-    cli_json_key(json, "entryId");
-    cli_json_text_or_null(json, hit->entry_id);
-    cli_json_key(json, "role");
-    cli_json_text(json, cli_slice(search_role_name(hit->role)));
+    cli_json_member_text_or_null(json, "entryId", hit->entry_id);
+    cli_json_member_text(json, "role", cli_slice(search_role_name(hit->role)));
     cli_json_key(json, "time");
     if (hit->time_ms != 0) {
         cli_json_time(json, hit->time_ms);
     } else {
         cli_json_text_or_null(json, hit->timestamp);
     }
-    cli_json_key(json, "sequence");
-    cli_json_number(json, hit->sequence);
+    cli_json_member_number(json, "sequence", hit->sequence);
     if (hit->tool.size > 0) {
-        cli_json_key(json, "tool");
-        cli_json_text(json, hit->tool);
+        cli_json_member_text(json, "tool", hit->tool);
     }
-    cli_json_key(json, "snippet");
-    cli_json_text(json, hit->snippet);
-    cli_json_key(json, "matches");
-    cli_json_open(json, '[');
+    cli_json_member_text(json, "snippet", hit->snippet);
+    cli_json_member_open(json, "matches", '[');
     for (uint32_t i = 0; i < hit->match_count; i++) {
         cli_json_open(json, '[');
         cli_json_number(json, hit->matches[2 * (size_t)i]);
@@ -65,22 +59,14 @@ void search_session_open(struct cli_json *json,
 
     shown_resume_text(info, resume);
     cli_json_open(json, '{');
-    cli_json_key(json, "sessionId");
-    cli_json_text(json, hit->session_id);
-    cli_json_key(json, "title");
-    cli_json_text_or_null(json, hit->title);
-    cli_json_key(json, "cwd");
-    cli_json_text_or_null(json, hit->cwd);
-    cli_json_key(json, "projectId");
-    cli_json_text_or_null(json, hit->project);
-    cli_json_key(json, "updated");
-    cli_json_time(json, hit->session_updated_ms);
-    cli_json_key(json, "resume");
-    cli_json_text(json, cli_slice(resume));
-    cli_json_key(json, "matches");
-    cli_json_number(json, hit->session_hits);
-    cli_json_key(json, "hits");
-    cli_json_open(json, '[');
+    cli_json_member_text(json, "sessionId", hit->session_id);
+    cli_json_member_text_or_null(json, "title", hit->title);
+    cli_json_member_text_or_null(json, "cwd", hit->cwd);
+    cli_json_member_text_or_null(json, "projectId", hit->project);
+    cli_json_member_time(json, "updated", hit->session_updated_ms);
+    cli_json_member_text(json, "resume", cli_slice(resume));
+    cli_json_member_number(json, "matches", hit->session_hits);
+    cli_json_member_open(json, "hits", '[');
 }
 
 void search_session_close(struct cli_json *json)

@@ -80,8 +80,7 @@ static void write_hit(struct printer *printer, const struct wal_search_hit *hit)
 
     search_hit_open(json, hit);
     if (printer->print->shows_around) {
-        cli_json_key(json, "around");
-        cli_json_open(json, '[');
+        cli_json_member_open(json, "around", '[');
         printer->status = visit_around(printer, hit);
         cli_json_close(json, ']');
     }

@@ -273,18 +273,12 @@ static void print_index(const struct cli *cli,
     if (cli->json) {
         cli_json_init(&json, stdout);
         cli_json_open(&json, '{');
-        cli_json_key(&json, "segments");
-        cli_json_number(&json, result->segments);
-        cli_json_key(&json, "built");
-        cli_json_number(&json, result->built);
-        cli_json_key(&json, "readBytes");
-        cli_json_number(&json, result->read_bytes);
-        cli_json_key(&json, "textBytes");
-        cli_json_number(&json, result->text_bytes);
-        cli_json_key(&json, "indexBytes");
-        cli_json_number(&json, result->index_bytes);
-        cli_json_key(&json, "damaged");
-        cli_json_number(&json, result->damaged);
+        cli_json_member_number(&json, "segments", result->segments);
+        cli_json_member_number(&json, "built", result->built);
+        cli_json_member_number(&json, "readBytes", result->read_bytes);
+        cli_json_member_number(&json, "textBytes", result->text_bytes);
+        cli_json_member_number(&json, "indexBytes", result->index_bytes);
+        cli_json_member_number(&json, "damaged", result->damaged);
         cli_json_close(&json, '}');
         cli_json_end_line(&json);
         return;

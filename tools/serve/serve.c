@@ -174,15 +174,12 @@ static void print_json(const struct serving *serving)
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
     if (serving->server.has_port) {
-        cli_json_key(&json, "url");
-        cli_json_text(&json, cli_slice(serving->url));
-        cli_json_key(&json, "open");
-        cli_json_text(&json, cli_slice(serving->link));
-        cli_json_key(&json, "tokenFile");
-        cli_json_text(&json, cli_slice(serving->token.path));
+        cli_json_member_text(&json, "url", cli_slice(serving->url));
+        cli_json_member_text(&json, "open", cli_slice(serving->link));
+        cli_json_member_text(&json, "tokenFile",
+                             cli_slice(serving->token.path));
     } else {
-        cli_json_key(&json, "socket");
-        cli_json_text(&json, cli_slice(serving->socket.path));
+        cli_json_member_text(&json, "socket", cli_slice(serving->socket.path));
     }
     cli_json_close(&json, '}');
     cli_json_end_line(&json);

@@ -47,12 +47,9 @@ static void print_stale(const struct request *request,
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "conflict");
-    cli_json_open(&json, '{');
-    cli_json_key(&json, "expected");
-    cli_json_number(&json, request->version);
-    cli_json_key(&json, "actual");
-    cli_json_number(&json, strtoull(error->actual, NULL, 10));
+    cli_json_member_open(&json, "conflict", '{');
+    cli_json_member_number(&json, "expected", request->version);
+    cli_json_member_number(&json, "actual", strtoull(error->actual, NULL, 10));
     cli_json_close(&json, '}');
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
@@ -63,10 +60,8 @@ static void write_key(struct cli_json *json, struct wal_slice key,
                       uint64_t version)
 {
     cli_json_open(json, '{');
-    cli_json_key(json, "key");
-    cli_json_text(json, key);
-    cli_json_key(json, "version");
-    cli_json_number(json, version);
+    cli_json_member_text(json, "key", key);
+    cli_json_member_number(json, "version", version);
 }
 
 /* Prints the result of a put or a delete. */
@@ -158,11 +153,9 @@ static void print_document(const struct wal_doc *doc)
 
     cli_json_init(&json, stdout);
     write_key(&json, doc->key, doc->version);
-    cli_json_key(&json, "modified");
-    cli_json_time(&json, doc->modified_ms);
+    cli_json_member_time(&json, "modified", doc->modified_ms);
     if ((doc->flags & WAL_DOC_DELETE) != 0) {
-        cli_json_key(&json, "deleted");
-        cli_json_bool(&json, true);
+        cli_json_member_bool(&json, "deleted", true);
     } else {
         cli_json_key(&json, "value");
         cli_json_raw(&json, doc->value);
@@ -210,8 +203,7 @@ static void print_key(const struct request *request, const struct wal_doc *doc)
     if (request->cli->json) {
         cli_json_init(&json, stdout);
         write_key(&json, doc->key, doc->version);
-        cli_json_key(&json, "modified");
-        cli_json_time(&json, doc->modified_ms);
+        cli_json_member_time(&json, "modified", doc->modified_ms);
         cli_json_close(&json, '}');
         cli_json_end_line(&json);
         return;

@@ -43,16 +43,11 @@ static void print_head(const struct cli *cli, const struct wal_head *head)
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "name");
-    cli_json_text(&json, head->name);
-    cli_json_key(&json, "stream");
-    cli_json_number(&json, head->stream);
-    cli_json_key(&json, "entryId");
-    cli_json_text(&json, head->entry_id);
-    cli_json_key(&json, "note");
-    cli_json_text_or_null(&json, head->note);
-    cli_json_key(&json, "version");
-    cli_json_number(&json, head->version);
+    cli_json_member_text(&json, "name", head->name);
+    cli_json_member_number(&json, "stream", head->stream);
+    cli_json_member_text(&json, "entryId", head->entry_id);
+    cli_json_member_text_or_null(&json, "note", head->note);
+    cli_json_member_number(&json, "version", head->version);
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
 }
@@ -89,14 +84,12 @@ static void print_entry(const struct cli *cli, const struct request *request,
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "name");
-    cli_json_text(&json, cli_slice(request->name));
+    cli_json_member_text(&json, "name", cli_slice(request->name));
     if (request->entry != NULL) {
-        cli_json_key(&json, "entryId");
-        cli_json_text_or_null(&json, cli_slice(request->entry));
+        cli_json_member_text_or_null(&json, "entryId",
+                                     cli_slice(request->entry));
     }
-    cli_json_key(&json, key);
-    cli_json_text_or_null(&json, cli_slice(entry));
+    cli_json_member_text_or_null(&json, key, cli_slice(entry));
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
 }

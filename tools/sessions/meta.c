@@ -158,10 +158,8 @@ static int print_pinned(const struct cli *cli, struct wal_session *session,
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, info.id);
-    cli_json_key(&json, "pinned");
-    cli_json_bool(&json, is_pinned);
+    cli_json_member_text(&json, "sessionId", info.id);
+    cli_json_member_bool(&json, "pinned", is_pinned);
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
     return CLI_OK;

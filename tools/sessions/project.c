@@ -31,10 +31,8 @@ static void print_project(const struct cli *cli, const char *directory,
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "projectId");
-    cli_json_text(&json, cli_slice(project));
-    cli_json_key(&json, "directory");
-    cli_json_text(&json, cli_slice(directory));
+    cli_json_member_text(&json, "projectId", cli_slice(project));
+    cli_json_member_text(&json, "directory", cli_slice(directory));
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
 }
@@ -219,16 +217,11 @@ static void write_row(const struct project *project)
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "projectId");
-    cli_json_text_or_null(&json, cli_slice(project->id));
-    cli_json_key(&json, "sessions");
-    cli_json_number(&json, project->sessions);
-    cli_json_key(&json, "newest");
-    cli_json_text(&json, cli_slice(project->newest));
-    cli_json_key(&json, "updated");
-    cli_json_time(&json, project->updated_ms);
-    cli_json_key(&json, "directories");
-    cli_json_open(&json, '[');
+    cli_json_member_text_or_null(&json, "projectId", cli_slice(project->id));
+    cli_json_member_number(&json, "sessions", project->sessions);
+    cli_json_member_text(&json, "newest", cli_slice(project->newest));
+    cli_json_member_time(&json, "updated", project->updated_ms);
+    cli_json_member_open(&json, "directories", '[');
     for (size_t i = 0; i < project->count; i++) {
         cli_json_text(&json, cli_slice(project->directories[i]));
     }

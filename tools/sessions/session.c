@@ -209,14 +209,10 @@ static void print_deleted(const struct cli *cli, const char *id,
     } else {
         cli_json_init(&json, stdout);
         cli_json_open(&json, '{');
-        cli_json_key(&json, "sessionId");
-        cli_json_text(&json, cli_slice(id));
-        cli_json_key(&json, "deleted");
-        cli_json_bool(&json, true);
-        cli_json_key(&json, "entries");
-        cli_json_number(&json, entries);
-        cli_json_key(&json, "trashed");
-        cli_json_bool(&json, trashed);
+        cli_json_member_text(&json, "sessionId", cli_slice(id));
+        cli_json_member_bool(&json, "deleted", true);
+        cli_json_member_number(&json, "entries", entries);
+        cli_json_member_bool(&json, "trashed", trashed);
         cli_json_close(&json, '}');
         cli_json_end_line(&json);
     }
@@ -297,10 +293,8 @@ static void print_undeleted(const struct cli *cli, const char *id)
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, cli_slice(id));
-    cli_json_key(&json, "undeleted");
-    cli_json_bool(&json, true);
+    cli_json_member_text(&json, "sessionId", cli_slice(id));
+    cli_json_member_bool(&json, "undeleted", true);
     cli_json_close(&json, '}');
     cli_json_end_line(&json);
 }

@@ -275,8 +275,7 @@ static void write_session(const struct session_details *session_details)
                                                 : NULL);
     cli_json_key(&json, "heads");
     write_heads(&json, session_details);
-    cli_json_key(&json, "lineage");
-    cli_json_open(&json, '[');
+    cli_json_member_open(&json, "lineage", '[');
     for (size_t i = 0; i < session_details->lineage_count; i++) {
         cli_json_text(&json, cli_slice(session_details->lineage[i]));
     }
@@ -284,22 +283,15 @@ static void write_session(const struct session_details *session_details)
     cli_json_key(&json, "metadata");
     cli_json_raw(&json,
                  info->metadata.size > 0 ? info->metadata : cli_slice("{}"));
-    cli_json_key(&json, "metadataVersion");
-    cli_json_number(&json, info->metadata_version);
-    cli_json_key(&json, "bytes");
-    cli_json_number(&json, info->bytes);
-    cli_json_key(&json, "documents");
-    cli_json_number(&json, info->documents);
-    cli_json_key(&json, "inherited");
-    cli_json_number(&json, info->inherited);
-    cli_json_key(&json, "schemaVersion");
-    cli_json_number(&json, info->schema_version);
-    cli_json_key(&json, "source");
-    cli_json_text_or_null(&json, info->source);
-    cli_json_key(&json, "fork");
-    cli_json_bool(&json, (info->flags & WAL_SESSION_FORK) != 0);
-    cli_json_key(&json, "damaged");
-    cli_json_bool(&json, (info->flags & WAL_SESSION_DAMAGED) != 0);
+    cli_json_member_number(&json, "metadataVersion", info->metadata_version);
+    cli_json_member_number(&json, "bytes", info->bytes);
+    cli_json_member_number(&json, "documents", info->documents);
+    cli_json_member_number(&json, "inherited", info->inherited);
+    cli_json_member_number(&json, "schemaVersion", info->schema_version);
+    cli_json_member_text_or_null(&json, "source", info->source);
+    cli_json_member_bool(&json, "fork", (info->flags & WAL_SESSION_FORK) != 0);
+    cli_json_member_bool(&json, "damaged",
+                         (info->flags & WAL_SESSION_DAMAGED) != 0);
     if (session_details->has_changes) {
         cli_json_key(&json, "changes");
         files_json_totals(&json, &session_details->changes);

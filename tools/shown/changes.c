@@ -50,14 +50,12 @@ static void put_checkpoint(struct shown *shown,
                            const struct wal_checkpoint_info *info)
 {
     cli_json_open(shown->json, '{');
-    cli_json_key(shown->json, "id");
-    cli_json_text(shown->json, info->id);
+    cli_json_member_text(shown->json, "id", info->id);
     shown_member(shown, "root", info->root);
     shown_time(shown, "time", info->created_ms);
-    shown_number(shown, "files", info->files);
-    shown_number(shown, "bytes", info->bytes);
-    cli_json_key(shown->json, "entryId");
-    cli_json_text_or_null(shown->json, info->entry_id);
+    cli_json_member_number(shown->json, "files", info->files);
+    cli_json_member_number(shown->json, "bytes", info->bytes);
+    cli_json_member_text_or_null(shown->json, "entryId", info->entry_id);
     cli_json_close(shown->json, '}');
 }
 
@@ -68,8 +66,7 @@ enum wal_status shown_checkpoints_write(struct shown *shown,
     struct shown_checkpoints list = {.ids = NULL};
     enum wal_status status = shown_checkpoints_read(&list, session, error);
 
-    cli_json_key(shown->json, "checkpoints");
-    cli_json_open(shown->json, '[');
+    cli_json_member_open(shown->json, "checkpoints", '[');
     for (size_t i = list.count; i > 0 && status == WAL_OK; i--) {
         struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
         struct wal_file_cursor *cursor = NULL;
@@ -243,11 +240,10 @@ static void put_change(struct shown *shown, const struct pair *pair,
 
     cli_json_open(shown->json, '{');
     shown_member(shown, "path", change->path);
-    cli_json_key(shown->json, "change");
-    cli_json_text(shown->json, cli_slice(word));
-    shown_number(shown, "added", change->insertions);
-    shown_number(shown, "removed", change->deletions);
-    shown_bool(shown, "binary", is_binary);
+    cli_json_member_text(shown->json, "change", cli_slice(word));
+    cli_json_member_number(shown->json, "added", change->insertions);
+    cli_json_member_number(shown->json, "removed", change->deletions);
+    cli_json_member_bool(shown->json, "binary", is_binary);
     if (is_binary) {
         shown_null(shown, "patch");
     } else {
@@ -263,8 +259,7 @@ static enum wal_status put_changes(struct shown *shown, const struct pair *pair,
     struct wal_file_change change = WAL_INIT(wal_file_change);
     enum wal_status status;
 
-    cli_json_key(shown->json, "files");
-    cli_json_open(shown->json, '[');
+    cli_json_member_open(shown->json, "files", '[');
     while ((status = wal_file_change_cursor_next(cursor, &change, error)) ==
            WAL_OK) {
         put_change(shown, pair, &change);

@@ -87,14 +87,13 @@ enum wal_status shown_tree(struct shown *shown, struct wal_store *store,
     uint64_t damaged = 0;
     enum wal_status status;
 
-    cli_json_key(shown->json, "nodes");
-    cli_json_open(shown->json, '[');
+    cli_json_member_open(shown->json, "nodes", '[');
     status = shown_entries_visit(store, session, WAL_ENTRY_CURSOR_REDACTED,
                                  put_node, &nodes, &damaged, error);
     cli_json_close(shown->json, ']');
     if (status == WAL_OK) {
         status = shown_heads(shown, session, error);
     }
-    shown_number(shown, "damaged", damaged);
+    cli_json_member_number(shown->json, "damaged", damaged);
     return status;
 }

@@ -25,8 +25,7 @@ static void put_role(struct shown *shown, const struct wal_entry *entry)
 {
     const char *role = shown_role(entry);
 
-    cli_json_key(shown->json, "role");
-    cli_json_text_or_null(shown->json, cli_slice(role));
+    cli_json_member_text_or_null(shown->json, "role", cli_slice(role));
 }
 
 /* Writes the name of the model that answered. */
@@ -73,13 +72,11 @@ static bool is_damaged(const struct wal_entry *entry)
 /* Writes the members that an entry and a node of a tree have. */
 static void put_place(struct shown *shown, const struct wal_entry *entry)
 {
-    cli_json_key(shown->json, "id");
-    cli_json_text(shown->json, entry->id);
-    cli_json_key(shown->json, "parentId");
-    cli_json_text_or_null(shown->json, entry->parent_id);
+    cli_json_member_text(shown->json, "id", entry->id);
+    cli_json_member_text_or_null(shown->json, "parentId", entry->parent_id);
     shown_member(shown, "type", entry->type);
     shown_time(shown, "time", shown_entry_time(entry));
-    shown_number(shown, "sequence", entry->sequence);
+    cli_json_member_number(shown->json, "sequence", entry->sequence);
 }
 
 static void put_entry(struct shown *shown, const struct wal_entry *entry,
@@ -89,17 +86,17 @@ static void put_entry(struct shown *shown, const struct wal_entry *entry,
         entry->payload_size > 0 ? entry->payload_size : entry->payload.size;
 
     put_place(shown, entry);
-    shown_number(shown, "depth", entry->depth);
+    cli_json_member_number(shown->json, "depth", entry->depth);
     put_role(shown, entry);
     put_model(shown, entry);
-    shown_bool(shown, "redacted", (entry->flags & WAL_ENTRY_REDACTED) != 0);
-    shown_bool(shown, "damaged", !is_read || is_damaged(entry));
-    shown_number(shown, "bytes", size);
+    cli_json_member_bool(shown->json, "redacted",
+                         (entry->flags & WAL_ENTRY_REDACTED) != 0);
+    cli_json_member_bool(shown->json, "damaged", !is_read || is_damaged(entry));
+    cli_json_member_number(shown->json, "bytes", size);
     if (is_read) {
         shown_parts(shown, entry);
     } else {
-        cli_json_key(shown->json, "parts");
-        cli_json_open(shown->json, '[');
+        cli_json_member_open(shown->json, "parts", '[');
         cli_json_close(shown->json, ']');
     }
 }

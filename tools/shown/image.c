@@ -131,17 +131,14 @@ bool shown_image(struct shown *shown, struct wal__json_span block)
 
     if (is_image) {
         cli_json_open(shown->json, '{');
-        cli_json_key(shown->json, "kind");
-        cli_json_text(shown->json, cli_slice("image"));
+        cli_json_member_text(shown->json, "kind", cli_slice("image"));
         shown_member(shown, "mimeType", image.type);
         if (!is_base64(image.data)) {
-            cli_json_key(shown->json, "digest");
-            cli_json_text(shown->json, image.digest);
+            cli_json_member_text(shown->json, "digest", image.digest);
         } else if (image.data.size <= SHOWN_IMAGE_MAX) {
-            cli_json_key(shown->json, "data");
-            cli_json_text(shown->json, image.data);
+            cli_json_member_text(shown->json, "data", image.data);
         }
-        shown_number(shown, "bytes", image.data.size / 4 * 3);
+        cli_json_member_number(shown->json, "bytes", image.data.size / 4 * 3);
         cli_json_close(shown->json, '}');
     }
     cli_texts_deinit(&texts);

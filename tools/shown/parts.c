@@ -96,8 +96,7 @@ static void join_text(void *ctx, const struct wal__message_part *part)
 static void open_part(struct shown *shown, const char *kind)
 {
     cli_json_open(shown->json, '{');
-    cli_json_key(shown->json, "kind");
-    cli_json_text(shown->json, cli_slice(kind));
+    cli_json_member_text(shown->json, "kind", cli_slice(kind));
 }
 
 static void put_string(struct shown *shown, const char *key,
@@ -145,14 +144,13 @@ static void put_result(struct shown *shown, struct wal__json_span object,
     open_part(shown, "result");
     put_string(shown, "id", &id);
     if (shown->hides_results) {
-        cli_json_key(shown->json, "text");
-        cli_json_text(shown->json, cli_slice(""));
-        shown_bool(shown, "cut", true);
-        shown_number(shown, "bytes", joined->size);
+        cli_json_member_text(shown->json, "text", cli_slice(""));
+        cli_json_member_bool(shown->json, "cut", true);
+        cli_json_member_number(shown->json, "bytes", joined->size);
     } else {
         shown_text(shown, (struct wal_slice){joined->data, joined->size});
     }
-    shown_bool(shown, "error", is_error(object));
+    cli_json_member_bool(shown->json, "error", is_error(object));
     cli_json_close(shown->json, '}');
 }
 
@@ -302,8 +300,7 @@ void shown_parts(struct shown *shown, const struct wal_entry *entry)
     struct wal__message message;
     const char *key;
 
-    cli_json_key(shown->json, "parts");
-    cli_json_open(shown->json, '[');
+    cli_json_member_open(shown->json, "parts", '[');
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
         /* Nothing of it is shown. */
     } else if (!cli_entry_json(entry, &payload)) {
@@ -426,8 +423,7 @@ void shown_preview(struct shown *shown, const struct wal_entry *entry)
     if (shown->strike != NULL) {
         text = shown->strike(shown->ctx, cli_slice(NULL), text, &texts);
     }
-    cli_json_key(shown->json, "text");
-    cli_json_text(shown->json, shown_cut(text, SHOWN_PREVIEW));
+    cli_json_member_text(shown->json, "text", shown_cut(text, SHOWN_PREVIEW));
     cli_texts_deinit(&texts);
     free(joined.data);
 }

@@ -35,25 +35,22 @@ void shown_session(struct shown *shown, const struct wal_session_info *info)
     struct cli_json *json = shown->json;
 
     cli_json_open(json, '{');
-    cli_json_key(json, "id");
-    cli_json_text(json, info->id);
-    shown_number(shown, "number", info->number);
+    cli_json_member_text(json, "id", info->id);
+    cli_json_member_number(shown->json, "number", info->number);
     shown_member(shown, "title", info->title);
     shown_member(shown, "text", info->first_text);
     shown_member(shown, "cwd", info->cwd);
     shown_member(shown, "projectId", info->project);
-    cli_json_key(json, "client");
-    cli_json_text(json, client_of(info->source));
-    cli_json_key(json, "parentId");
-    cli_json_text_or_null(json, info->parent_id);
+    cli_json_member_text(json, "client", client_of(info->source));
+    cli_json_member_text_or_null(json, "parentId", info->parent_id);
     shown_time(shown, "created", info->created_ms);
     shown_time(shown, "updated", info->updated_ms);
-    shown_number(shown, "entries", info->entries);
-    shown_number(shown, "bytes", info->bytes);
-    shown_number(shown, "sequence", info->last_sequence);
-    cli_json_key(json, "head");
-    cli_json_text_or_null(json, info->head);
-    shown_bool(shown, "damaged", (info->flags & WAL_SESSION_DAMAGED) != 0);
+    cli_json_member_number(shown->json, "entries", info->entries);
+    cli_json_member_number(shown->json, "bytes", info->bytes);
+    cli_json_member_number(shown->json, "sequence", info->last_sequence);
+    cli_json_member_text_or_null(json, "head", info->head);
+    cli_json_member_bool(shown->json, "damaged",
+                         (info->flags & WAL_SESSION_DAMAGED) != 0);
     put_resume(shown, info);
     cli_json_close(json, '}');
 }
@@ -65,14 +62,13 @@ enum wal_status shown_heads(struct shown *shown, struct wal_session *session,
     enum wal_status status = cli_heads_read(&heads, session, error);
 
     if (status == WAL_OK) {
-        cli_json_key(shown->json, "heads");
-        cli_json_open(shown->json, '[');
+        cli_json_member_open(shown->json, "heads", '[');
         for (size_t i = 0; i < heads.count; i++) {
             if (heads.items[i].stream == 0) {
                 cli_json_open(shown->json, '{');
                 shown_member(shown, "name", heads.items[i].name);
-                cli_json_key(shown->json, "entryId");
-                cli_json_text_or_null(shown->json, heads.items[i].entry_id);
+                cli_json_member_text_or_null(shown->json, "entryId",
+                                             heads.items[i].entry_id);
                 cli_json_close(shown->json, '}');
             }
         }

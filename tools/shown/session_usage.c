@@ -81,12 +81,13 @@ static enum wal_status read_entry(void *ctx, const struct wal_entry *entry,
 
 static void put_tokens(struct shown *shown, const struct usage_tokens *tokens)
 {
-    shown_number(shown, "inputTokens", tokens->input);
-    shown_number(shown, "outputTokens", tokens->output);
-    shown_number(shown, "cacheReadTokens", tokens->cache_read);
-    shown_number(shown, "cacheWriteTokens", tokens->cache_write);
-    shown_number(shown, "reasoningTokens", tokens->reasoning);
-    shown_number(shown, "totalTokens", tokens->total);
+    cli_json_member_number(shown->json, "inputTokens", tokens->input);
+    cli_json_member_number(shown->json, "outputTokens", tokens->output);
+    cli_json_member_number(shown->json, "cacheReadTokens", tokens->cache_read);
+    cli_json_member_number(shown->json, "cacheWriteTokens",
+                           tokens->cache_write);
+    cli_json_member_number(shown->json, "reasoningTokens", tokens->reasoning);
+    cli_json_member_number(shown->json, "totalTokens", tokens->total);
 }
 
 static void put_cost(struct shown *shown, bool has_cost, double cost)
@@ -106,14 +107,13 @@ static void put_turns(struct shown *shown, const struct reading *reading)
 {
     const struct usage_answers *answers = &reading->answers;
 
-    cli_json_key(shown->json, "turns");
-    cli_json_open(shown->json, '[');
+    cli_json_member_open(shown->json, "turns", '[');
     for (size_t i = 0; i < answers->count; i++) {
         const struct usage_answer *answer = &answers->items[i];
 
         cli_json_open(shown->json, '{');
-        cli_json_key(shown->json, "entryId");
-        cli_json_text(shown->json, cli_slice(reading->entry_ids[i]));
+        cli_json_member_text(shown->json, "entryId",
+                             cli_slice(reading->entry_ids[i]));
         shown_time(shown, "time", answer->time_ms);
         shown_member(shown, "model",
                      cli_slice(answers->models.items[answer->model]));
@@ -146,15 +146,14 @@ static void put_models(struct shown *shown, const struct usage_answers *answers)
     for (size_t i = 0; i < answers->count; i++) {
         add(&sums[answers->items[i].model], &answers->items[i]);
     }
-    cli_json_key(shown->json, "models");
-    cli_json_open(shown->json, '[');
+    cli_json_member_open(shown->json, "models", '[');
     for (size_t i = 0; i < answers->models.count; i++) {
         cli_json_open(shown->json, '{');
         shown_member(shown, "model", cli_slice(answers->models.items[i]));
-        shown_number(shown, "requests", sums[i].requests);
+        cli_json_member_number(shown->json, "requests", sums[i].requests);
         put_tokens(shown, &sums[i].tokens);
         put_cost(shown, sums[i].costed > 0, sums[i].cost);
-        shown_number(shown, "costed", sums[i].costed);
+        cli_json_member_number(shown->json, "costed", sums[i].costed);
         cli_json_close(shown->json, '}');
     }
     cli_json_close(shown->json, ']');

@@ -39,11 +39,10 @@ static void put_cut(struct shown *shown, const char *key, struct wal_slice text)
     struct wal_slice part =
         shown->limit == 0 ? text : shown_cut(text, shown->limit);
 
-    cli_json_key(shown->json, key);
-    cli_json_text(shown->json, part);
+    cli_json_member_text(shown->json, key, part);
     if (part.size < text.size) {
-        shown_bool(shown, "cut", true);
-        shown_number(shown, "bytes", text.size);
+        cli_json_member_bool(shown->json, "cut", true);
+        cli_json_member_number(shown->json, "bytes", text.size);
     }
 }
 
@@ -59,8 +58,7 @@ void shown_member(struct shown *shown, const char *key, struct wal_slice text)
 {
     struct cli_texts texts = {.items = NULL};
 
-    cli_json_key(shown->json, key);
-    cli_json_text_or_null(shown->json, strike(shown, text, &texts));
+    cli_json_member_text_or_null(shown->json, key, strike(shown, text, &texts));
     cli_texts_deinit(&texts);
 }
 
@@ -200,18 +198,6 @@ void shown_time(struct shown *shown, const char *key, int64_t ms)
     if (ms <= 0) {
         shown_null(shown, key);
     } else {
-        shown_number(shown, key, (uint64_t)ms);
+        cli_json_member_number(shown->json, key, (uint64_t)ms);
     }
-}
-
-void shown_number(struct shown *shown, const char *key, uint64_t number)
-{
-    cli_json_key(shown->json, key);
-    cli_json_number(shown->json, number);
-}
-
-void shown_bool(struct shown *shown, const char *key, bool value)
-{
-    cli_json_key(shown->json, key);
-    cli_json_bool(shown->json, value);
 }

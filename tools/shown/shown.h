@@ -45,11 +45,8 @@ void shown_arguments(struct shown *shown, const struct wal__json_token *value);
 /* Returns at most `limit` bytes of a text, whole characters. */
 struct wal_slice shown_cut(struct wal_slice text, uint64_t limit);
 
-/* Write a member of JSON: null, a time in milliseconds or null for 0, a
- * number, true or false. */
+/* Write a member of JSON: null, a time in milliseconds or null for 0. */
 void shown_null(struct shown *shown, const char *key);
 void shown_time(struct shown *shown, const char *key, int64_t ms);
-void shown_number(struct shown *shown, const char *key, uint64_t number);
-void shown_bool(struct shown *shown, const char *key, bool value);
 
 #endif

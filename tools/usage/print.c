@@ -17,14 +17,13 @@ enum {
 static void write_number(struct cli_json *json, const char *key,
                          uint64_t number)
 {
-    cli_json_key(json, key);
-    cli_json_number(json, number);
+    cli_json_member_number(json, key, number);
 }
 
 static void write_text(struct cli_json *json, const char *key, const char *text)
 {
-    cli_json_key(json, key);
-    cli_json_text_or_null(json, (struct wal_slice){text, strlen(text)});
+    cli_json_member_text_or_null(json, key,
+                                 (struct wal_slice){text, strlen(text)});
 }
 
 static void write_cost(struct cli_json *json, const struct usage_group *group)

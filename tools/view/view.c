@@ -51,12 +51,11 @@ static enum wal_status put_entries(struct view *view, struct wal_error *error)
 {
     enum wal_status status;
 
-    cli_json_key(view->shown.json, "entries");
-    cli_json_open(view->shown.json, '[');
+    cli_json_member_open(view->shown.json, "entries", '[');
     status = shown_entries_visit(view->store, view->session, 0, put_entry, view,
                                  &view->damaged, error);
     cli_json_close(view->shown.json, ']');
-    shown_number(&view->shown, "damaged", view->damaged);
+    cli_json_member_number(view->shown.json, "damaged", view->damaged);
     return status;
 }
 
@@ -85,8 +84,7 @@ static enum wal_status put_heads(struct view *view, struct wal_error *error)
     struct cli_heads heads = {.items = NULL};
     enum wal_status status = cli_heads_read(&heads, view->session, error);
 
-    cli_json_key(view->shown.json, "heads");
-    cli_json_open(view->shown.json, '[');
+    cli_json_member_open(view->shown.json, "heads", '[');
     for (size_t i = 0; i < heads.count; i++) {
         if (heads.items[i].stream == 0) {
             cli_json_open(view->shown.json, '{');
@@ -108,8 +106,7 @@ static enum wal_status put_diffs(struct view *view, struct wal_error *error)
     enum wal_status status =
         shown_checkpoints_read(&list, view->session, error);
 
-    cli_json_key(view->shown.json, "diffs");
-    cli_json_open(view->shown.json, '[');
+    cli_json_member_open(view->shown.json, "diffs", '[');
     for (size_t i = list.count; i > 1 && status == WAL_OK; i--) {
         cli_json_open(view->shown.json, '{');
         shown_member(&view->shown, "before", cli_slice(list.ids[i - 2]));
@@ -132,8 +129,7 @@ static enum wal_status put_usage(struct view *view, struct wal_error *error)
 {
     enum wal_status status;
 
-    cli_json_key(view->shown.json, "usage");
-    cli_json_open(view->shown.json, '{');
+    cli_json_member_open(view->shown.json, "usage", '{');
     status = shown_usage(&view->shown, view->store, view->session, error);
     cli_json_close(view->shown.json, '}');
     return status;
@@ -146,8 +142,9 @@ static void put_struck(struct view *view)
     for (int kind = 0; kind < VIEW_KINDS; kind++) {
         count += view->filter.counts[kind];
     }
-    shown_number(&view->shown, "struck", count);
-    shown_bool(&view->shown, "hidesResults", view->shown.hides_results);
+    cli_json_member_number(view->shown.json, "struck", count);
+    cli_json_member_bool(view->shown.json, "hidesResults",
+                         view->shown.hides_results);
 }
 
 static enum wal_status put_data(struct view *view,

@@ -72,14 +72,10 @@ static void put_json(const struct listing *listing,
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "file");
-    cli_json_text(&json, cli_slice(listing->name));
-    cli_json_key(&json, "offset");
-    cli_json_number(&json, frame_state->offset);
-    cli_json_key(&json, "size");
-    cli_json_number(&json, frame_state->size);
-    cli_json_key(&json, "type");
-    cli_json_text(&json, cli_slice(frame_state->type));
+    cli_json_member_text(&json, "file", cli_slice(listing->name));
+    cli_json_member_number(&json, "offset", frame_state->offset);
+    cli_json_member_number(&json, "size", frame_state->size);
+    cli_json_member_text(&json, "type", cli_slice(frame_state->type));
     if (frame->type != WAL__FRAME_NONE) {
         const struct {
             const char *name;
@@ -93,25 +89,21 @@ static void put_json(const struct listing *listing,
         };
 
         for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-            cli_json_key(&json, fields[i].name);
-            cli_json_number(&json, fields[i].value);
+            cli_json_member_number(&json, fields[i].name, fields[i].value);
         }
     }
     if (frame_state->block != 0) {
-        cli_json_key(&json, "block");
-        cli_json_number(&json, frame_state->block);
+        cli_json_member_number(&json, "block", frame_state->block);
     }
     if (frame_state->records != 0) {
-        cli_json_key(&json, "records");
-        cli_json_number(&json, frame_state->records);
+        cli_json_member_number(&json, "records", frame_state->records);
     }
-    cli_json_key(&json, "state");
-    cli_json_text(&json, cli_slice(frame_state->state));
+    cli_json_member_text(&json, "state", cli_slice(frame_state->state));
     count = walcat_record_names(listing->header.version, frame,
                                 frame_state->payload, names);
     for (size_t i = 0; i < count; i++) {
-        cli_json_key(&json, names[i].key);
-        cli_json_text_or_null(&json, slice_of(names[i].text));
+        cli_json_member_text_or_null(&json, names[i].key,
+                                     slice_of(names[i].text));
     }
     walcat_blob_json(&json, frame, frame_state->payload);
     cli_json_close(&json, '}');
@@ -395,16 +387,11 @@ static int put_frames(struct listing *listing)
 static void put_rewrite_json(struct cli_json *json,
                              const struct wal__rewrite *rewrite)
 {
-    cli_json_key(json, "generation");
-    cli_json_number(json, rewrite->generation);
-    cli_json_key(json, "firstId");
-    cli_json_number(json, rewrite->first_id);
-    cli_json_key(json, "originalEnd");
-    cli_json_number(json, rewrite->original_end);
-    cli_json_key(json, "lastSequence");
-    cli_json_number(json, rewrite->last_sequence);
-    cli_json_key(json, "recordBytes");
-    cli_json_number(json, rewrite->raw_size);
+    cli_json_member_number(json, "generation", rewrite->generation);
+    cli_json_member_number(json, "firstId", rewrite->first_id);
+    cli_json_member_number(json, "originalEnd", rewrite->original_end);
+    cli_json_member_number(json, "lastSequence", rewrite->last_sequence);
+    cli_json_member_number(json, "recordBytes", rewrite->raw_size);
 }
 
 /* Prints the segment's header. */
@@ -433,16 +420,11 @@ static int put_header(struct listing *listing)
     }
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "file");
-    cli_json_text(&json, cli_slice(listing->name));
-    cli_json_key(&json, "version");
-    cli_json_number(&json, header->version);
-    cli_json_key(&json, "id");
-    cli_json_number(&json, header->id);
-    cli_json_key(&json, "capacity");
-    cli_json_number(&json, header->capacity);
-    cli_json_key(&json, "groupAlign");
-    cli_json_number(&json, header->group_align);
+    cli_json_member_text(&json, "file", cli_slice(listing->name));
+    cli_json_member_number(&json, "version", header->version);
+    cli_json_member_number(&json, "id", header->id);
+    cli_json_member_number(&json, "capacity", header->capacity);
+    cli_json_member_number(&json, "groupAlign", header->group_align);
     if (wal__segment_is_rewritten(header)) {
         put_rewrite_json(&json, &header->rewrite);
     }

@@ -70,19 +70,15 @@ void walcat_blob_json(struct cli_json *json, const struct wal__frame *frame,
     if (!decode_content(frame, payload, &content)) {
         return;
     }
-    cli_json_key(json, "digest");
-    cli_json_text(json, cli_slice(content.digest));
-    cli_json_key(json, "contentSize");
-    cli_json_number(json, content.size);
+    cli_json_member_text(json, "digest", cli_slice(content.digest));
+    cli_json_member_number(json, "contentSize", content.size);
     if (content.encoding != NULL) {
-        cli_json_key(json, "encoding");
-        cli_json_text(json, cli_slice(content.encoding));
+        cli_json_member_text(json, "encoding", cli_slice(content.encoding));
     }
-    cli_json_key(json, content.encoding != NULL ? "depth" : "chunkCount");
-    cli_json_number(json, content.depth);
+    cli_json_member_number(
+        json, content.encoding != NULL ? "depth" : "chunkCount", content.depth);
     if (content.base[0] != '\0') {
-        cli_json_key(json, "base");
-        cli_json_text(json, cli_slice(content.base));
+        cli_json_member_text(json, "base", cli_slice(content.base));
     }
 }
 

@@ -65,17 +65,12 @@ static bool is_output_read(void)
 /* {"sessionId","document":{"key","version","modified","deleted"|"value"}} */
 static void write_document(struct cli_json *json, const struct wal_doc *doc)
 {
-    cli_json_key(json, "document");
-    cli_json_open(json, '{');
-    cli_json_key(json, "key");
-    cli_json_text(json, doc->key);
-    cli_json_key(json, "version");
-    cli_json_number(json, doc->version);
-    cli_json_key(json, "modified");
-    cli_json_time(json, doc->modified_ms);
+    cli_json_member_open(json, "document", '{');
+    cli_json_member_text(json, "key", doc->key);
+    cli_json_member_number(json, "version", doc->version);
+    cli_json_member_time(json, "modified", doc->modified_ms);
     if ((doc->flags & WAL_DOC_DELETE) != 0) {
-        cli_json_key(json, "deleted");
-        cli_json_bool(json, true);
+        cli_json_member_bool(json, "deleted", true);
     } else {
         cli_json_key(json, "value");
         cli_json_raw(json, doc->value);
@@ -91,8 +86,7 @@ static enum wal_status write_item(struct printer *printer,
     enum wal_status status = WAL_OK;
 
     cli_json_open(json, '{');
-    cli_json_key(json, "sessionId");
-    cli_json_text(json, cli_slice(item->session->id));
+    cli_json_member_text(json, "sessionId", cli_slice(item->session->id));
     if (item->doc != NULL) {
         write_document(json, item->doc);
     } else {

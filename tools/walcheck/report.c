@@ -78,29 +78,21 @@ void check_report_damage(struct cli_json *json, const struct check_model *model,
     char buffer[16];
 
     cli_json_open(json, '{');
-    cli_json_key(json, "file");
-    cli_json_text(json, cli_slice(damage->file));
-    cli_json_key(json, "offset");
-    cli_json_number(json, damage->offset);
-    cli_json_key(json, "length");
-    cli_json_number(json, damage->length);
-    cli_json_key(json, "firstSequence");
-    cli_json_number(json, damage->first_sequence);
-    cli_json_key(json, "lastSequence");
-    cli_json_number(json, damage->last_sequence);
+    cli_json_member_text(json, "file", cli_slice(damage->file));
+    cli_json_member_number(json, "offset", damage->offset);
+    cli_json_member_number(json, "length", damage->length);
+    cli_json_member_number(json, "firstSequence", damage->first_sequence);
+    cli_json_member_number(json, "lastSequence", damage->last_sequence);
     cli_json_key(json, "sequences");
     put_ranges(json, damage);
-    cli_json_key(json, "sessions");
-    cli_json_open(json, '[');
+    cli_json_member_open(json, "sessions", '[');
     for (size_t i = 0; i < damage->session_count; i++) {
         cli_json_text(json, session_name(model, damage->sessions[i], buffer,
                                          sizeof(buffer)));
     }
     cli_json_close(json, ']');
-    cli_json_key(json, "redundant");
-    cli_json_bool(json, damage->kind != CHECK_LOSS);
-    cli_json_key(json, "reason");
-    cli_json_text(json, cli_slice(damage->reason));
+    cli_json_member_bool(json, "redundant", damage->kind != CHECK_LOSS);
+    cli_json_member_text(json, "reason", cli_slice(damage->reason));
     cli_json_close(json, '}');
 }
 
@@ -125,14 +117,10 @@ static const char *tail_name(enum wal__verdict verdict)
 static void put_tail(struct cli_json *json, const struct check_tail *tail)
 {
     cli_json_open(json, '{');
-    cli_json_key(json, "state");
-    cli_json_text(json, cli_slice(tail_name(tail->verdict)));
-    cli_json_key(json, "file");
-    cli_json_text_or_null(json, cli_slice(tail->file));
-    cli_json_key(json, "offset");
-    cli_json_number(json, tail->offset);
-    cli_json_key(json, "length");
-    cli_json_number(json, tail->length);
+    cli_json_member_text(json, "state", cli_slice(tail_name(tail->verdict)));
+    cli_json_member_text_or_null(json, "file", cli_slice(tail->file));
+    cli_json_member_number(json, "offset", tail->offset);
+    cli_json_member_number(json, "length", tail->length);
     cli_json_close(json, '}');
 }
 
@@ -140,8 +128,7 @@ static void put_tail(struct cli_json *json, const struct check_tail *tail)
 static void put_damages(struct cli_json *json, const struct check_store *store,
                         const char *key, bool notes)
 {
-    cli_json_key(json, key);
-    cli_json_open(json, '[');
+    cli_json_member_open(json, key, '[');
     for (size_t i = 0; i < store->damages.count; i++) {
         const struct check_damage *damage = &store->damages.items[i];
 
@@ -158,22 +145,20 @@ static void report_json(const struct check_store *store, bool sound)
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "sound");
-    cli_json_bool(&json, sound);
-    cli_json_key(&json, "tailAmbiguous");
-    cli_json_bool(&json, store->tail.verdict == WAL__VERDICT_AMBIGUOUS);
+    cli_json_member_bool(&json, "sound", sound);
+    cli_json_member_bool(&json, "tailAmbiguous",
+                         store->tail.verdict == WAL__VERDICT_AMBIGUOUS);
     cli_json_key(&json, "tail");
     put_tail(&json, &store->tail);
     cli_json_key(&json, "packTail");
     put_tail(&json, &store->pack_tail);
-    cli_json_key(&json, "formatVersion");
-    cli_json_number(&json, store->reader.format_version);
-    cli_json_key(&json, "sessionCount");
-    cli_json_number(&json, check_model_count_sessions(&store->model, false));
-    cli_json_key(&json, "deletedCount");
-    cli_json_number(&json, check_model_count_sessions(&store->model, true));
-    cli_json_key(&json, "recordCount");
-    cli_json_number(&json, store->model.replayed_count);
+    cli_json_member_number(&json, "formatVersion",
+                           store->reader.format_version);
+    cli_json_member_number(&json, "sessionCount",
+                           check_model_count_sessions(&store->model, false));
+    cli_json_member_number(&json, "deletedCount",
+                           check_model_count_sessions(&store->model, true));
+    cli_json_member_number(&json, "recordCount", store->model.replayed_count);
     put_damages(&json, store, "damage", false);
     put_damages(&json, store, "notes", true);
     cli_json_close(&json, '}');

@@ -95,20 +95,13 @@ static void report_json(const struct salvage *salvage)
 
     cli_json_init(&json, stdout);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "out");
-    cli_json_text(&json, cli_slice(salvage->out));
-    cli_json_key(&json, "sessions");
-    cli_json_number(&json, salvage->result.sessions);
-    cli_json_key(&json, "entries");
-    cli_json_number(&json, salvage->result.entries);
-    cli_json_key(&json, "documents");
-    cli_json_number(&json, salvage->result.documents);
-    cli_json_key(&json, "blobs");
-    cli_json_number(&json, salvage->result.blobs);
-    cli_json_key(&json, "leftOut");
-    cli_json_number(&json, salvage->result.deleted_sessions);
-    cli_json_key(&json, "damage");
-    cli_json_open(&json, '[');
+    cli_json_member_text(&json, "out", cli_slice(salvage->out));
+    cli_json_member_number(&json, "sessions", salvage->result.sessions);
+    cli_json_member_number(&json, "entries", salvage->result.entries);
+    cli_json_member_number(&json, "documents", salvage->result.documents);
+    cli_json_member_number(&json, "blobs", salvage->result.blobs);
+    cli_json_member_number(&json, "leftOut", salvage->result.deleted_sessions);
+    cli_json_member_open(&json, "damage", '[');
     for (size_t i = 0; i < damages->count; i++) {
         if (damages->items[i].kind != CHECK_NOTE) {
             check_report_damage(&json, &salvage->store->model,
@@ -116,18 +109,15 @@ static void report_json(const struct salvage *salvage)
         }
     }
     cli_json_close(&json, ']');
-    cli_json_key(&json, "notes");
-    cli_json_open(&json, '[');
+    cli_json_member_open(&json, "notes", '[');
     for (size_t i = 0; i < salvage->note_count; i++) {
         const struct note *note = &salvage->notes[i];
 
         cli_json_open(&json, '{');
-        cli_json_key(&json, "sessionId");
-        cli_json_text_or_null(&json, cli_slice(note->session));
-        cli_json_key(&json, "entryId");
-        cli_json_text_or_null(&json, cli_slice(note->entry));
-        cli_json_key(&json, "reason");
-        cli_json_text(&json, cli_slice(note->reason));
+        cli_json_member_text_or_null(&json, "sessionId",
+                                     cli_slice(note->session));
+        cli_json_member_text_or_null(&json, "entryId", cli_slice(note->entry));
+        cli_json_member_text(&json, "reason", cli_slice(note->reason));
         cli_json_close(&json, '}');
     }
     cli_json_close(&json, ']');

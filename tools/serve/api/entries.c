@@ -57,12 +57,11 @@ static enum wal_status write_part(struct shown *shown,
     enum wal_status status;
 
     cli_json_open(json, '{');
-    cli_json_key(json, "entries");
-    cli_json_open(json, '[');
+    cli_json_member_open(json, "entries", '[');
     status = write_entries(shown, branch, &damaged, &before, error);
     cli_json_close(json, ']');
     shown_member(shown, "before", cli_slice(before));
-    shown_number(shown, "damaged", damaged);
+    cli_json_member_number(shown->json, "damaged", damaged);
     cli_json_close(json, '}');
     free(before);
     return status;

@@ -74,8 +74,7 @@ static void write_times(struct shown *shown,
 {
     struct wal__json_token archived = {.kind = WAL__JSON_NONE};
 
-    cli_json_key(shown->json, "time");
-    cli_json_open(shown->json, '{');
+    cli_json_member_open(shown->json, "time", '{');
     shown_time(shown, "created", info->created_ms);
     shown_time(shown, "updated", info->updated_ms);
     if (info->metadata.size > 0 &&
@@ -95,25 +94,21 @@ static void write_session(struct shown *shown,
     struct cli_json *json = shown->json;
 
     cli_json_open(json, '{');
-    cli_json_key(json, "id");
-    cli_json_text(json, info->id);
-    cli_json_key(json, "slug");
-    cli_json_text(json, cli_slice("session"));
-    cli_json_key(json, "version");
-    cli_json_text(json, cli_slice(wal_version()));
-    cli_json_key(json, "projectID");
-    cli_json_text(json, info->project.size > 0 ? info->project
-                                               : cli_slice(GLOBAL_PROJECT));
-    cli_json_key(json, "directory");
-    cli_json_text(json, info->cwd);
+    cli_json_member_text(json, "id", info->id);
+    cli_json_member_text(json, "slug", cli_slice("session"));
+    cli_json_member_text(json, "version", cli_slice(wal_version()));
+    cli_json_member_text(json, "projectID",
+                         info->project.size > 0 ? info->project
+                                                : cli_slice(GLOBAL_PROJECT));
+    cli_json_member_text(json, "directory", info->cwd);
     if (info->parent_id.size > 0) {
-        cli_json_key(json, "parentID");
-        cli_json_text(json, info->parent_id);
+        cli_json_member_text(json, "parentID", info->parent_id);
     }
-    cli_json_key(json, "title");
-    cli_json_text(json, info->title.size > 0        ? info->title
-                        : info->first_text.size > 0 ? info->first_text
-                                                    : cli_slice("New session"));
+    cli_json_member_text(json, "title",
+                         info->title.size > 0 ? info->title
+                         : info->first_text.size > 0
+                             ? info->first_text
+                             : cli_slice("New session"));
     write_times(shown, info);
     cli_json_close(json, '}');
 }

@@ -105,8 +105,8 @@ static void write_image(struct cli_json *json,
 
         cli_json_text(json, cli_slice("image"));
         copy_member(json, "mimeType", mime);
-        cli_json_key(json, "data");
-        cli_json_text(json, (struct wal_slice){comma + 1, text.size - head});
+        cli_json_member_text(json, "data",
+                             (struct wal_slice){comma + 1, text.size - head});
     } else {
         cli_json_text(json, cli_slice("file"));
         copy_member(json, "mime", mime);
@@ -130,8 +130,8 @@ static void write_part(struct cli_json *json, struct wal__json_span part)
     if (m[1].value.kind == WAL__JSON_STRING &&
         (is_thought || is_text(&m[0].value, "text"))) {
         cli_json_open(json, '{');
-        cli_json_key(json, "type");
-        cli_json_text(json, cli_slice(is_thought ? "thinking" : "text"));
+        cli_json_member_text(json, "type",
+                             cli_slice(is_thought ? "thinking" : "text"));
         copy_member(json, is_thought ? "thinking" : "text", &m[1].value);
         cli_json_close(json, '}');
     } else if (is_text(&m[0].value, "file") &&
@@ -157,10 +157,9 @@ static char *make_payload(const struct wal__json_member *m, size_t *size)
     }
     cli_json_init(&json, file);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "role");
-    cli_json_text(&json, cli_slice(is_answer ? "assistant" : "user"));
-    cli_json_key(&json, "content");
-    cli_json_open(&json, '[');
+    cli_json_member_text(&json, "role",
+                         cli_slice(is_answer ? "assistant" : "user"));
+    cli_json_member_open(&json, "content", '[');
     wal__json_scan_init(&scan, m[PARTS].value.span.data,
                         m[PARTS].value.span.size);
     if (wal__json_scan_next(&scan, &token) == WAL__JSON_OK) {

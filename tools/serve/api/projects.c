@@ -90,8 +90,7 @@ static void write_projects(struct shown *shown, const struct projects *projects)
     struct cli_json *json = shown->json;
 
     cli_json_open(json, '{');
-    cli_json_key(json, "projects");
-    cli_json_open(json, '[');
+    cli_json_member_open(json, "projects", '[');
     for (size_t i = 0; i < projects->count; i++) {
         const struct project *project = &projects->items[i];
 
@@ -99,7 +98,7 @@ static void write_projects(struct shown *shown, const struct projects *projects)
         shown_member(shown, "id", cli_slice(project->id));
         shown_member(shown, "cwd", cli_slice(project->cwd));
         shown_member(shown, "name", name_of(project->cwd));
-        shown_number(shown, "sessions", project->sessions);
+        cli_json_member_number(shown->json, "sessions", project->sessions);
         shown_time(shown, "updated", project->updated_ms);
         cli_json_close(json, '}');
     }
@@ -151,13 +150,11 @@ void serve_get_projects(struct serve_exchange *exchange)
 static void write_project(struct shown *shown, const struct project *project)
 {
     cli_json_open(shown->json, '{');
-    cli_json_key(shown->json, "id");
-    cli_json_text(shown->json,
-                  cli_slice(project->id[0] != '\0' ? project->id : "global"));
-    cli_json_key(shown->json, "worktree");
-    cli_json_text(shown->json, cli_slice(project->cwd));
-    cli_json_key(shown->json, "time");
-    cli_json_open(shown->json, '{');
+    cli_json_member_text(
+        shown->json, "id",
+        cli_slice(project->id[0] != '\0' ? project->id : "global"));
+    cli_json_member_text(shown->json, "worktree", cli_slice(project->cwd));
+    cli_json_member_open(shown->json, "time", '{');
     shown_time(shown, "created", project->created_ms);
     shown_time(shown, "updated", project->updated_ms);
     cli_json_close(shown->json, '}');

@@ -66,8 +66,7 @@ static void write_hits(struct serve_exchange *exchange,
     bool is_open = false;
 
     cli_json_open(json, '{');
-    cli_json_key(json, "sessions");
-    cli_json_open(json, '[');
+    cli_json_member_open(json, "sessions", '[');
     while (wal_search_cursor_next(cursor, &hit, NULL) == WAL_OK) {
         if (hit.rank != rank) {
             if (is_open) {

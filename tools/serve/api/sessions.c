@@ -29,10 +29,11 @@ void serve_get_info(struct serve_exchange *exchange)
     cli_json_open(json, '{');
     shown_member(shown, "version", cli_slice(wal_version()));
     shown_member(shown, "store", info.path);
-    shown_bool(shown, "writable", exchange->server->can_write);
-    shown_number(shown, "sessions", info.sessions);
-    shown_number(shown, "sequence", info.last_sequence);
-    shown_bool(shown, "search", exchange->server->index != NULL);
+    cli_json_member_bool(shown->json, "writable", exchange->server->can_write);
+    cli_json_member_number(shown->json, "sessions", info.sessions);
+    cli_json_member_number(shown->json, "sequence", info.last_sequence);
+    cli_json_member_bool(shown->json, "search",
+                         exchange->server->index != NULL);
     cli_json_close(json, '}');
 }
 
@@ -121,8 +122,7 @@ static enum wal_status write_list(struct shown *shown,
     enum wal_status status;
 
     cli_json_open(json, '{');
-    cli_json_key(json, "sessions");
-    cli_json_open(json, '[');
+    cli_json_member_open(json, "sessions", '[');
     while ((status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
         if (text.size > 0 && !has_text(info.title, text) &&
             !has_text(info.first_text, text)) {

@@ -26,14 +26,12 @@ static void write_groups(struct cli_json *json, const struct usage *usage,
 
     usage_groups_fill(&groups, usage, 0, 0);
     cli_json_open(json, '{');
-    cli_json_key(json, "usage");
-    cli_json_open(json, '[');
+    cli_json_member_open(json, "usage", '[');
     for (size_t i = 0; i < groups.count; i++) {
         usage_group_write(json, by, &groups.items[i]);
     }
     cli_json_close(json, ']');
-    cli_json_key(json, "damaged");
-    cli_json_number(json, usage->damaged);
+    cli_json_member_number(json, "damaged", usage->damaged);
     cli_json_close(json, '}');
     usage_groups_deinit(&groups);
 }

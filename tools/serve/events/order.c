@@ -189,15 +189,12 @@ static char *make_text(struct wal_slice session, const char *key,
     }
     cli_json_init(&json, file);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, session);
+    cli_json_member_text(&json, "sessionId", session);
     if (key != NULL) {
-        cli_json_key(&json, key);
-        cli_json_text(&json, value);
+        cli_json_member_text(&json, key, value);
     }
     if (other_key != NULL) {
-        cli_json_key(&json, other_key);
-        cli_json_text_or_null(&json, other_value);
+        cli_json_member_text_or_null(&json, other_key, other_value);
     }
     cli_json_close(&json, '}');
     fclose(file);

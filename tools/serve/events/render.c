@@ -95,8 +95,7 @@ static void write_entry(struct serve_renderer *renderer,
     begin(file, sequence, "entry");
     cli_json_init(&json, file);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, record->session_id);
+    cli_json_member_text(&json, "sessionId", record->session_id);
     cli_json_key(&json, "entry");
     if (shown_entry(&shown, renderer->store, &entry, NULL) != WAL_OK) {
         cli_json_raw(&json, cli_slice("null"));
@@ -131,12 +130,9 @@ static void write_document(const struct wal_record *record, FILE *file)
     begin(file, record->sequence, "document");
     cli_json_init(&json, file);
     cli_json_open(&json, '{');
-    cli_json_key(&json, "sessionId");
-    cli_json_text(&json, record->session_id);
-    cli_json_key(&json, "key");
-    cli_json_text(&json, record->doc->key);
-    cli_json_key(&json, "version");
-    cli_json_number(&json, record->doc->version);
+    cli_json_member_text(&json, "sessionId", record->session_id);
+    cli_json_member_text(&json, "key", record->doc->key);
+    cli_json_member_number(&json, "version", record->doc->version);
     cli_json_close(&json, '}');
     end(file);
 }

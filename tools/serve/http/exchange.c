@@ -241,12 +241,9 @@ static void write_error(struct serve_exchange *exchange, unsigned status,
 
     serve_exchange_restart(exchange, status);
     cli_json_open(json, '{');
-    cli_json_key(json, "error");
-    cli_json_open(json, '{');
-    cli_json_key(json, "status");
-    cli_json_text(json, cli_slice(name));
-    cli_json_key(json, "text");
-    cli_json_text(json, cli_slice(text));
+    cli_json_member_open(json, "error", '{');
+    cli_json_member_text(json, "status", cli_slice(name));
+    cli_json_member_text(json, "text", cli_slice(text));
     cli_json_close(json, '}');
     cli_json_close(json, '}');
 }

@@ -123,12 +123,11 @@ void wal__json_out_literal(struct wal__json_out *out, const char *json)
     put_cstring(out, json);
 }
 
-void wal__json_out_number(struct wal__json_out *out, int64_t number)
+static void put_digits(struct wal__json_out *out, bool is_negative,
+                       uint64_t rest)
 {
     char digits[24];
     size_t at = sizeof(digits);
-    bool is_negative = number < 0;
-    uint64_t rest = is_negative ? 0 - (uint64_t)number : (uint64_t)number;
 
     do {
         digits[--at] = (char)('0' + rest % 10);
@@ -139,6 +138,17 @@ void wal__json_out_number(struct wal__json_out *out, int64_t number)
     }
     put_separator(out);
     wal__json_out_bytes(out, digits + at, sizeof(digits) - at);
+}
+
+void wal__json_out_number(struct wal__json_out *out, int64_t number)
+{
+    put_digits(out, number < 0,
+               number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+}
+
+void wal__json_out_count(struct wal__json_out *out, uint64_t count)
+{
+    put_digits(out, false, count);
 }
 
 void wal__json_out_string_begin(struct wal__json_out *out)
@@ -248,6 +258,13 @@ void wal__json_out_member_int(struct wal__json_out *out, const char *key,
 {
     wal__json_out_key(out, key);
     wal__json_out_number(out, number);
+}
+
+void wal__json_out_member_count(struct wal__json_out *out, const char *key,
+                                uint64_t count)
+{
+    wal__json_out_key(out, key);
+    wal__json_out_count(out, count);
 }
 
 void wal__json_out_newline(struct wal__json_out *out)

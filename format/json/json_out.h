@@ -52,6 +52,7 @@ void wal__json_out_compact(struct wal__json_out *out,
                            struct wal__json_span json);
 void wal__json_out_text(struct wal__json_out *out, struct wal__json_span text);
 void wal__json_out_number(struct wal__json_out *out, int64_t number);
+void wal__json_out_count(struct wal__json_out *out, uint64_t count);
 void wal__json_out_literal(struct wal__json_out *out, const char *json);
 
 /* Write a string in parts: begin; any number of texts, which are escaped, and
@@ -76,6 +77,8 @@ void wal__json_out_member_bool(struct wal__json_out *out, const char *key,
                                bool value);
 void wal__json_out_member_int(struct wal__json_out *out, const char *key,
                               int64_t number);
+void wal__json_out_member_count(struct wal__json_out *out, const char *key,
+                                uint64_t count);
 
 /* Writes a key and opens its value, an object or array. */
 void wal__json_out_member_open(struct wal__json_out *out, const char *key,

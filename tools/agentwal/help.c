@@ -184,68 +184,66 @@ void help_print_overview(void)
         "  agentwal list\n");
 }
 
-static void write_pairs(struct cli_json *json, const char *key,
+static void write_pairs(struct wal__json_out *json, const char *key,
                         const char *name, const char *first, const char *text)
 {
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, key, cli_slice(first));
     cli_json_member_text(json, name, cli_slice(text));
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
-static void write_options(struct cli_json *json,
+static void write_options(struct wal__json_out *json,
                           const struct verb_option *options)
 {
-    cli_json_member_open(json, "options", '[');
+    wal__json_out_member_open(json, "options", '[');
     for (; options != NULL && options->usage != NULL; options++) {
         write_pairs(json, "option", "text", options->usage, options->text);
     }
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
 }
 
-static void write_verb(struct cli_json *json, const struct verb *verb)
+static void write_verb(struct wal__json_out *json, const struct verb *verb)
 {
     const struct verb_help *help = verb->help;
     const struct verb_example *example = help->examples;
 
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, "verb", cli_slice(verb->name));
     cli_json_member_text(json, "group", cli_slice(group_titles[verb->group]));
     cli_json_member_text(json, "usage", cli_slice(help->usage));
     cli_json_member_text(json, "summary", cli_slice(help->summary));
     cli_json_member_text_or_null(json, "text", cli_slice(help->text));
     write_options(json, help->options);
-    cli_json_member_open(json, "examples", '[');
+    wal__json_out_member_open(json, "examples", '[');
     for (; example->command != NULL; example++) {
         write_pairs(json, "command", "text", example->command, example->text);
     }
-    cli_json_close(json, ']');
-    cli_json_close(json, '}');
-    cli_json_end_line(json);
+    wal__json_out_close(json, ']');
+    wal__json_out_close_line(json);
 }
 
 /* Prints all verbs, and an object with the options of every verb. */
 static void write_table(void)
 {
     const struct verb *verb;
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
     for (size_t i = 0; (verb = verb_at(i)) != NULL; i++) {
         write_verb(&json, verb);
     }
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text_or_null(&json, "verb", cli_slice(NULL));
     write_options(&json, common_options);
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 static int print_verb(const struct cli *cli, const char *name)
 {
     const struct verb *verb = verb_find(name);
     const char *nearest = verb_suggest(name);
-    struct cli_json json;
+    struct wal__json_out json;
     char *text;
 
     if (verb == NULL) {

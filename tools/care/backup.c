@@ -44,16 +44,15 @@ static void write_json(const char *path,
         {"sharedBytes", result->shared_bytes},
         {"lastSequence", result->last_sequence},
     };
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "path", cli_slice(path));
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        cli_json_member_number(&json, numbers[i].key, numbers[i].value);
+        wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
     }
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 static void print_result(const struct wal_store_backup_result *result)

@@ -10,25 +10,25 @@
 #include "tools/cli/cli.h"
 
 enum wal_status care_claims_write(struct wal_claim_cursor *claims,
-                                  struct cli_json *json,
+                                  struct wal__json_out *json,
                                   struct wal_error *error)
 {
     struct wal_claim claim = WAL_INIT(wal_claim);
     enum wal_status status;
 
-    cli_json_open(json, '[');
+    wal__json_out_open(json, '[');
     while ((status = wal_claim_cursor_next(claims, &claim, error)) == WAL_OK) {
-        cli_json_open(json, '{');
+        wal__json_out_open(json, '{');
         cli_json_member_text(json, "sessionId", claim.session_id);
-        cli_json_key(json, "processId");
+        wal__json_out_key(json, "processId");
         if (claim.process_id == 0) {
             cli_json_text_or_null(json, cli_slice(""));
         } else {
-            cli_json_number(json, (uint64_t)claim.process_id);
+            wal__json_out_count(json, (uint64_t)claim.process_id);
         }
-        cli_json_close(json, '}');
+        wal__json_out_close(json, '}');
     }
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
     return status == WAL_END ? WAL_OK : status;
 }
 

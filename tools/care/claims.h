@@ -13,7 +13,7 @@
 /* Writes the claims that the cursor has left, as an array of
  * {"sessionId","processId"}; processId is null when it is unknown. */
 enum wal_status care_claims_write(struct wal_claim_cursor *claims,
-                                  struct cli_json *json,
+                                  struct wal__json_out *json,
                                   struct wal_error *error);
 /* Prints a table; nothing if there are none. */
 enum wal_status care_claims_print(struct wal_claim_cursor *claims,

@@ -91,28 +91,29 @@ void care_costs_deinit(struct care_costs *costs)
     *costs = (struct care_costs){.items = NULL};
 }
 
-static void write_number(struct cli_json *json, const char *key,
+static void write_number(struct wal__json_out *json, const char *key,
                          uint64_t number)
 {
-    cli_json_member_number(json, key, number);
+    wal__json_out_member_count(json, key, number);
 }
 
-void care_costs_write(const struct care_costs *costs, struct cli_json *json)
+void care_costs_write(const struct care_costs *costs,
+                      struct wal__json_out *json)
 {
-    cli_json_open(json, '[');
+    wal__json_out_open(json, '[');
     for (size_t i = 0; i < costs->count; i++) {
         const struct care_cost *cost = &costs->items[i];
 
-        cli_json_open(json, '{');
+        wal__json_out_open(json, '{');
         cli_json_member_text(json, "sessionId", cli_slice(cost->id));
         write_number(json, "checkpoints", cost->checkpoints);
         write_number(json, "files", cost->files);
         write_number(json, "bytes", cost->bytes);
         write_number(json, "newBlobs", cost->new_blobs);
         write_number(json, "newBytes", cost->new_bytes);
-        cli_json_close(json, '}');
+        wal__json_out_close(json, '}');
     }
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
 }
 
 void care_costs_print(const struct care_costs *costs)

@@ -34,7 +34,8 @@ void care_costs_deinit(struct care_costs *costs);
 
 /* Writes an array of {"sessionId","checkpoints","files","bytes","newBlobs",
  * "newBytes"}. */
-void care_costs_write(const struct care_costs *costs, struct cli_json *json);
+void care_costs_write(const struct care_costs *costs,
+                      struct wal__json_out *json);
 /* Prints a table; nothing if there are no checkpoints. */
 void care_costs_print(const struct care_costs *costs);
 

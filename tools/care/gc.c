@@ -76,17 +76,17 @@ static void collect_reader(void *ctx, int32_t process, uint64_t bytes)
     }
 }
 
-static void write_readers(const struct gc *gc, struct cli_json *json)
+static void write_readers(const struct gc *gc, struct wal__json_out *json)
 {
-    cli_json_member_open(json, "readers", '[');
+    wal__json_out_member_open(json, "readers", '[');
     for (uint32_t i = 0; i < gc->reader_count; i++) {
-        cli_json_open(json, '{');
-        cli_json_member_number(json, "process",
-                               (uint64_t)gc->readers[i].process);
-        cli_json_member_number(json, "bytes", gc->readers[i].bytes);
-        cli_json_close(json, '}');
+        wal__json_out_open(json, '{');
+        wal__json_out_member_count(json, "process",
+                                   (uint64_t)gc->readers[i].process);
+        wal__json_out_member_count(json, "bytes", gc->readers[i].bytes);
+        wal__json_out_close(json, '}');
     }
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
 }
 
 /* Names the processes that keep files that were replaced. After erasing, what
@@ -121,16 +121,16 @@ static bool looks_at_views(const struct gc *gc)
 
 /* The key "views" of what gc prints. */
 static int write_views(const struct cli *cli, const struct gc *gc,
-                       struct wal_store *store, struct cli_json *json)
+                       struct wal_store *store, struct wal__json_out *json)
 {
     int code;
 
     if (!looks_at_views(gc)) {
         return CLI_OK;
     }
-    cli_json_member_open(json, "views", '[');
+    wal__json_out_member_open(json, "views", '[');
     code = care_print_views(cli, store, gc->rewrites_views, json);
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
     return code;
 }
 
@@ -153,32 +153,31 @@ static int write_json(const struct cli *cli, const struct gc *gc,
         {"erasedRecords", result->erased_records},
         {"droppedContents", result->dropped_contents},
     };
-    struct cli_json json;
+    struct wal__json_out json;
     int code;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_member_bool(&json, "dryRun", dry_run);
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_bool(&json, "dryRun", dry_run);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        cli_json_member_number(&json, numbers[i].key, numbers[i].value);
+        wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
     }
-    cli_json_member_open(&json, "trash", '{');
-    cli_json_member_number(&json, "sessions", gc->trash.sessions);
-    cli_json_member_number(&json, "bytes", gc->trash.bytes);
-    cli_json_member_bool(
+    wal__json_out_member_open(&json, "trash", '{');
+    wal__json_out_member_count(&json, "sessions", gc->trash.sessions);
+    wal__json_out_member_count(&json, "bytes", gc->trash.bytes);
+    wal__json_out_member_bool(
         &json, "deleted",
         !dry_run && (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0);
-    cli_json_close(&json, '}');
+    wal__json_out_close(&json, '}');
     write_readers(gc, &json);
-    cli_json_key(&json, "refused");
+    wal__json_out_key(&json, "refused");
     care_space_write_refusals(&gc->space, &json);
     if (dry_run) {
-        cli_json_key(&json, "sessions");
+        wal__json_out_key(&json, "sessions");
         care_space_write(&gc->space, &json);
     }
     code = write_views(cli, gc, store, &json);
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
     return code;
 }
 

@@ -92,24 +92,24 @@ static void count(struct retain *retain)
     }
 }
 
-static void write_item(struct cli_json *json, const struct retain *retain,
+static void write_item(struct wal__json_out *json, const struct retain *retain,
                        size_t rank)
 {
     const struct retain_item *item = &retain->plan.items[rank];
     const struct wal__retain_session *session = &retain->plan.sessions[rank];
 
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, "sessionId", cli_slice(item->id));
     cli_json_member_text_or_null(json, "title", cli_slice(item->title));
     cli_json_member_time(json, "updated", session->updated_ms);
-    cli_json_member_number(json, "entries", item->entries);
-    cli_json_member_number(json, "bytes", session->bytes);
+    wal__json_out_member_count(json, "entries", item->entries);
+    wal__json_out_member_count(json, "bytes", session->bytes);
     cli_json_member_text(json, "rule", cli_slice(rule_name(session->rule)));
     if (item->reason != RETAIN_NONE) {
         cli_json_member_text(json, "skipped",
                              cli_slice(reason_text(item->reason)));
     }
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
 static void write_json(const struct retain *retain)
@@ -125,23 +125,22 @@ static void write_json(const struct retain *retain)
         {"claimed", retain->claimed},
         {"ancestors", retain->held},
     };
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_member_bool(&json, "applied", retain->apply);
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_bool(&json, "applied", retain->apply);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        cli_json_member_number(&json, numbers[i].key, numbers[i].value);
+        wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
     }
-    cli_json_member_open(&json, "sessions", '[');
+    wal__json_out_member_open(&json, "sessions", '[');
     for (size_t i = 0; i < retain->plan.count; i++) {
         if (is_chosen(retain, i)) {
             write_item(&json, retain, i);
         }
     }
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
 }
 
 static void print_item(const struct retain *retain, struct cli_short_ids *ids,

@@ -70,40 +70,41 @@ void care_space_deinit(struct care_space *space)
     *space = (struct care_space){.items = NULL};
 }
 
-static void write_number(struct cli_json *json, const char *key,
+static void write_number(struct wal__json_out *json, const char *key,
                          uint64_t number)
 {
-    cli_json_member_number(json, key, number);
+    wal__json_out_member_count(json, key, number);
 }
 
-void care_space_write(const struct care_space *space, struct cli_json *json)
+void care_space_write(const struct care_space *space,
+                      struct wal__json_out *json)
 {
-    cli_json_open(json, '[');
+    wal__json_out_open(json, '[');
     for (size_t i = 0; i < space->count; i++) {
         const struct care_session_space *item = &space->items[i];
 
-        cli_json_open(json, '{');
+        wal__json_out_open(json, '{');
         cli_json_member_text_or_null(json, "sessionId", cli_slice(item->id));
-        cli_json_member_bool(json, "deleted", item->is_deleted);
+        wal__json_out_member_bool(json, "deleted", item->is_deleted);
         write_number(json, "ownBytes", item->own);
         write_number(json, "sharedBytes", item->shared);
         write_number(json, "reclaimableBytes", item->reclaimable);
-        cli_json_close(json, '}');
+        wal__json_out_close(json, '}');
     }
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
 }
 
 void care_space_write_refusals(const struct care_space *space,
-                               struct cli_json *json)
+                               struct wal__json_out *json)
 {
-    cli_json_open(json, '[');
+    wal__json_out_open(json, '[');
     for (size_t i = 0; i < space->refusal_count; i++) {
-        cli_json_open(json, '{');
+        wal__json_out_open(json, '{');
         cli_json_member_text(json, "file", cli_slice(space->refusals[i].file));
         cli_json_member_text(json, "reason", cli_slice(space->refusals[i].why));
-        cli_json_close(json, '}');
+        wal__json_out_close(json, '}');
     }
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
 }
 
 static uint64_t all_bytes(const struct care_session_space *item)

@@ -42,10 +42,11 @@ void care_space_deinit(struct care_space *space);
 
 /* Writes an array of {"sessionId","deleted","ownBytes","sharedBytes",
  * "reclaimableBytes"}; the documents of the store have sessionId null. */
-void care_space_write(const struct care_space *space, struct cli_json *json);
+void care_space_write(const struct care_space *space,
+                      struct wal__json_out *json);
 /* Writes an array of {"file","reason"}. */
 void care_space_write_refusals(const struct care_space *space,
-                               struct cli_json *json);
+                               struct wal__json_out *json);
 /* Prints a table of the 20 sessions that have most, or with reclaimable_only of
  * those with most to give back; nothing when there are none. */
 void care_space_print(struct care_space *space, bool reclaimable_only);

@@ -120,26 +120,25 @@ static enum wal_status write_object(const struct stats *stats, const char *uuid,
     const struct wal_store_info *info = &stats->info;
     struct number numbers[NUMBERS];
     enum wal_status status;
-    struct cli_json json;
+    struct wal__json_out json;
 
     list_numbers(stats, numbers);
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "uuid", cli_slice(uuid));
     for (size_t i = 0; i < NUMBERS; i++) {
-        cli_json_member_number(&json, numbers[i].key, numbers[i].value);
+        wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
     }
     cli_json_member_text(&json, "tail", cli_slice(tail_name(info->tail)));
-    cli_json_member_bool(&json, "takesAppends", info->status == WAL_OK);
+    wal__json_out_member_bool(&json, "takesAppends", info->status == WAL_OK);
     cli_json_member_text(&json, "state", cli_slice(state_text(info)));
-    cli_json_key(&json, "space");
+    wal__json_out_key(&json, "space");
     care_space_write(&stats->space, &json);
-    cli_json_key(&json, "checkpoints");
+    wal__json_out_key(&json, "checkpoints");
     care_costs_write(&stats->costs, &json);
-    cli_json_key(&json, "claims");
+    wal__json_out_key(&json, "claims");
     status = care_claims_write(stats->claims, &json, error);
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
     return status;
 }
 
@@ -272,7 +271,7 @@ static void print_migration(const struct cli *cli,
                             const struct wal_migrate_result *migration,
                             const uint64_t *moved)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (!cli->json) {
         printf("migrated from version %" PRIu64 " to %" PRIu64 ": %" PRIu64
@@ -283,15 +282,14 @@ static void print_migration(const struct cli *cli,
         return;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_member_number(&json, "from", migration->from);
-    cli_json_member_number(&json, "to", migration->to);
-    cli_json_member_number(&json, "sessions", migration->sessions);
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_count(&json, "from", migration->from);
+    wal__json_out_member_count(&json, "to", migration->to);
+    wal__json_out_member_count(&json, "sessions", migration->sessions);
     if (moved != NULL) {
-        cli_json_member_number(&json, "moved", *moved);
+        wal__json_out_member_count(&json, "moved", *moved);
     }
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 static int migrate_store(const struct cli *cli)

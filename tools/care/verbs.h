@@ -32,9 +32,9 @@ int care_check_views(const struct cli *cli, bool erases, bool rewrites_views);
 /* Lists the views that may hold what was deleted or redacted, or with
  * `rewrites` brings them up to date: as text, or as items of an array. An exit
  * code. views.c */
-struct cli_json;
+struct wal__json_out;
 int care_print_views(const struct cli *cli, struct wal_store *store,
-                     bool rewrites, struct cli_json *json);
+                     bool rewrites, struct wal__json_out *json);
 /* The same, as text or as {"views"}. */
 int care_report_views(const struct cli *cli, struct wal_store *store,
                       bool rewrites);

@@ -16,16 +16,16 @@ static const char *state_of(const struct wal_view_info *info)
                                                          : "redacted";
 }
 
-static void write_view(struct cli_json *json, const struct wal_view_info *info,
-                       bool is_rewritten)
+static void write_view(struct wal__json_out *json,
+                       const struct wal_view_info *info, bool is_rewritten)
 {
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text_or_null(json, "sessionId", cli_slice(info->session));
     cli_json_member_text(json, "dialect", cli_slice(info->dialect));
     cli_json_member_text(json, "root", cli_slice(info->root));
     cli_json_member_text(json, "state", cli_slice(state_of(info)));
-    cli_json_member_bool(json, "rewritten", is_rewritten);
-    cli_json_close(json, '}');
+    wal__json_out_member_bool(json, "rewritten", is_rewritten);
+    wal__json_out_close(json, '}');
 }
 
 static void print_view(const struct wal_view_info *info, bool is_rewritten)
@@ -64,7 +64,7 @@ static int report(const struct cli *cli, const struct wal_view_info *info,
 }
 
 int care_print_views(const struct cli *cli, struct wal_store *store,
-                     bool rewrites, struct cli_json *json)
+                     bool rewrites, struct wal__json_out *json)
 {
     const struct wal_view_cursor_options options = {
         .struct_size = sizeof(options), .flags = WAL_VIEW_CURSOR_STALE};
@@ -102,18 +102,17 @@ int care_print_views(const struct cli *cli, struct wal_store *store,
 int care_report_views(const struct cli *cli, struct wal_store *store,
                       bool rewrites)
 {
-    struct cli_json json;
+    struct wal__json_out json;
     int code;
 
     if (!cli->json) {
         return care_print_views(cli, store, rewrites, NULL);
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_member_open(&json, "views", '[');
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_open(&json, "views", '[');
     code = care_print_views(cli, store, rewrites, &json);
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
     return code;
 }

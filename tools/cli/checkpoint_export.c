@@ -147,7 +147,7 @@ static char *manifest_path(const struct export *export, const struct item *item,
 }
 
 static void write_file(const struct wal__checkpoint_layout *layout,
-                       struct cli_json *json, const char *path,
+                       struct wal__json_out *json, const char *path,
                        const struct wal_file *file)
 {
     bool is_absent = file->kind == WAL_FILE_ABSENT;
@@ -156,26 +156,26 @@ static void write_file(const struct wal__checkpoint_layout *layout,
     if (!is_absent) {
         wal__checkpoint_hash_text(file->digest, hash);
     }
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, layout->path, cli_slice(path));
     if (layout->exists != NULL) {
-        cli_json_member_bool(json, layout->exists, !is_absent);
+        wal__json_out_member_bool(json, layout->exists, !is_absent);
     }
     cli_json_member_text(json, layout->hash, cli_slice(hash));
     if (layout->size != NULL) {
-        cli_json_member_number(json, layout->size, file->size);
+        wal__json_out_member_count(json, layout->size, file->size);
     }
     if (!is_absent && file->mode != 0644) {
-        cli_json_member_number(json, layout->mode, file->mode);
+        wal__json_out_member_count(json, layout->mode, file->mode);
     }
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
 /* Exports one file: its content and its manifest record. Symlinks are skipped:
  * a reader of these layouts would write the link's target text into the file
  * that the link points to. */
 static int export_file(struct export *export, struct item *item,
-                       struct cli_json *json, const struct wal_file *file)
+                       struct wal__json_out *json, const struct wal_file *file)
 {
     char *path;
     int code = CLI_CONTINUE;
@@ -201,7 +201,7 @@ static int export_file(struct export *export, struct item *item,
 }
 
 static int export_files(struct export *export, struct item *item,
-                        struct cli_json *json)
+                        struct wal__json_out *json)
 {
     struct wal_file file = WAL_INIT(wal_file);
     struct wal_error error = CLI_ERROR_INIT;
@@ -231,21 +231,20 @@ static int make_manifest(struct export *export, struct item *item)
 {
     const struct wal__checkpoint_layout *layout = export->layout;
     FILE *stream = open_memstream(&item->text, &item->text_size);
-    struct cli_json json;
+    struct wal__json_out json;
     int code;
 
     if (stream == NULL) {
         return fail(export, item->path, errno);
     }
     cli_json_init(&json, stream);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, layout->id, item->info.id);
     cli_json_member_time(&json, layout->created, item->info.created_ms);
-    cli_json_member_open(&json, layout->files, '[');
+    wal__json_out_member_open(&json, layout->files, '[');
     code = export_files(export, item, &json);
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
     if (fclose(stream) != 0 && code == CLI_CONTINUE) {
         code = fail(export, item->path, ENOMEM);
     }

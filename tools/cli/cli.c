@@ -44,7 +44,7 @@ struct failure {
 };
 
 /* The member is left out when the text is NULL or empty. */
-static void write_member(struct cli_json *json, const char *key,
+static void write_member(struct wal__json_out *json, const char *key,
                          const char *text)
 {
     if (text != NULL && text[0] != '\0') {
@@ -54,24 +54,23 @@ static void write_member(struct cli_json *json, const char *key,
 
 static void write_failure(const struct failure *failure, int code)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stderr);
-    cli_json_open(&json, '{');
-    cli_json_member_open(&json, "error", '{');
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_open(&json, "error", '{');
     write_member(&json, "status", failure->status);
     cli_json_member_text_or_null(&json, "what", cli_slice(failure->what));
     write_member(&json, "why", failure->why);
     write_member(&json, "cause", failure->cause);
     write_member(&json, "file", failure->file);
     if (failure->has_offset) {
-        cli_json_member_number(&json, "offset", failure->offset);
+        wal__json_out_member_count(&json, "offset", failure->offset);
     }
     write_member(&json, "advice", failure->advice);
-    cli_json_member_number(&json, "exitCode", (uint64_t)code);
-    cli_json_close(&json, '}');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_member_count(&json, "exitCode", (uint64_t)code);
+    wal__json_out_close(&json, '}');
+    wal__json_out_close_line(&json);
 }
 
 static void print_failure(const struct cli *cli, const struct failure *failure)

@@ -124,7 +124,7 @@ char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice,
 int cli_print_done(const struct cli *cli, const char *key, const char *value,
                    const char *sentence)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (!cli->json) {
         printf("%s ", sentence);
@@ -132,10 +132,9 @@ int cli_print_done(const struct cli *cli, const char *key, const char *value,
         putchar('\n');
     } else {
         cli_json_init(&json, stdout);
-        cli_json_open(&json, '{');
+        wal__json_out_open(&json, '{');
         cli_json_member_text(&json, key, cli_slice(value));
-        cli_json_close(&json, '}');
-        cli_json_end_line(&json);
+        wal__json_out_close_line(&json);
     }
     return CLI_OK;
 }
@@ -145,14 +144,13 @@ int cli_print_id(const struct cli *cli, struct wal_session *session)
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(session, &info, &error);
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (status == WAL_OK && cli->json) {
         cli_json_init(&json, stdout);
-        cli_json_open(&json, '{');
+        wal__json_out_open(&json, '{');
         cli_json_member_text(&json, "sessionId", info.id);
-        cli_json_close(&json, '}');
-        cli_json_end_line(&json);
+        wal__json_out_close_line(&json);
     } else if (status == WAL_OK) {
         fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
         putchar('\n');
@@ -188,7 +186,7 @@ void cli_print_appended(const struct cli *cli, struct wal_session *session,
                         const uint64_t *queued)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (wal_session_get_info(session, &info, NULL) != WAL_OK) {
         info.id.size = 0;
@@ -198,35 +196,33 @@ void cli_print_appended(const struct cli *cli, struct wal_session *session,
         return;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "sessionId", info.id);
     cli_json_member_text_or_null(&json, "lastAppendedEntryId",
                                  cli_slice(result->last_id));
-    cli_json_member_number(&json, "appendedCount", result->appended);
-    cli_json_member_number(&json, "duplicateCount", result->duplicates);
+    wal__json_out_member_count(&json, "appendedCount", result->appended);
+    wal__json_out_member_count(&json, "duplicateCount", result->duplicates);
     if (queued != NULL) {
-        cli_json_member_number(&json, "queued", *queued);
+        wal__json_out_member_count(&json, "queued", *queued);
     }
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
     fflush(stdout);
 }
 
 void cli_print_conflict(const struct cli *cli, struct wal_slice expected,
                         struct wal_slice actual)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (!cli->json) {
         return;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_member_open(&json, "conflict", '{');
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_open(&json, "conflict", '{');
     cli_json_member_text(&json, "expected", expected);
     cli_json_member_text(&json, "actual", actual);
-    cli_json_close(&json, '}');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, '}');
+    wal__json_out_close_line(&json);
     fflush(stdout);
 }

@@ -234,7 +234,7 @@ bool cli_entry_json(const struct wal_entry *entry, struct wal__json_span *value)
     return true;
 }
 
-static void write_meta(struct cli_json *json, struct wal_slice meta,
+static void write_meta(struct wal__json_out *json, struct wal_slice meta,
                        bool is_damaged)
 {
     const char *data = meta.data;
@@ -243,12 +243,12 @@ static void write_meta(struct cli_json *json, struct wal_slice meta,
     if (size == 0 && !is_damaged) {
         return;
     }
-    cli_json_key(json, "meta");
+    wal__json_out_key(json, "meta");
     if (!is_damaged) {
         cli_json_raw(json, meta);
         return;
     }
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     /* Copies the members between the braces; white space may surround them. */
     while (size > 0 && data[size - 1] != '}') {
         size--;
@@ -264,8 +264,8 @@ static void write_meta(struct cli_json *json, struct wal_slice meta,
             break;
         }
     }
-    cli_json_member_bool(json, "damaged", true);
-    cli_json_close(json, '}');
+    wal__json_out_member_bool(json, "damaged", true);
+    wal__json_out_close(json, '}');
 }
 
 static bool write_piece(void *ctx, const void *data, size_t size)
@@ -276,21 +276,21 @@ static bool write_piece(void *ctx, const void *data, size_t size)
     return !cli_output_failed();
 }
 
-static enum wal_status write_payload(struct cli_json *json,
+static enum wal_status write_payload(struct wal__json_out *json,
                                      struct wal_store *store,
                                      const struct wal_entry *entry,
                                      bool *is_damaged, struct wal_error *error)
 {
-    const struct wal_slice none = {NULL, 0};
-    struct wal__json_span value;
+    struct cli_json_pieces pieces = {.out = json};
+    struct wal__json_span value = {NULL, 0};
     struct wal_slice text;
 
-    cli_json_key(json, "payload");
+    wal__json_out_key(json, "payload");
     *is_damaged = false;
     if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0) {
-        cli_json_raw(json, none);
-        return wal__entry_payload_visit(NULL, store, entry, write_piece, json,
-                                        error);
+        wal__json_out_value(json, value);
+        return wal__entry_payload_visit(NULL, store, entry, write_piece,
+                                        &pieces, error);
     }
     if (cli_entry_json(entry, &value)) {
         text.data = value.data;
@@ -304,7 +304,7 @@ static enum wal_status write_payload(struct cli_json *json,
     return WAL_OK;
 }
 
-static enum wal_status write_entry(struct cli_json *json,
+static enum wal_status write_entry(struct wal__json_out *json,
                                    struct wal_store *store,
                                    const struct wal_entry *entry,
                                    struct wal_error *error)
@@ -312,7 +312,7 @@ static enum wal_status write_entry(struct cli_json *json,
     enum wal_status status;
     bool is_damaged;
 
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, "id", entry->id);
     cli_json_member_text_or_null(json, "parentId", entry->parent_id);
     cli_json_member_text(json, "type", entry->type);
@@ -322,12 +322,12 @@ static enum wal_status write_entry(struct cli_json *json,
     }
     status = write_payload(json, store, entry, &is_damaged, error);
     write_meta(json, entry->meta, is_damaged);
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
     return status;
 }
 
 /* Writes an entry as a value, and the end of its line. */
-static enum wal_status write_loaded(struct cli_json *json,
+static enum wal_status write_loaded(struct wal__json_out *json,
                                     struct wal_store *store,
                                     const struct wal_entry *entry,
                                     bool ends_line, struct wal_error *error)
@@ -342,21 +342,22 @@ static enum wal_status write_loaded(struct cli_json *json,
     if (status == WAL_OK) {
         status = write_entry(json, store, &loaded, error);
         if (ends_line) {
-            cli_json_end_line(json);
+            wal__json_out_newline(json);
         }
     }
     free(memory);
     return status;
 }
 
-enum wal_status cli_entry_write(struct cli_json *json, struct wal_store *store,
+enum wal_status cli_entry_write(struct wal__json_out *json,
+                                struct wal_store *store,
                                 const struct wal_entry *entry,
                                 struct wal_error *error)
 {
     return write_loaded(json, store, entry, true, error);
 }
 
-enum wal_status cli_entry_write_value(struct cli_json *json,
+enum wal_status cli_entry_write_value(struct wal__json_out *json,
                                       struct wal_store *store,
                                       const struct wal_entry *entry,
                                       struct wal_error *error)

@@ -42,12 +42,13 @@ char *cli_entry_detach(struct wal_entry *entry);
  * with WAL_ENTRY_LINE: whether that is JSON is known only from all of it. When
  * the payload cannot be read, returns the error before writing anything.
  */
-enum wal_status cli_entry_write(struct cli_json *json, struct wal_store *store,
+enum wal_status cli_entry_write(struct wal__json_out *json,
+                                struct wal_store *store,
                                 const struct wal_entry *entry,
                                 struct wal_error *error);
 
 /* The same as a value of an open object or array. */
-enum wal_status cli_entry_write_value(struct cli_json *json,
+enum wal_status cli_entry_write_value(struct wal__json_out *json,
                                       struct wal_store *store,
                                       const struct wal_entry *entry,
                                       struct wal_error *error);

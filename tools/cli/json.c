@@ -17,64 +17,39 @@
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-void cli_json_init(struct cli_json *json, FILE *file)
+static bool put_to_file(void *ctx, const void *data, size_t size)
 {
-    *json = (struct cli_json){.file = file};
+    return fwrite_unlocked(data, 1, size, ctx) == size;
 }
 
-static void begin_value(struct cli_json *json)
+void cli_json_init(struct wal__json_out *json, FILE *file)
 {
-    if (json->separate) {
-        putc_unlocked(',', json->file);
-    }
-    json->separate = true;
-}
-
-void cli_json_open(struct cli_json *json, char bracket)
-{
-    begin_value(json);
-    putc_unlocked(bracket, json->file);
-    json->separate = false;
-}
-
-void cli_json_close(struct cli_json *json, char bracket)
-{
-    putc_unlocked(bracket, json->file);
-    json->separate = true;
-}
-
-void cli_json_key(struct cli_json *json, const char *key)
-{
-    begin_value(json);
-    fprintf(json->file, "\"%s\":", key);
-    json->separate = false;
+    *json = (struct wal__json_out){.put = put_to_file, .ctx = file};
 }
 
 /* All of these characters have at most four hexadecimal digits. */
-static void put_escaped(FILE *file, uint32_t code)
+static void put_escaped(struct wal__json_out *json, uint32_t code)
 {
     static const char names[] = "btn_fr";
+    char text[8] = {'\\', (char)code};
+    size_t size = 2;
 
-    if (code == '"' || code == '\\') {
-        putc_unlocked('\\', file);
-        putc_unlocked((int)code, file);
-    } else if (code >= '\b' && code <= '\r' && code != '\v') {
-        putc_unlocked('\\', file);
-        putc_unlocked(names[code - '\b'], file);
-    } else {
-        fprintf(file, "\\u%04x", code);
+    if (code >= '\b' && code <= '\r' && code != '\v') {
+        text[1] = names[code - '\b'];
+    } else if (code != '"' && code != '\\') {
+        size = (size_t)snprintf(text, sizeof(text), "\\u%04x", code);
     }
+    wal__json_out_bytes(json, text, size);
 }
 
-void cli_json_text(struct cli_json *json, struct wal_slice text)
+void cli_json_text(struct wal__json_out *json, struct wal_slice text)
 {
     const uint8_t *data = text.data;
     size_t pending = 0; /* start of the bytes not written yet */
     size_t at = 0;
     size_t step;
 
-    begin_value(json);
-    putc_unlocked('"', json->file);
+    wal__json_out_string_begin(json);
     while (at < text.size) {
         step = utf8_size(data + at, text.size - at);
         if (step > 0 && !utf8_is_control(data + at) && data[at] != '"' &&
@@ -82,37 +57,36 @@ void cli_json_text(struct cli_json *json, struct wal_slice text)
             at += step;
             continue;
         }
-        fwrite(data + pending, 1, at - pending, json->file);
+        wal__json_out_bytes(json, data + pending, at - pending);
         if (step == 0) {
-            fputs(replacement, json->file);
+            wal__json_out_bytes(json, replacement, sizeof(replacement) - 1);
             step = 1;
         } else {
-            put_escaped(json->file, utf8_decode(data + at));
+            put_escaped(json, utf8_decode(data + at));
         }
         at += step;
         pending = at;
     }
     if (at > pending) {
-        fwrite(data + pending, 1, at - pending, json->file);
+        wal__json_out_bytes(json, data + pending, at - pending);
     }
-    putc_unlocked('"', json->file);
+    wal__json_out_string_end(json);
 }
 
-void cli_json_key_text(struct cli_json *json, struct wal_slice key)
+void cli_json_key_text(struct wal__json_out *json, struct wal_slice key)
 {
     cli_json_text(json, key);
-    putc_unlocked(':', json->file);
-    json->separate = false;
+    wal__json_out_bytes(json, ":", 1);
+    json->has_value = false;
 }
 
-void cli_json_text_or_null(struct cli_json *json, struct wal_slice text)
+void cli_json_text_or_null(struct wal__json_out *json, struct wal_slice text)
 {
     if (text.size > 0) {
         cli_json_text(json, text);
-        return;
+    } else {
+        wal__json_out_literal(json, "null");
     }
-    begin_value(json);
-    fputs("null", json->file);
 }
 
 bool cli_is_utf8(struct wal_slice text)
@@ -126,7 +100,7 @@ bool cli_is_utf8(struct wal_slice text)
     return step > 0;
 }
 
-void cli_json_path(struct cli_json *json, struct wal_slice path)
+void cli_json_path(struct wal__json_out *json, struct wal_slice path)
 {
     const uint8_t *data = path.data;
 
@@ -134,19 +108,15 @@ void cli_json_path(struct cli_json *json, struct wal_slice path)
     if (cli_is_utf8(path)) {
         return;
     }
-    cli_json_key(json, "pathHex");
-    begin_value(json);
-    putc_unlocked('"', json->file);
+    wal__json_out_key(json, "pathHex");
+    wal__json_out_string_begin(json);
     for (size_t i = 0; i < path.size; i++) {
-        fprintf(json->file, "%02x", data[i]);
-    }
-    putc_unlocked('"', json->file);
-}
+        char digits[3];
 
-void cli_json_raw(struct cli_json *json, struct wal_slice text)
-{
-    begin_value(json);
-    cli_json_raw_continue(json, text);
+        (void)snprintf(digits, sizeof(digits), "%02x", data[i]);
+        wal__json_out_bytes(json, digits, 2);
+    }
+    wal__json_out_string_end(json);
 }
 
 /* The bytes of a character that begins so, if it may be a control character
@@ -156,41 +126,43 @@ static size_t size_of_control(uint8_t byte)
     return byte == 0xE2 ? 3 : byte == 0xC2 || byte == 0xD8 ? 2 : 0;
 }
 
-static void put_character(FILE *file, const uint8_t *data, size_t size)
+static void put_character(struct wal__json_out *json, const uint8_t *data,
+                          size_t size)
 {
     if (utf8_size(data, size) == size && utf8_is_control(data)) {
-        put_escaped(file, utf8_decode(data));
+        put_escaped(json, utf8_decode(data));
     } else {
-        fwrite(data, 1, size, file);
+        wal__json_out_bytes(json, data, size);
     }
 }
 
 /* Completes a character that the last piece ended in. Returns the number of
  * bytes taken. */
-static size_t finish_held(struct cli_json *json, const uint8_t *data,
+static size_t finish_held(struct cli_json_pieces *pieces, const uint8_t *data,
                           size_t size)
 {
-    size_t whole = size_of_control(json->held[0]);
+    size_t whole = size_of_control(pieces->held[0]);
     size_t taken = 0;
 
-    while (json->held_count < whole && taken < size) {
-        json->held[json->held_count++] = data[taken++];
+    while (pieces->held_count < whole && taken < size) {
+        pieces->held[pieces->held_count++] = data[taken++];
     }
-    if (json->held_count == whole) {
-        put_character(json->file, json->held, whole);
-        json->held_count = 0;
+    if (pieces->held_count == whole) {
+        put_character(pieces->out, pieces->held, whole);
+        pieces->held_count = 0;
     }
     return taken;
 }
 
-void cli_json_raw_continue(struct cli_json *json, struct wal_slice text)
+void cli_json_raw_continue(struct cli_json_pieces *pieces,
+                           struct wal_slice text)
 {
     const uint8_t *data = text.data;
     size_t pending = 0; /* start of the bytes not written yet */
     size_t at = 0;
 
-    if (json->held_count > 0) {
-        pending = at = finish_held(json, data, text.size);
+    if (pieces->held_count > 0) {
+        pending = at = finish_held(pieces, data, text.size);
     }
     /* Raw newlines in JSON are white space between tokens; other control
      * characters are in strings, where an escape is the same value. */
@@ -198,37 +170,33 @@ void cli_json_raw_continue(struct cli_json *json, struct wal_slice text)
         size_t size = size_of_control(data[at]);
 
         if (size == 0 && data[at] != 0x7F &&
-            (json->keeps_breaks || (data[at] != '\n' && data[at] != '\r'))) {
+            (pieces->keeps_breaks || (data[at] != '\n' && data[at] != '\r'))) {
             at++;
             continue;
         }
-        fwrite(data + pending, 1, at - pending, json->file);
+        wal__json_out_bytes(pieces->out, data + pending, at - pending);
         if (size > text.size - at) {
-            json->held_count = text.size - at;
-            memcpy(json->held, data + at, json->held_count);
+            pieces->held_count = text.size - at;
+            memcpy(pieces->held, data + at, pieces->held_count);
             return;
         }
         if (size > 0 || data[at] == 0x7F) {
-            put_character(json->file, data + at, size > 0 ? size : 1);
+            put_character(pieces->out, data + at, size > 0 ? size : 1);
         }
         at += size > 0 ? size : 1;
         pending = at;
     }
     if (at > pending) {
-        fwrite(data + pending, 1, at - pending, json->file);
+        wal__json_out_bytes(pieces->out, data + pending, at - pending);
     }
 }
 
-void cli_json_number(struct cli_json *json, uint64_t number)
+void cli_json_raw(struct wal__json_out *json, struct wal_slice text)
 {
-    begin_value(json);
-    fprintf(json->file, "%llu", (unsigned long long)number);
-}
+    struct cli_json_pieces pieces = {.out = json};
 
-void cli_json_bool(struct cli_json *json, bool value)
-{
-    begin_value(json);
-    fputs(value ? "true" : "false", json->file);
+    wal__json_out_value(json, (struct wal__json_span){NULL, 0});
+    cli_json_raw_continue(&pieces, text);
 }
 
 void cli_time_text(int64_t unix_ms, char *buffer, size_t size)
@@ -251,59 +219,35 @@ void cli_time_text(int64_t unix_ms, char *buffer, size_t size)
              tm.tm_min, tm.tm_sec, (int)milliseconds);
 }
 
-void cli_json_time(struct cli_json *json, int64_t unix_ms)
+void cli_json_time(struct wal__json_out *json, int64_t unix_ms)
 {
     char text[64];
 
     cli_time_text(unix_ms, text, sizeof(text));
-    begin_value(json);
-    fprintf(json->file, "\"%s\"", text);
+    wal__json_out_string_begin(json);
+    wal__json_out_bytes(json, text, strlen(text));
+    wal__json_out_string_end(json);
 }
 
-void cli_json_member_open(struct cli_json *json, const char *key, char bracket)
-{
-    cli_json_key(json, key);
-    cli_json_open(json, bracket);
-}
-
-void cli_json_member_text(struct cli_json *json, const char *key,
+void cli_json_member_text(struct wal__json_out *json, const char *key,
                           struct wal_slice text)
 {
-    cli_json_key(json, key);
+    wal__json_out_key(json, key);
     cli_json_text(json, text);
 }
 
-void cli_json_member_text_or_null(struct cli_json *json, const char *key,
+void cli_json_member_text_or_null(struct wal__json_out *json, const char *key,
                                   struct wal_slice text)
 {
-    cli_json_key(json, key);
+    wal__json_out_key(json, key);
     cli_json_text_or_null(json, text);
 }
 
-void cli_json_member_number(struct cli_json *json, const char *key,
-                            uint64_t number)
-{
-    cli_json_key(json, key);
-    cli_json_number(json, number);
-}
-
-void cli_json_member_bool(struct cli_json *json, const char *key, bool value)
-{
-    cli_json_key(json, key);
-    cli_json_bool(json, value);
-}
-
-void cli_json_member_time(struct cli_json *json, const char *key,
+void cli_json_member_time(struct wal__json_out *json, const char *key,
                           int64_t unix_ms)
 {
-    cli_json_key(json, key);
+    wal__json_out_key(json, key);
     cli_json_time(json, unix_ms);
-}
-
-void cli_json_end_line(struct cli_json *json)
-{
-    putc_unlocked('\n', json->file);
-    json->separate = false;
 }
 
 size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns,

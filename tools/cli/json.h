@@ -1,5 +1,6 @@
 /*
- * json.h - write compact JSON, one value a line.
+ * json.h - what the tools write as JSON, one value a line, by the writer of
+ * format/json/json_out.h: texts and values that may be of anyone.
  *
  * Invariant: the output is valid JSON in valid UTF-8 for any text. The writer
  * places the commas.
@@ -14,67 +15,52 @@
 #include <stdio.h>
 
 #include "agentwal.h"
+#include "format/json/json_out.h"
 
-struct cli_json {
-    FILE *file;
-    bool separate;     /* the next value needs a comma */
-    bool keeps_breaks; /* raw values are written with their line breaks */
-    /* Of a raw value: the first bytes of a character, at a piece's end. */
-    uint8_t held[4];
-    size_t held_count;
-};
+/* Begins output to a file. Whether it failed is the file's to say. */
+void cli_json_init(struct wal__json_out *json, FILE *file);
 
-void cli_json_init(struct cli_json *json, FILE *file);
-
-void cli_json_open(struct cli_json *json, char bracket);
-void cli_json_close(struct cli_json *json, char bracket);
-void cli_json_key(struct cli_json *json, const char *key);
-
-/* As cli_json_key, for any text: it is escaped. */
-void cli_json_key_text(struct cli_json *json, struct wal_slice key);
+/* As wal__json_out_key, for any text: it is escaped. */
+void cli_json_key_text(struct wal__json_out *json, struct wal_slice key);
 
 /* A string; invalid UTF-8 bytes become U+FFFD. */
-void cli_json_text(struct cli_json *json, struct wal_slice text);
+void cli_json_text(struct wal__json_out *json, struct wal_slice text);
 
 /* A string, or null for an empty text. */
-void cli_json_text_or_null(struct cli_json *json, struct wal_slice text);
+void cli_json_text_or_null(struct wal__json_out *json, struct wal_slice text);
 
 /* The member "path", and "pathHex" with the bytes in hexadecimal when the path
  * is not UTF-8. */
-void cli_json_path(struct cli_json *json, struct wal_slice path);
+void cli_json_path(struct wal__json_out *json, struct wal_slice path);
 
-/* Valid JSON, written without its line breaks (unless keeps_breaks), and with
- * escapes for control characters: C1, DEL, line separators and those of
- * bidirectional text. */
-void cli_json_raw(struct cli_json *json, struct wal_slice text);
+/* Valid JSON, written without its line breaks, and with escapes for control
+ * characters: C1, DEL, line separators and those of bidirectional text. */
+void cli_json_raw(struct wal__json_out *json, struct wal_slice text);
 
-/* Continues the value that cli_json_raw began; a piece may end in the middle of
- * a character. */
-void cli_json_raw_continue(struct cli_json *json, struct wal_slice text);
-
-void cli_json_number(struct cli_json *json, uint64_t number);
-void cli_json_bool(struct cli_json *json, bool value);
+/* The same in pieces, which may end in the middle of a character. The owner
+ * sets the first two fields and zeroes the others. */
+struct cli_json_pieces {
+    struct wal__json_out *out;
+    bool keeps_breaks;
+    uint8_t held[4]; /* the first bytes of a character, at a piece's end */
+    size_t held_count;
+};
+void cli_json_raw_continue(struct cli_json_pieces *pieces,
+                           struct wal_slice text);
 
 /* A time as a string, e.g. "2026-03-09T14:20:11.204Z". */
-void cli_json_time(struct cli_json *json, int64_t unix_ms);
+void cli_json_time(struct wal__json_out *json, int64_t unix_ms);
 
-/* Members: a key, and its value or the bracket that opens it. */
-void cli_json_member_open(struct cli_json *json, const char *key, char bracket);
-void cli_json_member_text(struct cli_json *json, const char *key,
+/* Members: a key and its value. */
+void cli_json_member_text(struct wal__json_out *json, const char *key,
                           struct wal_slice text);
-void cli_json_member_text_or_null(struct cli_json *json, const char *key,
+void cli_json_member_text_or_null(struct wal__json_out *json, const char *key,
                                   struct wal_slice text);
-void cli_json_member_number(struct cli_json *json, const char *key,
-                            uint64_t number);
-void cli_json_member_bool(struct cli_json *json, const char *key, bool value);
-void cli_json_member_time(struct cli_json *json, const char *key,
+void cli_json_member_time(struct wal__json_out *json, const char *key,
                           int64_t unix_ms);
 
 /* Returns true if the bytes are valid UTF-8. */
 bool cli_is_utf8(struct wal_slice text);
-
-/* Ends the line and starts a new value. */
-void cli_json_end_line(struct cli_json *json);
 
 /* Formats a time; buffer must have at least 32 bytes. */
 void cli_time_text(int64_t unix_ms, char *buffer, size_t size);

@@ -32,7 +32,7 @@ bool cli_session_move(struct wal_store *store,
 
 /* Writes the members of a session's object, without the braces. move: where it
  * has moved to, or NULL. */
-void cli_session_json(struct cli_json *json,
+void cli_session_json(struct wal__json_out *json,
                       const struct wal_session_info *info,
                       const struct wal_session_move *move);
 

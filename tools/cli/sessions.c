@@ -28,7 +28,7 @@ bool cli_session_move(struct wal_store *store,
 }
 
 /* Nobody has a session yet that was handed off. */
-static void write_move(struct cli_json *json,
+static void write_move(struct wal__json_out *json,
                        const struct wal_session_move *move)
 {
     static const uint8_t none[sizeof(move->store)];
@@ -43,7 +43,7 @@ static void write_move(struct cli_json *json,
     cli_json_member_text_or_null(json, "movedToStore", cli_slice(store));
 }
 
-void cli_session_json(struct cli_json *json,
+void cli_session_json(struct wal__json_out *json,
                       const struct wal_session_info *info,
                       const struct wal_session_move *move)
 {
@@ -55,29 +55,28 @@ void cli_session_json(struct cli_json *json,
     cli_json_member_text_or_null(json, "parentId", info->parent_id);
     cli_json_member_time(json, "created", info->created_ms);
     cli_json_member_time(json, "updated", info->updated_ms);
-    cli_json_member_number(json, "entries", info->entries);
+    wal__json_out_member_count(json, "entries", info->entries);
     cli_json_member_text_or_null(json, "head", info->head);
     if ((info->flags & WAL_SESSION_TRASHED) != 0) {
-        cli_json_member_bool(json, "trashed", true);
+        wal__json_out_member_bool(json, "trashed", true);
     }
     if ((info->flags & WAL_SESSION_MOVED) != 0) {
-        cli_json_member_bool(json, "moved", true);
+        wal__json_out_member_bool(json, "moved", true);
     }
     if (move != NULL) {
         write_move(json, move);
     }
 }
 
-static void write_row(struct cli_json *json, struct wal_store *store,
+static void write_row(struct wal__json_out *json, struct wal_store *store,
                       const struct wal_session_info *info)
 {
     struct wal_session_move move = WAL_INIT(wal_session_move);
 
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_session_json(json, info,
                      cli_session_move(store, info, &move) ? &move : NULL);
-    cli_json_close(json, '}');
-    cli_json_end_line(json);
+    wal__json_out_close_line(json);
 }
 
 /* The table that verbs print. Widths are in columns; 0: no limit. */
@@ -273,7 +272,7 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store,
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
     struct table table = {.terminal = cli->terminal};
-    struct cli_json json;
+    struct wal__json_out json;
     uint64_t count = 0;
 
     if (!cli->json) {

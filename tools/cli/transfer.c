@@ -35,10 +35,10 @@ static void write_report(const struct cli_transfer *transfer,
                          const struct wal_transfer_report *report)
 {
     bool is_document = report->kind == WAL_TRANSFER_DOCUMENT;
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     if (transfer->bundle != NULL) {
         cli_json_member_text(&json, "bundle", cli_slice(transfer->bundle));
     }
@@ -49,14 +49,13 @@ static void write_report(const struct cli_transfer *transfer,
         cli_json_member_text(&json, "branchId", report->branch_id);
     }
     if (!is_document) {
-        cli_json_member_number(&json, "entries", report->entries);
-        cli_json_member_number(&json, "documents", report->documents);
+        wal__json_out_member_count(&json, "entries", report->entries);
+        wal__json_out_member_count(&json, "documents", report->documents);
     }
     if (report->error != NULL) {
         cli_json_member_text(&json, "why", cli_slice(report->error->text));
     }
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
@@ -124,20 +123,19 @@ static void write_summary(const struct cli_transfer *transfer)
         {"documents", result->documents},
         {"differingDocuments", result->differing_documents},
     };
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_member_open(&json, "summary", '{');
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_open(&json, "summary", '{');
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        cli_json_member_number(&json, numbers[i].key, numbers[i].value);
+        wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
     }
     if (transfer->bundle != NULL) {
-        cli_json_member_number(&json, "bytes", result->bytes);
+        wal__json_out_member_count(&json, "bytes", result->bytes);
     }
-    cli_json_close(&json, '}');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, '}');
+    wal__json_out_close_line(&json);
 }
 
 static void print_summary(const struct cli_transfer *transfer)

@@ -96,23 +96,22 @@ static uint64_t count_sessions(const struct adopt *adopt)
 static void write_plan(const struct wal_import_client *client,
                        const struct wal_import_result *plan)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "client", cli_slice(client->name));
     cli_json_member_text(&json, "dialect", cli_slice(client->dialect));
     cli_json_member_text(&json, "folder", cli_slice(client->folder));
-    cli_json_member_number(&json, "sessions", plan->sessions);
-    cli_json_member_number(&json, "bytes", plan->bytes);
-    cli_json_member_open(&json, "leftOut", '{');
+    wal__json_out_member_count(&json, "sessions", plan->sessions);
+    wal__json_out_member_count(&json, "bytes", plan->bytes);
+    wal__json_out_member_open(&json, "leftOut", '{');
     for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
         cli_json_key_text(&json, cli_slice(wal_import_left_out_name(i)));
-        cli_json_number(&json, plan->left_out[i]);
+        wal__json_out_count(&json, plan->left_out[i]);
     }
-    cli_json_close(&json, '}');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, '}');
+    wal__json_out_close_line(&json);
 }
 
 static void print_plan(const struct adopt *adopt)

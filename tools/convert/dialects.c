@@ -27,26 +27,26 @@ static bool is_feature(unsigned feature)
 static void write_dialect(const char *name, const char *summary,
                           const struct wal__dialect *dialect)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "name", cli_slice(name));
-    cli_json_member_bool(&json, "import", dialect != NULL);
-    cli_json_member_bool(&json, "export",
-                         dialect == NULL || dialect->write_ops != NULL);
+    wal__json_out_member_bool(&json, "import", dialect != NULL);
+    wal__json_out_member_bool(&json, "export",
+                              dialect == NULL || dialect->write_ops != NULL);
     cli_json_member_text(&json, "summary", cli_slice(summary));
-    cli_json_member_open(&json, "carries", '{');
+    wal__json_out_member_open(&json, "carries", '{');
     for (unsigned i = 0; dialect != NULL && i < WAL__FEATURE_COUNT; i++) {
         if (is_feature(i)) {
             cli_json_key_text(
                 &json, cli_slice(wal__feature_text((enum wal__feature)i)));
-            cli_json_bool(&json, carries(dialect, i));
+            wal__json_out_literal(&json,
+                                  carries(dialect, i) ? "true" : "false");
         }
     }
-    cli_json_close(&json, '}');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, '}');
+    wal__json_out_close_line(&json);
 }
 
 static void print_dialect(const struct cli *cli, const char *name,

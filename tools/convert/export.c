@@ -162,24 +162,23 @@ static void free_items(struct export *export)
 static void write_json(const struct export *export, const struct item *item,
                        const char *path, const struct convert_outcome *outcome)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, export->root != NULL ? stdout : stderr);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "sessionId", cli_slice(item->id));
     cli_json_member_text(&json, "dialect", cli_slice("source"));
     cli_json_member_text_or_null(&json, "path", cli_slice(path));
-    cli_json_member_number(&json, "added", outcome->added);
-    cli_json_member_open(&json, "losses", '[');
+    wal__json_out_member_count(&json, "added", outcome->added);
+    wal__json_out_member_open(&json, "losses", '[');
     convert_write_loss(&json, "session that was not imported",
                        item->path == NULL);
     convert_write_loss(&json, "entries that are no lines of the file",
                        outcome->native_count);
     convert_write_loss(&json, "entries that cannot be read", outcome->damaged);
-    cli_json_close(&json, ']');
-    cli_json_member_bool(&json, "sharedPath", item->is_shared);
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, ']');
+    wal__json_out_member_bool(&json, "sharedPath", item->is_shared);
+    wal__json_out_close_line(&json);
 }
 
 static void print_added(const char *path, const char *id, uint64_t added)

@@ -11,18 +11,18 @@
 
 #include "tools/cli/json.h"
 
-static void write_number(struct cli_json *json, const char *key,
+static void write_number(struct wal__json_out *json, const char *key,
                          uint64_t number)
 {
-    cli_json_member_number(json, key, number);
+    wal__json_out_member_count(json, key, number);
 }
 
 /* The path is written only for a directory: it may have several. */
-static void write_issue(struct cli_json *json,
+static void write_issue(struct wal__json_out *json,
                         const struct wal_import_report *report,
                         const struct wal_import_issue *issue)
 {
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     if (report->kind == WAL_IMPORT_DIRECTORY) {
         cli_json_path(json, issue->path);
     } else {
@@ -32,15 +32,15 @@ static void write_issue(struct cli_json *json,
         write_number(json, "offset", issue->offset);
     }
     cli_json_member_text(json, "reason", issue->reason);
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
 static void write_json(const struct wal_import_report *report)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "path", report->path);
     cli_json_member_text(&json, "dialect", report->dialect);
     cli_json_member_text(&json, "sessionId", report->session_id);
@@ -54,13 +54,12 @@ static void write_json(const struct wal_import_report *report)
         write_number(&json, "changed", report->appended);
         write_number(&json, "checkpoints", report->checkpoints);
     }
-    cli_json_member_open(&json, "damaged", '[');
+    wal__json_out_member_open(&json, "damaged", '[');
     for (uint64_t i = 0; i < report->issue_count; i++) {
         write_issue(&json, report, &report->issues[i]);
     }
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
 }
 
 static void print_directory(const struct wal_import_report *report)

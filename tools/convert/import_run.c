@@ -229,24 +229,24 @@ static void print_json(const struct convert_run *run, double seconds)
         {"appended", result->appended}, {"duplicates", result->duplicates},
         {"failed", result->failed},     {"bytes", result->bytes},
     };
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_member_open(&json, "summary", '{');
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_open(&json, "summary", '{');
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        cli_json_member_number(&json, members[i].key, members[i].number);
+        wal__json_out_member_count(&json, members[i].key, members[i].number);
     }
-    cli_json_member_number(&json, "milliseconds", (uint64_t)(seconds * 1000));
-    cli_json_member_open(&json, "leftOut", '{');
+    wal__json_out_member_count(&json, "milliseconds",
+                               (uint64_t)(seconds * 1000));
+    wal__json_out_member_open(&json, "leftOut", '{');
     for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
         cli_json_key_text(&json, cli_slice(wal_import_left_out_name(i)));
-        cli_json_number(&json, result->left_out[i]);
+        wal__json_out_count(&json, result->left_out[i]);
     }
-    cli_json_close(&json, '}');
-    cli_json_close(&json, '}');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, '}');
+    wal__json_out_close(&json, '}');
+    wal__json_out_close_line(&json);
 }
 
 static void print_warnings(const struct convert_run *run)

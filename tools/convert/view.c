@@ -15,15 +15,16 @@
 #include "tools/convert/checkpoints.h"
 #include "tools/convert/file_history.h"
 
-void convert_write_loss(struct cli_json *json, const char *what, uint64_t count)
+void convert_write_loss(struct wal__json_out *json, const char *what,
+                        uint64_t count)
 {
     if (count == 0) {
         return;
     }
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, "what", cli_slice(what));
-    cli_json_member_number(json, "count", count);
-    cli_json_close(json, '}');
+    wal__json_out_member_count(json, "count", count);
+    wal__json_out_close(json, '}');
 }
 
 static void write_json(const struct convert_view *target,
@@ -32,17 +33,17 @@ static void write_json(const struct convert_view *target,
                        const struct wal_view_flush_result *result,
                        uint64_t missing)
 {
-    struct cli_json json;
+    struct wal__json_out json;
     const char *what;
     uint64_t count;
 
     cli_json_init(&json, target->root != NULL ? stdout : stderr);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "sessionId", cli_slice(name));
     cli_json_member_text(&json, "dialect", cli_slice(target->dialect));
     cli_json_member_text_or_null(&json, "path", cli_slice(path));
-    cli_json_member_number(&json, "added", result->lines);
-    cli_json_member_open(&json, "losses", '[');
+    wal__json_out_member_count(&json, "added", result->lines);
+    wal__json_out_member_open(&json, "losses", '[');
     for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK;
          i++) {
         convert_write_loss(&json, what, count);
@@ -50,9 +51,8 @@ static void write_json(const struct convert_view *target,
     convert_write_loss(&json, "file backups", missing);
     convert_write_loss(&json, "entries that cannot be read",
                        result->unreadable);
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
 }
 
 static void print(const struct convert_view *target,
@@ -280,17 +280,16 @@ int convert_view_export(const struct convert_view *target, const char *id)
 
 void convert_print_path(const struct cli *cli, const char *path)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (!cli->json) {
         printf("%s\n", path);
         return;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_path(&json, cli_slice(path));
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 int convert_view_print_path(const struct convert_view *target,

@@ -71,7 +71,7 @@ int convert_view_print_path(const struct convert_view *target,
                             uint32_t stream);
 
 /* Writes an item of "losses" unless the count is 0. */
-void convert_write_loss(struct cli_json *json, const char *what,
+void convert_write_loss(struct wal__json_out *json, const char *what,
                         uint64_t count);
 
 #endif

@@ -20,7 +20,7 @@ const char *files_kind_name(uint32_t kind)
     return kind <= WAL_FILE_SYMLINK ? names[kind] : "unknown";
 }
 
-void files_json_mode(struct cli_json *json, uint32_t mode)
+void files_json_mode(struct wal__json_out *json, uint32_t mode)
 {
     char text[16];
 
@@ -28,30 +28,30 @@ void files_json_mode(struct cli_json *json, uint32_t mode)
     cli_json_text(json, cli_slice(text));
 }
 
-static void write_state(struct cli_json *json, const char *key,
+static void write_state(struct wal__json_out *json, const char *key,
                         const char *mode_key, uint32_t kind, uint32_t mode)
 {
     cli_json_member_text(json, key, cli_slice(files_kind_name(kind)));
     if (kind == WAL_FILE_REGULAR) {
-        cli_json_key(json, mode_key);
+        wal__json_out_key(json, mode_key);
         files_json_mode(json, mode);
     }
 }
 
-void files_json_change(struct cli_json *json,
+void files_json_change(struct wal__json_out *json,
                        const struct wal_file_change *change)
 {
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_path(json, change->path);
     write_state(json, "before", "modeBefore", change->kind_before,
                 change->mode_before);
     write_state(json, "after", "modeAfter", change->kind_after,
                 change->mode_after);
-    cli_json_member_number(json, "insertions", change->insertions);
-    cli_json_member_number(json, "deletions", change->deletions);
-    cli_json_member_bool(json, "binary",
-                         (change->flags & WAL_FILE_CHANGE_BINARY) != 0);
-    cli_json_close(json, '}');
+    wal__json_out_member_count(json, "insertions", change->insertions);
+    wal__json_out_member_count(json, "deletions", change->deletions);
+    wal__json_out_member_bool(json, "binary",
+                              (change->flags & WAL_FILE_CHANGE_BINARY) != 0);
+    wal__json_out_close(json, '}');
 }
 
 void files_print_change(const struct wal_file_change *change)
@@ -80,12 +80,12 @@ void files_print_totals(const struct wal_file_changes_info *info)
            info->deletions);
 }
 
-void files_json_totals(struct cli_json *json,
+void files_json_totals(struct wal__json_out *json,
                        const struct wal_file_changes_info *info)
 {
-    cli_json_open(json, '{');
-    cli_json_member_number(json, "additions", info->insertions);
-    cli_json_member_number(json, "deletions", info->deletions);
-    cli_json_member_number(json, "files", info->files);
-    cli_json_close(json, '}');
+    wal__json_out_open(json, '{');
+    wal__json_out_member_count(json, "additions", info->insertions);
+    wal__json_out_member_count(json, "deletions", info->deletions);
+    wal__json_out_member_count(json, "files", info->files);
+    wal__json_out_close(json, '}');
 }

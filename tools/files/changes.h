@@ -13,11 +13,11 @@
 const char *files_kind_name(uint32_t kind);
 
 /* Permission bits as a string, e.g. "0644". */
-void files_json_mode(struct cli_json *json, uint32_t mode);
+void files_json_mode(struct wal__json_out *json, uint32_t mode);
 
 /* Writes {"path","before","after","modeBefore","modeAfter","insertions",
  * "deletions","binary"}; modes only for regular files. */
-void files_json_change(struct cli_json *json,
+void files_json_change(struct wal__json_out *json,
                        const struct wal_file_change *change);
 
 /* Prints a line: insertions, deletions, path, and a change of kind or mode. */
@@ -27,7 +27,7 @@ void files_print_change(const struct wal_file_change *change);
 void files_print_totals(const struct wal_file_changes_info *info);
 
 /* Writes {"additions","deletions","files"}, the summary of a session. */
-void files_json_totals(struct cli_json *json,
+void files_json_totals(struct wal__json_out *json,
                        const struct wal_file_changes_info *info);
 
 #endif

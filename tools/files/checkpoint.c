@@ -22,13 +22,13 @@
 
 static const struct cli_option no_options[] = {{.name = NULL}};
 
-static void write_counts(struct cli_json *json,
+static void write_counts(struct wal__json_out *json,
                          const struct wal_checkpoint_info *info)
 {
-    cli_json_member_number(json, "files", info->files);
-    cli_json_member_number(json, "bytes", info->bytes);
-    cli_json_member_number(json, "newBlobs", info->new_blobs);
-    cli_json_member_number(json, "newBytes", info->new_bytes);
+    wal__json_out_member_count(json, "files", info->files);
+    wal__json_out_member_count(json, "bytes", info->bytes);
+    wal__json_out_member_count(json, "newBlobs", info->new_blobs);
+    wal__json_out_member_count(json, "newBytes", info->new_bytes);
 }
 
 /* --- checkpoint ----------------------------------------------------------- */
@@ -58,21 +58,20 @@ static void print_created(const struct cli *cli,
                           const struct wal_checkpoint_info *info)
 {
     bool is_off = (info->flags & WAL_CHECKPOINT_OFF) != 0;
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (!cli->json) {
         print_created_sentence(cli, info);
         return;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text_or_null(&json, "checkpointId", info->id);
     write_counts(&json, info);
     if (is_off) {
-        cli_json_member_bool(&json, "checkpointing", false);
+        wal__json_out_member_bool(&json, "checkpointing", false);
     }
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
     if (is_off) {
         cli_note(cli, cli->items[2],
                  "checkpoints are off in this session; none was created");
@@ -197,21 +196,20 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
 static void print_checkpoint(const struct cli *cli,
                              const struct wal_checkpoint_info *info)
 {
-    struct cli_json json;
+    struct wal__json_out json;
     char created[64];
     size_t width;
 
     if (cli->json) {
         cli_json_init(&json, stdout);
-        cli_json_open(&json, '{');
+        wal__json_out_open(&json, '{');
         cli_json_member_text(&json, "checkpointId", info->id);
         cli_json_member_text(&json, "root", info->root);
         cli_json_member_time(&json, "created", info->created_ms);
         write_counts(&json, info);
-        cli_json_member_number(&json, "version", info->version);
+        wal__json_out_member_count(&json, "version", info->version);
         cli_json_member_text_or_null(&json, "entryId", info->entry_id);
-        cli_json_close(&json, '}');
-        cli_json_end_line(&json);
+        wal__json_out_close_line(&json);
         return;
     }
     when_text(info->created_ms, created);
@@ -267,7 +265,7 @@ int verb_checkpoints(struct cli *cli, int argc, char **argv)
 static void print_file(const struct cli *cli, const struct wal_file *file)
 {
     char digest[2 * WAL_DIGEST_SIZE + 1] = "";
-    struct cli_json json;
+    struct wal__json_out json;
 
     for (size_t i = 0; i < WAL_DIGEST_SIZE && file->kind != WAL_FILE_ABSENT;
          i++) {
@@ -281,17 +279,16 @@ static void print_file(const struct cli *cli, const struct wal_file *file)
         return;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_path(&json, file->path);
     cli_json_member_text(&json, "kind", cli_slice(files_kind_name(file->kind)));
     if (file->kind == WAL_FILE_REGULAR) {
-        cli_json_key(&json, "mode");
+        wal__json_out_key(&json, "mode");
         files_json_mode(&json, file->mode);
     }
-    cli_json_member_number(&json, "size", file->size);
+    wal__json_out_member_count(&json, "size", file->size);
     cli_json_member_text_or_null(&json, "hash", cli_slice(digest));
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 int verb_checkpoint_show(struct cli *cli, int argc, char **argv)
@@ -339,7 +336,7 @@ static enum wal_status print_changes(const struct cli *cli,
     struct wal_file_changes_info info = WAL_INIT(wal_file_changes_info);
     struct wal_file_change change = WAL_INIT(wal_file_change);
     enum wal_status status = wal_file_changes_get_info(changes, &info, error);
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
     while (status == WAL_OK && !cli_output_failed() &&
@@ -347,7 +344,7 @@ static enum wal_status print_changes(const struct cli *cli,
                WAL_OK) {
         if (cli->json) {
             files_json_change(&json, &change);
-            cli_json_end_line(&json);
+            wal__json_out_newline(&json);
         } else {
             files_print_change(&change);
         }

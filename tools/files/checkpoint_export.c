@@ -11,35 +11,35 @@
 #include "tools/cli/json.h"
 #include "tools/files/verbs.h"
 
-static void write_loss(struct cli_json *json, const char *what, uint64_t count)
+static void write_loss(struct wal__json_out *json, const char *what,
+                       uint64_t count)
 {
     if (count > 0) {
-        cli_json_open(json, '{');
+        wal__json_out_open(json, '{');
         cli_json_member_text(json, "what", cli_slice(what));
-        cli_json_member_number(json, "count", count);
-        cli_json_close(json, '}');
+        wal__json_out_member_count(json, "count", count);
+        wal__json_out_close(json, '}');
     }
 }
 
 static void report_json(const struct cli_checkpoint_exported *exported)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "checkpointId", exported->info.id);
     cli_json_member_text(&json, "layout", cli_slice(exported->layout));
     cli_json_member_text(&json, "path", cli_slice(exported->path));
-    cli_json_member_number(&json, "files", exported->info.files);
-    cli_json_member_number(&json, "addedBlobs", exported->blobs);
-    cli_json_member_number(&json, "addedBytes", exported->bytes);
-    cli_json_member_bool(&json, "addedManifest", exported->is_new);
-    cli_json_member_open(&json, "losses", '[');
+    wal__json_out_member_count(&json, "files", exported->info.files);
+    wal__json_out_member_count(&json, "addedBlobs", exported->blobs);
+    wal__json_out_member_count(&json, "addedBytes", exported->bytes);
+    wal__json_out_member_bool(&json, "addedManifest", exported->is_new);
+    wal__json_out_member_open(&json, "losses", '[');
     write_loss(&json, "symlink", exported->links);
     write_loss(&json, "name that is not UTF-8", exported->non_utf8_names);
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
 }
 
 static void report(void *ctx, const struct cli_checkpoint_exported *exported)

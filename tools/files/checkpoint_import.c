@@ -30,7 +30,7 @@ static void report(void *ctx, const struct wal__checkpoint_imported *imported)
 {
     struct import *import = ctx;
     const struct cli *cli = import->cli;
-    struct cli_json json;
+    struct wal__json_out json;
 
     progress_clear(&import->progress);
     if (!cli->json) {
@@ -43,15 +43,14 @@ static void report(void *ctx, const struct wal__checkpoint_imported *imported)
         return;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "checkpointId", imported->info.id);
     cli_json_member_text(&json, "layout", cli_slice(imported->layout));
     cli_json_member_text(&json, "path", cli_slice(imported->path));
-    cli_json_member_number(&json, "files", imported->info.files);
-    cli_json_member_number(&json, "bytes", imported->info.bytes);
-    cli_json_member_number(&json, "added", imported->added);
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_member_count(&json, "files", imported->info.files);
+    wal__json_out_member_count(&json, "bytes", imported->info.bytes);
+    wal__json_out_member_count(&json, "added", imported->added);
+    wal__json_out_close_line(&json);
 }
 
 /* A checkpoint that is refused is a negative answer. */

@@ -51,24 +51,24 @@ static void free_report(struct rewind_report *report)
     free(report->items);
 }
 
-static void write_paths(struct cli_json *json, const char *key,
+static void write_paths(struct wal__json_out *json, const char *key,
                         const struct wal_file_change *items, size_t count)
 {
-    cli_json_member_open(json, key, '[');
+    wal__json_out_member_open(json, key, '[');
     for (size_t i = 0; i < count; i++) {
         cli_json_text(json, items[i].path);
     }
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
 }
 
-static void write_changes(struct cli_json *json,
+static void write_changes(struct wal__json_out *json,
                           const struct rewind_report *report)
 {
-    cli_json_member_open(json, "changes", '[');
+    wal__json_out_member_open(json, "changes", '[');
     for (size_t i = 0; i < report->result.files_changed; i++) {
         files_json_change(json, &report->items[i]);
     }
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
 }
 
 /* A command line that was read. */
@@ -121,17 +121,17 @@ static void print_result(const struct cli *cli,
 {
     const struct wal_rewind_result *result = &report->result;
     size_t changed = (size_t)result->files_changed;
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_member_bool(&json, "canRewind", result->can_rewind != 0);
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_bool(&json, "canRewind", result->can_rewind != 0);
     if (result->error[0] != '\0') {
         cli_json_member_text(&json, "error", cli_slice(result->error));
     }
     write_paths(&json, "filesChanged", report->items, changed);
-    cli_json_member_number(&json, "insertions", result->insertions);
-    cli_json_member_number(&json, "deletions", result->deletions);
+    wal__json_out_member_count(&json, "insertions", result->insertions);
+    wal__json_out_member_count(&json, "deletions", result->deletions);
     if (result->undo[0] != '\0') {
         cli_json_member_text(&json, "undoCheckpoint", cli_slice(result->undo));
     }
@@ -147,8 +147,7 @@ static void print_result(const struct cli *cli,
     if (cli->json) {
         write_changes(&json, report);
     }
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
     fflush(stdout);
 }
 

@@ -19,7 +19,7 @@ struct check {
     char url[REMOTE_URL_SIZE];
     uint8_t uuid[16];
     bool has_uuid;
-    struct cli_json json;
+    struct wal__json_out json;
     struct wal_remote_check_result result;
 };
 
@@ -81,9 +81,9 @@ static void begin_report(struct check *check)
 {
     if (check->cli->json) {
         cli_json_init(&check->json, stdout);
-        cli_json_open(&check->json, '{');
+        wal__json_out_open(&check->json, '{');
         cli_json_member_text(&check->json, "url", cli_slice(check->url));
-        cli_json_member_open(&check->json, "damage", '[');
+        wal__json_out_member_open(&check->json, "damage", '[');
     }
 }
 
@@ -92,12 +92,12 @@ static int32_t see(void *ctx, const struct wal_error *damage)
     struct check *check = ctx;
 
     if (check->cli->json) {
-        cli_json_open(&check->json, '{');
+        wal__json_out_open(&check->json, '{');
         cli_json_member_text(&check->json, "file", cli_slice(damage->file));
-        cli_json_member_bool(&check->json, "lost",
-                             damage->status == WAL_ENOTFOUND);
+        wal__json_out_member_bool(&check->json, "lost",
+                                  damage->status == WAL_ENOTFOUND);
         cli_json_member_text(&check->json, "reason", cli_slice(damage->text));
-        cli_json_close(&check->json, '}');
+        wal__json_out_close(&check->json, '}');
     } else {
         printf("%s: %s\n", damage->file, damage->text);
     }
@@ -116,15 +116,15 @@ static void end_json(struct check *check, bool is_complete)
         {"bytes", result->bytes},       {"lastSequence", result->sequence},
     };
 
-    cli_json_close(&check->json, ']');
+    wal__json_out_close(&check->json, ']');
     if (is_complete) {
-        cli_json_member_bool(&check->json, "sound", result->damage == 0);
+        wal__json_out_member_bool(&check->json, "sound", result->damage == 0);
     }
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        cli_json_member_number(&check->json, numbers[i].key, numbers[i].value);
+        wal__json_out_member_count(&check->json, numbers[i].key,
+                                   numbers[i].value);
     }
-    cli_json_close(&check->json, '}');
-    cli_json_end_line(&check->json);
+    wal__json_out_close_line(&check->json);
 }
 
 static void end_text(const struct check *check)

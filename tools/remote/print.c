@@ -54,7 +54,7 @@ int remote_report(const struct cli *cli, const char *what,
                             error->text, advice(status));
 }
 
-static void put_hex(struct cli_json *json, const char *key,
+static void put_hex(struct wal__json_out *json, const char *key,
                     const uint8_t bytes[16])
 {
     char text[33];
@@ -63,31 +63,31 @@ static void put_hex(struct cli_json *json, const char *key,
     cli_json_member_text(json, key, cli_slice(text));
 }
 
-static void put_numbers(struct cli_json *json, const struct number *numbers,
-                        size_t count)
+static void put_numbers(struct wal__json_out *json,
+                        const struct number *numbers, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        cli_json_member_number(json, numbers[i].key, numbers[i].value);
+        wal__json_out_member_count(json, numbers[i].key, numbers[i].value);
     }
 }
 
 /* Opens a line with one text. */
-static void open_json(struct cli_json *json, const char *key, const char *text)
+static void open_json(struct wal__json_out *json, const char *key,
+                      const char *text)
 {
     cli_json_init(json, stdout);
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, key, cli_slice(text));
 }
 
-static void close_json(struct cli_json *json)
+static void close_json(struct wal__json_out *json)
 {
-    cli_json_close(json, '}');
-    cli_json_end_line(json);
+    wal__json_out_close_line(json);
 }
 
 static void print_url(const struct cli *cli, const char *what, const char *url)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (cli->json) {
         open_json(&json, "url", url);
@@ -116,7 +116,7 @@ int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
     const struct number numbers[] = {{"epoch", status->epoch},
                                      {"part", status->part},
                                      {"lastSequence", status->sequence}};
-    struct cli_json json;
+    struct wal__json_out json;
     char time[32];
     char id[33];
 
@@ -138,7 +138,7 @@ int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
 static void print_session_json(const uint8_t uuid[16], const char *host,
                                const struct wal_session_info *session)
 {
-    struct cli_json json;
+    struct wal__json_out json;
     char id[33];
 
     remote_config_hex(uuid, 16, id);
@@ -151,7 +151,7 @@ static void print_session_json(const uint8_t uuid[16], const char *host,
     cli_json_member_text_or_null(&json, "projectId", session->project);
     cli_json_member_time(&json, "updated", session->updated_ms);
     if ((session->flags & WAL_SESSION_MOVED) != 0) {
-        cli_json_member_bool(&json, "moved", true);
+        wal__json_out_member_bool(&json, "moved", true);
     }
     close_json(&json);
 }
@@ -211,7 +211,7 @@ void remote_print_push(const struct cli *cli, const char *url,
         {"epoch", result->epoch},           {"part", result->part},
         {"lastSequence", result->sequence},
     };
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (cli->json) {
         open_json(&json, "url", url);
@@ -239,13 +239,13 @@ void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
         {"epoch", result->epoch},           {"part", result->part},
         {"lastSequence", result->sequence},
     };
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (cli->json) {
         open_json(&json, "path", path);
         put_hex(&json, "storeId", result->uuid);
         put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
-        cli_json_member_bool(&json, "writable", is_store);
+        wal__json_out_member_bool(&json, "writable", is_store);
         close_json(&json);
         return;
     }
@@ -274,7 +274,7 @@ void remote_print_compact(const struct cli *cli, const char *url,
         {"removedBases", result->removed_bases},
         {"removedBytes", result->removed_bytes},
     };
-    struct cli_json json;
+    struct wal__json_out json;
     char size[SIZE_TEXT];
 
     if (cli->json) {
@@ -312,16 +312,16 @@ static void print_status_json(const char *url, bool is_writer, bool has_past,
         {"lagSequences", status->lag_sequences},
         {"lagBytes", status->lag_bytes},
     };
-    struct cli_json json;
+    struct wal__json_out json;
 
     open_json(&json, "url", url);
-    cli_json_member_number(&json, "epoch", status->epoch);
+    wal__json_out_member_count(&json, "epoch", status->epoch);
     if (status->epoch > 0) {
         put_hex(&json, "writer", status->writer);
         cli_json_member_text(&json, "host", cli_slice(status->host));
         cli_json_member_time(&json, "since", status->started_ms);
     }
-    cli_json_member_bool(&json, "isWriter", is_writer);
+    wal__json_out_member_bool(&json, "isWriter", is_writer);
     /* The lag is at the end. */
     put_numbers(&json, numbers,
                 sizeof(numbers) / sizeof(numbers[0]) - (has_past ? 0 : 2));

@@ -49,18 +49,17 @@ static void write_result(const struct wal_remote_resume_result *result)
         [WAL_TRANSFER_UNCHANGED] = "unchanged",
         [WAL_TRANSFER_BRANCHED] = "branched",
     };
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "sessionId", cli_slice(result->session));
     cli_json_member_text(&json, "result", cli_slice(kinds[result->kind]));
     cli_json_member_text(&json, "host", cli_slice(result->host));
-    cli_json_member_number(&json, "entries", result->entries);
-    cli_json_member_number(&json, "parts", result->parts);
-    cli_json_member_number(&json, "bytes", result->bytes);
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_member_count(&json, "entries", result->entries);
+    wal__json_out_member_count(&json, "parts", result->parts);
+    wal__json_out_member_count(&json, "bytes", result->bytes);
+    wal__json_out_close_line(&json);
 }
 
 static void print_result(const struct resume_request *request,

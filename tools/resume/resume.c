@@ -46,18 +46,17 @@ static void make_command(const struct resume_row *row,
 static void write_row(const struct resume_row *row)
 {
     char command[SHOWN_RESUME_SIZE];
-    struct cli_json json;
+    struct wal__json_out json;
 
     make_command(row, command);
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "sessionId", cli_slice(row->id));
     cli_json_member_time(&json, "updated", row->updated_ms);
     cli_json_member_text_or_null(&json, "title", cli_slice(row->title));
     cli_json_member_text_or_null(&json, "cwd", cli_slice(row->cwd));
     cli_json_member_text(&json, "command", cli_slice(command));
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 static void print_row(const struct resume_row *row)

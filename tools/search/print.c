@@ -21,7 +21,7 @@
 /* What the callbacks need. */
 struct printer {
     const struct search_print *print;
-    struct cli_json json;
+    struct wal__json_out json;
     struct cli_short_ids ids;
     struct wal_session *session;  /* of the hits */
     struct wal_session_info info; /* of it */
@@ -76,15 +76,15 @@ static enum wal_status visit_around(struct printer *printer,
 
 static void write_hit(struct printer *printer, const struct wal_search_hit *hit)
 {
-    struct cli_json *json = &printer->json;
+    struct wal__json_out *json = &printer->json;
 
     search_hit_open(json, hit);
     if (printer->print->shows_around) {
-        cli_json_member_open(json, "around", '[');
+        wal__json_out_member_open(json, "around", '[');
         printer->status = visit_around(printer, hit);
-        cli_json_close(json, ']');
+        wal__json_out_close(json, ']');
     }
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
 /* --- for people --------------------------------------------------------- */
@@ -216,7 +216,7 @@ static void end(struct printer *printer, const struct wal_search_hit *last,
         end_session(printer, last, printed);
     } else {
         search_session_close(&printer->json);
-        cli_json_end_line(&printer->json);
+        wal__json_out_newline(&printer->json);
     }
 }
 

@@ -267,20 +267,19 @@ int search_run(struct cli *cli, int argc, char **argv)
 static void print_index(const struct cli *cli,
                         const struct wal_search_update_result *result)
 {
-    struct cli_json json;
+    struct wal__json_out json;
     char size[SIZE_TEXT];
 
     if (cli->json) {
         cli_json_init(&json, stdout);
-        cli_json_open(&json, '{');
-        cli_json_member_number(&json, "segments", result->segments);
-        cli_json_member_number(&json, "built", result->built);
-        cli_json_member_number(&json, "readBytes", result->read_bytes);
-        cli_json_member_number(&json, "textBytes", result->text_bytes);
-        cli_json_member_number(&json, "indexBytes", result->index_bytes);
-        cli_json_member_number(&json, "damaged", result->damaged);
-        cli_json_close(&json, '}');
-        cli_json_end_line(&json);
+        wal__json_out_open(&json, '{');
+        wal__json_out_member_count(&json, "segments", result->segments);
+        wal__json_out_member_count(&json, "built", result->built);
+        wal__json_out_member_count(&json, "readBytes", result->read_bytes);
+        wal__json_out_member_count(&json, "textBytes", result->text_bytes);
+        wal__json_out_member_count(&json, "indexBytes", result->index_bytes);
+        wal__json_out_member_count(&json, "damaged", result->damaged);
+        wal__json_out_close_line(&json);
         return;
     }
     size_text(result->index_bytes, size);

@@ -169,10 +169,10 @@ static int open_port(struct serving *serving, const struct arguments *arguments)
 
 static void print_json(const struct serving *serving)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     if (serving->server.has_port) {
         cli_json_member_text(&json, "url", cli_slice(serving->url));
         cli_json_member_text(&json, "open", cli_slice(serving->link));
@@ -181,8 +181,7 @@ static void print_json(const struct serving *serving)
     } else {
         cli_json_member_text(&json, "socket", cli_slice(serving->socket.path));
     }
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 static void print_addresses(const struct serving *serving)

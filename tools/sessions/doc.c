@@ -43,38 +43,37 @@ static int fail(const struct request *request, enum wal_status status,
 static void print_stale(const struct request *request,
                         const struct wal_error *error)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_member_open(&json, "conflict", '{');
-    cli_json_member_number(&json, "expected", request->version);
-    cli_json_member_number(&json, "actual", strtoull(error->actual, NULL, 10));
-    cli_json_close(&json, '}');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_open(&json, "conflict", '{');
+    wal__json_out_member_count(&json, "expected", request->version);
+    wal__json_out_member_count(&json, "actual",
+                               strtoull(error->actual, NULL, 10));
+    wal__json_out_close(&json, '}');
+    wal__json_out_close_line(&json);
     fflush(stdout);
 }
 
-static void write_key(struct cli_json *json, struct wal_slice key,
+static void write_key(struct wal__json_out *json, struct wal_slice key,
                       uint64_t version)
 {
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, "key", key);
-    cli_json_member_number(json, "version", version);
+    wal__json_out_member_count(json, "version", version);
 }
 
 /* Prints the result of a put or a delete. */
 static int finish(const struct request *request, enum wal_status status,
                   uint64_t version, const struct wal_error *error)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (status == WAL_OK) {
         cli_json_init(&json, stdout);
         write_key(&json, cli_slice(request->key), version);
-        cli_json_close(&json, '}');
-        cli_json_end_line(&json);
+        wal__json_out_close_line(&json);
         return CLI_OK;
     }
     if (status == WAL_ECONFLICT) {
@@ -149,29 +148,28 @@ static int delete (const struct request *request)
 
 static void print_document(const struct wal_doc *doc)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
     write_key(&json, doc->key, doc->version);
     cli_json_member_time(&json, "modified", doc->modified_ms);
     if ((doc->flags & WAL_DOC_DELETE) != 0) {
-        cli_json_member_bool(&json, "deleted", true);
+        wal__json_out_member_bool(&json, "deleted", true);
     } else {
-        cli_json_key(&json, "value");
+        wal__json_out_key(&json, "value");
         cli_json_raw(&json, doc->value);
     }
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 static void print_value(struct wal_slice value)
 {
-    struct cli_json json;
+    struct wal__json_out json;
+    struct cli_json_pieces pieces = {.out = &json, .keeps_breaks = true};
 
     cli_json_init(&json, stdout);
-    json.keeps_breaks = true;
-    cli_json_raw(&json, value);
-    cli_json_end_line(&json);
+    cli_json_raw_continue(&pieces, value);
+    wal__json_out_newline(&json);
 }
 
 static int get(const struct request *request)
@@ -198,14 +196,13 @@ static int get(const struct request *request)
 /* Prints a key on one line; control bytes are escaped. */
 static void print_key(const struct request *request, const struct wal_doc *doc)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (request->cli->json) {
         cli_json_init(&json, stdout);
         write_key(&json, doc->key, doc->version);
         cli_json_member_time(&json, "modified", doc->modified_ms);
-        cli_json_close(&json, '}');
-        cli_json_end_line(&json);
+        wal__json_out_close_line(&json);
         return;
     }
     cli_print_name(stdout, doc->key);

@@ -25,7 +25,7 @@ struct request {
 
 static void print_head(const struct cli *cli, const struct wal_head *head)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (!cli->json) {
         cli_print_name(stdout, head->name);
@@ -42,14 +42,13 @@ static void print_head(const struct cli *cli, const struct wal_head *head)
         return;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "name", head->name);
-    cli_json_member_number(&json, "stream", head->stream);
+    wal__json_out_member_count(&json, "stream", head->stream);
     cli_json_member_text(&json, "entryId", head->entry_id);
     cli_json_member_text_or_null(&json, "note", head->note);
-    cli_json_member_number(&json, "version", head->version);
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_member_count(&json, "version", head->version);
+    wal__json_out_close_line(&json);
 }
 
 /* Prints all heads, or those of one stream. */
@@ -76,22 +75,21 @@ static int list(const struct cli *cli, struct wal_session *session,
 static void print_entry(const struct cli *cli, const struct request *request,
                         const char *key, const char *entry)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (!cli->json) {
         puts(entry);
         return;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "name", cli_slice(request->name));
     if (request->entry != NULL) {
         cli_json_member_text_or_null(&json, "entryId",
                                      cli_slice(request->entry));
     }
     cli_json_member_text_or_null(&json, key, cli_slice(entry));
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 static int show(const struct cli *cli, struct wal_session *session,

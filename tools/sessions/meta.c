@@ -57,7 +57,7 @@ static int print(const struct cli *cli, struct wal_session *session)
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(session, &info, &error);
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[2], status, &error);
@@ -65,7 +65,7 @@ static int print(const struct cli *cli, struct wal_session *session)
     cli_json_init(&json, stdout);
     cli_json_raw(&json,
                  info.metadata.size > 0 ? info.metadata : cli_slice("{}"));
-    cli_json_end_line(&json);
+    wal__json_out_newline(&json);
     return CLI_OK;
 }
 
@@ -144,7 +144,7 @@ static int print_pinned(const struct cli *cli, struct wal_session *session,
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(session, &info, &error);
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[2], status, &error);
@@ -157,11 +157,10 @@ static int print_pinned(const struct cli *cli, struct wal_session *session,
         return CLI_OK;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "sessionId", info.id);
-    cli_json_member_bool(&json, "pinned", is_pinned);
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_member_bool(&json, "pinned", is_pinned);
+    wal__json_out_close_line(&json);
     return CLI_OK;
 }
 

@@ -23,18 +23,17 @@ static const struct cli_option no_options[] = {{.name = NULL}};
 static void print_project(const struct cli *cli, const char *directory,
                           const char *project)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (!cli->json) {
         puts(project);
         return;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "projectId", cli_slice(project));
     cli_json_member_text(&json, "directory", cli_slice(directory));
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 int verb_project(struct cli *cli, int argc, char **argv)
@@ -213,21 +212,20 @@ static enum wal_status read_projects(struct projects *projects,
 
 static void write_row(const struct project *project)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text_or_null(&json, "projectId", cli_slice(project->id));
-    cli_json_member_number(&json, "sessions", project->sessions);
+    wal__json_out_member_count(&json, "sessions", project->sessions);
     cli_json_member_text(&json, "newest", cli_slice(project->newest));
     cli_json_member_time(&json, "updated", project->updated_ms);
-    cli_json_member_open(&json, "directories", '[');
+    wal__json_out_member_open(&json, "directories", '[');
     for (size_t i = 0; i < project->count; i++) {
         cli_json_text(&json, cli_slice(project->directories[i]));
     }
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
 }
 
 static void print_row(const struct project *project, bool is_first)

@@ -189,7 +189,7 @@ int verb_fork(struct cli *cli, int argc, char **argv)
 static void print_deleted(const struct cli *cli, const char *id,
                           const char *title, uint64_t entries, bool trashed)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (!cli->json) {
         fputs(trashed ? "moved the session " : "deleted the session ", stdout);
@@ -208,13 +208,12 @@ static void print_deleted(const struct cli *cli, const char *id,
         putchar('\n');
     } else {
         cli_json_init(&json, stdout);
-        cli_json_open(&json, '{');
+        wal__json_out_open(&json, '{');
         cli_json_member_text(&json, "sessionId", cli_slice(id));
-        cli_json_member_bool(&json, "deleted", true);
-        cli_json_member_number(&json, "entries", entries);
-        cli_json_member_bool(&json, "trashed", trashed);
-        cli_json_close(&json, '}');
-        cli_json_end_line(&json);
+        wal__json_out_member_bool(&json, "deleted", true);
+        wal__json_out_member_count(&json, "entries", entries);
+        wal__json_out_member_bool(&json, "trashed", trashed);
+        wal__json_out_close_line(&json);
     }
 }
 
@@ -283,7 +282,7 @@ int verb_delete(struct cli *cli, int argc, char **argv)
 /* Prints {"sessionId","undeleted"}, or a sentence. */
 static void print_undeleted(const struct cli *cli, const char *id)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (!cli->json) {
         fputs("took the session ", stdout);
@@ -292,11 +291,10 @@ static void print_undeleted(const struct cli *cli, const char *id)
         return;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "sessionId", cli_slice(id));
-    cli_json_member_bool(&json, "undeleted", true);
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_member_bool(&json, "undeleted", true);
+    wal__json_out_close_line(&json);
 }
 
 int verb_undelete(struct cli *cli, int argc, char **argv)

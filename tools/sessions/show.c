@@ -88,14 +88,13 @@ static int print_latest(const struct cli *cli, struct wal_store *store,
     }
     if (status == WAL_OK && cli->json) {
         struct wal_session_move move = WAL_INIT(wal_session_move);
-        struct cli_json json;
+        struct wal__json_out json;
 
         cli_json_init(&json, stdout);
-        cli_json_open(&json, '{');
+        wal__json_out_open(&json, '{');
         cli_session_json(&json, &info,
                          cli_session_move(store, &info, &move) ? &move : NULL);
-        cli_json_close(&json, '}');
-        cli_json_end_line(&json);
+        wal__json_out_close_line(&json);
     } else if (status == WAL_OK) {
         fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
         putchar('\n');
@@ -250,54 +249,55 @@ static enum wal_status read_changes(struct session_details *session_details,
 
 /* Writes the heads of the conversation; the command head has those of other
  * streams. */
-static void write_heads(struct cli_json *json,
+static void write_heads(struct wal__json_out *json,
                         const struct session_details *session_details)
 {
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     for (size_t i = 0; i < session_details->heads.count; i++) {
         if (session_details->heads.items[i].stream == 0) {
             cli_json_key_text(json, session_details->heads.items[i].name);
             cli_json_text(json, session_details->heads.items[i].entry_id);
         }
     }
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
 static void write_session(const struct session_details *session_details)
 {
     const struct wal_session_info *info = &session_details->info;
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_session_json(&json, info,
                      session_details->has_moved ? &session_details->move
                                                 : NULL);
-    cli_json_key(&json, "heads");
+    wal__json_out_key(&json, "heads");
     write_heads(&json, session_details);
-    cli_json_member_open(&json, "lineage", '[');
+    wal__json_out_member_open(&json, "lineage", '[');
     for (size_t i = 0; i < session_details->lineage_count; i++) {
         cli_json_text(&json, cli_slice(session_details->lineage[i]));
     }
-    cli_json_close(&json, ']');
-    cli_json_key(&json, "metadata");
+    wal__json_out_close(&json, ']');
+    wal__json_out_key(&json, "metadata");
     cli_json_raw(&json,
                  info->metadata.size > 0 ? info->metadata : cli_slice("{}"));
-    cli_json_member_number(&json, "metadataVersion", info->metadata_version);
-    cli_json_member_number(&json, "bytes", info->bytes);
-    cli_json_member_number(&json, "documents", info->documents);
-    cli_json_member_number(&json, "inherited", info->inherited);
-    cli_json_member_number(&json, "schemaVersion", info->schema_version);
+    wal__json_out_member_count(&json, "metadataVersion",
+                               info->metadata_version);
+    wal__json_out_member_count(&json, "bytes", info->bytes);
+    wal__json_out_member_count(&json, "documents", info->documents);
+    wal__json_out_member_count(&json, "inherited", info->inherited);
+    wal__json_out_member_count(&json, "schemaVersion", info->schema_version);
     cli_json_member_text_or_null(&json, "source", info->source);
-    cli_json_member_bool(&json, "fork", (info->flags & WAL_SESSION_FORK) != 0);
-    cli_json_member_bool(&json, "damaged",
-                         (info->flags & WAL_SESSION_DAMAGED) != 0);
+    wal__json_out_member_bool(&json, "fork",
+                              (info->flags & WAL_SESSION_FORK) != 0);
+    wal__json_out_member_bool(&json, "damaged",
+                              (info->flags & WAL_SESSION_DAMAGED) != 0);
     if (session_details->has_changes) {
-        cli_json_key(&json, "changes");
+        wal__json_out_key(&json, "changes");
         files_json_totals(&json, &session_details->changes);
     }
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 static void print_field(const char *name, struct wal_slice value)

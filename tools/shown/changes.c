@@ -49,14 +49,14 @@ void shown_checkpoints_deinit(struct shown_checkpoints *checkpoints)
 static void put_checkpoint(struct shown *shown,
                            const struct wal_checkpoint_info *info)
 {
-    cli_json_open(shown->json, '{');
+    wal__json_out_open(shown->json, '{');
     cli_json_member_text(shown->json, "id", info->id);
     shown_member(shown, "root", info->root);
     shown_time(shown, "time", info->created_ms);
-    cli_json_member_number(shown->json, "files", info->files);
-    cli_json_member_number(shown->json, "bytes", info->bytes);
+    wal__json_out_member_count(shown->json, "files", info->files);
+    wal__json_out_member_count(shown->json, "bytes", info->bytes);
     cli_json_member_text_or_null(shown->json, "entryId", info->entry_id);
-    cli_json_close(shown->json, '}');
+    wal__json_out_close(shown->json, '}');
 }
 
 enum wal_status shown_checkpoints_write(struct shown *shown,
@@ -66,7 +66,7 @@ enum wal_status shown_checkpoints_write(struct shown *shown,
     struct shown_checkpoints list = {.ids = NULL};
     enum wal_status status = shown_checkpoints_read(&list, session, error);
 
-    cli_json_member_open(shown->json, "checkpoints", '[');
+    wal__json_out_member_open(shown->json, "checkpoints", '[');
     for (size_t i = list.count; i > 0 && status == WAL_OK; i--) {
         struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
         struct wal_file_cursor *cursor = NULL;
@@ -84,7 +84,7 @@ enum wal_status shown_checkpoints_write(struct shown *shown,
             status = WAL_OK; /* deleted meanwhile */
         }
     }
-    cli_json_close(shown->json, ']');
+    wal__json_out_close(shown->json, ']');
     shown_checkpoints_deinit(&list);
     return status;
 }
@@ -238,18 +238,18 @@ static void put_change(struct shown *shown, const struct pair *pair,
                        : change->kind_after == WAL_FILE_ABSENT ? "deleted"
                                                                : "modified";
 
-    cli_json_open(shown->json, '{');
+    wal__json_out_open(shown->json, '{');
     shown_member(shown, "path", change->path);
     cli_json_member_text(shown->json, "change", cli_slice(word));
-    cli_json_member_number(shown->json, "added", change->insertions);
-    cli_json_member_number(shown->json, "removed", change->deletions);
-    cli_json_member_bool(shown->json, "binary", is_binary);
+    wal__json_out_member_count(shown->json, "added", change->insertions);
+    wal__json_out_member_count(shown->json, "removed", change->deletions);
+    wal__json_out_member_bool(shown->json, "binary", is_binary);
     if (is_binary) {
         shown_null(shown, "patch");
     } else {
         put_patch(shown, pair, change->path);
     }
-    cli_json_close(shown->json, '}');
+    wal__json_out_close(shown->json, '}');
 }
 
 static enum wal_status put_changes(struct shown *shown, const struct pair *pair,
@@ -259,12 +259,12 @@ static enum wal_status put_changes(struct shown *shown, const struct pair *pair,
     struct wal_file_change change = WAL_INIT(wal_file_change);
     enum wal_status status;
 
-    cli_json_member_open(shown->json, "files", '[');
+    wal__json_out_member_open(shown->json, "files", '[');
     while ((status = wal_file_change_cursor_next(cursor, &change, error)) ==
            WAL_OK) {
         put_change(shown, pair, &change);
     }
-    cli_json_close(shown->json, ']');
+    wal__json_out_close(shown->json, ']');
     return status == WAL_END ? WAL_OK : status;
 }
 

@@ -87,13 +87,13 @@ enum wal_status shown_tree(struct shown *shown, struct wal_store *store,
     uint64_t damaged = 0;
     enum wal_status status;
 
-    cli_json_member_open(shown->json, "nodes", '[');
+    wal__json_out_member_open(shown->json, "nodes", '[');
     status = shown_entries_visit(store, session, WAL_ENTRY_CURSOR_REDACTED,
                                  put_node, &nodes, &damaged, error);
-    cli_json_close(shown->json, ']');
+    wal__json_out_close(shown->json, ']');
     if (status == WAL_OK) {
         status = shown_heads(shown, session, error);
     }
-    cli_json_member_number(shown->json, "damaged", damaged);
+    wal__json_out_member_count(shown->json, "damaged", damaged);
     return status;
 }

@@ -76,7 +76,7 @@ static void put_place(struct shown *shown, const struct wal_entry *entry)
     cli_json_member_text_or_null(shown->json, "parentId", entry->parent_id);
     shown_member(shown, "type", entry->type);
     shown_time(shown, "time", shown_entry_time(entry));
-    cli_json_member_number(shown->json, "sequence", entry->sequence);
+    wal__json_out_member_count(shown->json, "sequence", entry->sequence);
 }
 
 static void put_entry(struct shown *shown, const struct wal_entry *entry,
@@ -86,18 +86,19 @@ static void put_entry(struct shown *shown, const struct wal_entry *entry,
         entry->payload_size > 0 ? entry->payload_size : entry->payload.size;
 
     put_place(shown, entry);
-    cli_json_member_number(shown->json, "depth", entry->depth);
+    wal__json_out_member_count(shown->json, "depth", entry->depth);
     put_role(shown, entry);
     put_model(shown, entry);
-    cli_json_member_bool(shown->json, "redacted",
-                         (entry->flags & WAL_ENTRY_REDACTED) != 0);
-    cli_json_member_bool(shown->json, "damaged", !is_read || is_damaged(entry));
-    cli_json_member_number(shown->json, "bytes", size);
+    wal__json_out_member_bool(shown->json, "redacted",
+                              (entry->flags & WAL_ENTRY_REDACTED) != 0);
+    wal__json_out_member_bool(shown->json, "damaged",
+                              !is_read || is_damaged(entry));
+    wal__json_out_member_count(shown->json, "bytes", size);
     if (is_read) {
         shown_parts(shown, entry);
     } else {
-        cli_json_member_open(shown->json, "parts", '[');
-        cli_json_close(shown->json, ']');
+        wal__json_out_member_open(shown->json, "parts", '[');
+        wal__json_out_close(shown->json, ']');
     }
 }
 
@@ -106,7 +107,7 @@ static void put_payload(struct shown *shown, const struct wal_entry *entry)
 {
     struct wal__json_span payload;
 
-    cli_json_key(shown->json, "payload");
+    wal__json_out_key(shown->json, "payload");
     if ((entry->flags & WAL_ENTRY_REDACTED) == 0 &&
         cli_entry_json(entry, &payload)) {
         cli_json_raw(shown->json,
@@ -142,12 +143,12 @@ static enum wal_status write_entry(struct shown *shown, struct wal_store *store,
     enum wal_status status = load(store, &loaded, &memory, &is_read, error);
 
     if (status == WAL_OK) {
-        cli_json_open(shown->json, '{');
+        wal__json_out_open(shown->json, '{');
         put_entry(shown, &loaded, is_read);
         if (with_payload) {
             put_payload(shown, &loaded);
         }
-        cli_json_close(shown->json, '}');
+        wal__json_out_close(shown->json, '}');
     }
     free(memory);
     return status;
@@ -178,11 +179,11 @@ enum wal_status shown_node(struct shown *shown, struct wal_store *store,
     enum wal_status status = load(store, &loaded, &memory, &is_read, error);
 
     if (status == WAL_OK) {
-        cli_json_open(shown->json, '{');
+        wal__json_out_open(shown->json, '{');
         put_place(shown, &loaded);
         put_role(shown, &loaded);
         shown_preview(shown, &loaded);
-        cli_json_close(shown->json, '}');
+        wal__json_out_close(shown->json, '}');
     }
     free(memory);
     return status;

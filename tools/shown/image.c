@@ -130,7 +130,7 @@ bool shown_image(struct shown *shown, struct wal__json_span block)
     bool is_image = read_image(block, &texts, &image);
 
     if (is_image) {
-        cli_json_open(shown->json, '{');
+        wal__json_out_open(shown->json, '{');
         cli_json_member_text(shown->json, "kind", cli_slice("image"));
         shown_member(shown, "mimeType", image.type);
         if (!is_base64(image.data)) {
@@ -138,8 +138,9 @@ bool shown_image(struct shown *shown, struct wal__json_span block)
         } else if (image.data.size <= SHOWN_IMAGE_MAX) {
             cli_json_member_text(shown->json, "data", image.data);
         }
-        cli_json_member_number(shown->json, "bytes", image.data.size / 4 * 3);
-        cli_json_close(shown->json, '}');
+        wal__json_out_member_count(shown->json, "bytes",
+                                   image.data.size / 4 * 3);
+        wal__json_out_close(shown->json, '}');
     }
     cli_texts_deinit(&texts);
     return is_image;

@@ -95,7 +95,7 @@ static void join_text(void *ctx, const struct wal__message_part *part)
 
 static void open_part(struct shown *shown, const char *kind)
 {
-    cli_json_open(shown->json, '{');
+    wal__json_out_open(shown->json, '{');
     cli_json_member_text(shown->json, "kind", cli_slice(kind));
 }
 
@@ -117,7 +117,7 @@ static void put_text(struct shown *shown, const char *kind,
     if (text.size > 0) {
         open_part(shown, kind);
         shown_text(shown, text);
-        cli_json_close(shown->json, '}');
+        wal__json_out_close(shown->json, '}');
     }
     cli_texts_deinit(&texts);
 }
@@ -131,7 +131,7 @@ static void put_call(struct shown *shown, const struct wal__message_part *part)
     put_string(shown, "id", &id);
     put_string(shown, "name", &part->text);
     shown_arguments(shown, &part->value);
-    cli_json_close(shown->json, '}');
+    wal__json_out_close(shown->json, '}');
 }
 
 static void put_result(struct shown *shown, struct wal__json_span object,
@@ -145,13 +145,13 @@ static void put_result(struct shown *shown, struct wal__json_span object,
     put_string(shown, "id", &id);
     if (shown->hides_results) {
         cli_json_member_text(shown->json, "text", cli_slice(""));
-        cli_json_member_bool(shown->json, "cut", true);
-        cli_json_member_number(shown->json, "bytes", joined->size);
+        wal__json_out_member_bool(shown->json, "cut", true);
+        wal__json_out_member_count(shown->json, "bytes", joined->size);
     } else {
         shown_text(shown, (struct wal_slice){joined->data, joined->size});
     }
-    cli_json_member_bool(shown->json, "error", is_error(object));
-    cli_json_close(shown->json, '}');
+    wal__json_out_member_bool(shown->json, "error", is_error(object));
+    wal__json_out_close(shown->json, '}');
 }
 
 /* Writes a result of a block, and the images in it. */
@@ -176,7 +176,7 @@ static void put_other(struct shown *shown, const struct wal__json_token *name)
 {
     open_part(shown, "other");
     put_string(shown, "name", name);
-    cli_json_close(shown->json, '}');
+    wal__json_out_close(shown->json, '}');
 }
 
 static void put_part(void *ctx, const struct wal__message_part *part)
@@ -257,7 +257,7 @@ static void put_summary(struct shown *shown, const struct wal__message *message)
     wal__message_visit(message, join_text, &joined);
     open_part(shown, "summary");
     shown_text(shown, (struct wal_slice){joined.data, joined.size});
-    cli_json_close(shown->json, '}');
+    wal__json_out_close(shown->json, '}');
     free(joined.data);
 }
 
@@ -289,7 +289,7 @@ static void put_name(struct shown *shown, const struct wal_entry *entry,
     }
     open_part(shown, "other");
     shown_member(shown, "name", (struct wal_slice){name, size});
-    cli_json_close(shown->json, '}');
+    wal__json_out_close(shown->json, '}');
     cli_texts_deinit(&texts);
 }
 
@@ -300,13 +300,13 @@ void shown_parts(struct shown *shown, const struct wal_entry *entry)
     struct wal__message message;
     const char *key;
 
-    cli_json_member_open(shown->json, "parts", '[');
+    wal__json_out_member_open(shown->json, "parts", '[');
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
         /* Nothing of it is shown. */
     } else if (!cli_entry_json(entry, &payload)) {
         open_part(shown, "text");
         shown_text(shown, entry->payload);
-        cli_json_close(shown->json, '}');
+        wal__json_out_close(shown->json, '}');
     } else if (wal__message_find(payload, &message)) {
         if (is_summary(payload)) {
             put_summary(shown, &message);
@@ -319,7 +319,7 @@ void shown_parts(struct shown *shown, const struct wal_entry *entry)
     } else {
         put_name(shown, entry, payload);
     }
-    cli_json_close(shown->json, ']');
+    wal__json_out_close(shown->json, ']');
 }
 
 /* --- role --------------------------------------------------------------- */

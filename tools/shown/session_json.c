@@ -32,11 +32,11 @@ static void put_resume(struct shown *shown, const struct wal_session_info *info)
 
 void shown_session(struct shown *shown, const struct wal_session_info *info)
 {
-    struct cli_json *json = shown->json;
+    struct wal__json_out *json = shown->json;
 
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, "id", info->id);
-    cli_json_member_number(shown->json, "number", info->number);
+    wal__json_out_member_count(shown->json, "number", info->number);
     shown_member(shown, "title", info->title);
     shown_member(shown, "text", info->first_text);
     shown_member(shown, "cwd", info->cwd);
@@ -45,14 +45,14 @@ void shown_session(struct shown *shown, const struct wal_session_info *info)
     cli_json_member_text_or_null(json, "parentId", info->parent_id);
     shown_time(shown, "created", info->created_ms);
     shown_time(shown, "updated", info->updated_ms);
-    cli_json_member_number(shown->json, "entries", info->entries);
-    cli_json_member_number(shown->json, "bytes", info->bytes);
-    cli_json_member_number(shown->json, "sequence", info->last_sequence);
+    wal__json_out_member_count(shown->json, "entries", info->entries);
+    wal__json_out_member_count(shown->json, "bytes", info->bytes);
+    wal__json_out_member_count(shown->json, "sequence", info->last_sequence);
     cli_json_member_text_or_null(json, "head", info->head);
-    cli_json_member_bool(shown->json, "damaged",
-                         (info->flags & WAL_SESSION_DAMAGED) != 0);
+    wal__json_out_member_bool(shown->json, "damaged",
+                              (info->flags & WAL_SESSION_DAMAGED) != 0);
     put_resume(shown, info);
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
 enum wal_status shown_heads(struct shown *shown, struct wal_session *session,
@@ -62,17 +62,17 @@ enum wal_status shown_heads(struct shown *shown, struct wal_session *session,
     enum wal_status status = cli_heads_read(&heads, session, error);
 
     if (status == WAL_OK) {
-        cli_json_member_open(shown->json, "heads", '[');
+        wal__json_out_member_open(shown->json, "heads", '[');
         for (size_t i = 0; i < heads.count; i++) {
             if (heads.items[i].stream == 0) {
-                cli_json_open(shown->json, '{');
+                wal__json_out_open(shown->json, '{');
                 shown_member(shown, "name", heads.items[i].name);
                 cli_json_member_text_or_null(shown->json, "entryId",
                                              heads.items[i].entry_id);
-                cli_json_close(shown->json, '}');
+                wal__json_out_close(shown->json, '}');
             }
         }
-        cli_json_close(shown->json, ']');
+        wal__json_out_close(shown->json, ']');
     }
     cli_heads_deinit(&heads);
     return status;

@@ -81,13 +81,15 @@ static enum wal_status read_entry(void *ctx, const struct wal_entry *entry,
 
 static void put_tokens(struct shown *shown, const struct usage_tokens *tokens)
 {
-    cli_json_member_number(shown->json, "inputTokens", tokens->input);
-    cli_json_member_number(shown->json, "outputTokens", tokens->output);
-    cli_json_member_number(shown->json, "cacheReadTokens", tokens->cache_read);
-    cli_json_member_number(shown->json, "cacheWriteTokens",
-                           tokens->cache_write);
-    cli_json_member_number(shown->json, "reasoningTokens", tokens->reasoning);
-    cli_json_member_number(shown->json, "totalTokens", tokens->total);
+    wal__json_out_member_count(shown->json, "inputTokens", tokens->input);
+    wal__json_out_member_count(shown->json, "outputTokens", tokens->output);
+    wal__json_out_member_count(shown->json, "cacheReadTokens",
+                               tokens->cache_read);
+    wal__json_out_member_count(shown->json, "cacheWriteTokens",
+                               tokens->cache_write);
+    wal__json_out_member_count(shown->json, "reasoningTokens",
+                               tokens->reasoning);
+    wal__json_out_member_count(shown->json, "totalTokens", tokens->total);
 }
 
 static void put_cost(struct shown *shown, bool has_cost, double cost)
@@ -99,7 +101,7 @@ static void put_cost(struct shown *shown, bool has_cost, double cost)
         return;
     }
     snprintf(text, sizeof(text), "%.9g", cost);
-    cli_json_key(shown->json, "cost");
+    wal__json_out_key(shown->json, "cost");
     cli_json_raw(shown->json, cli_slice(text));
 }
 
@@ -107,11 +109,11 @@ static void put_turns(struct shown *shown, const struct reading *reading)
 {
     const struct usage_answers *answers = &reading->answers;
 
-    cli_json_member_open(shown->json, "turns", '[');
+    wal__json_out_member_open(shown->json, "turns", '[');
     for (size_t i = 0; i < answers->count; i++) {
         const struct usage_answer *answer = &answers->items[i];
 
-        cli_json_open(shown->json, '{');
+        wal__json_out_open(shown->json, '{');
         cli_json_member_text(shown->json, "entryId",
                              cli_slice(reading->entry_ids[i]));
         shown_time(shown, "time", answer->time_ms);
@@ -119,9 +121,9 @@ static void put_turns(struct shown *shown, const struct reading *reading)
                      cli_slice(answers->models.items[answer->model]));
         put_tokens(shown, &answer->tokens);
         put_cost(shown, answer->has_cost, answer->cost);
-        cli_json_close(shown->json, '}');
+        wal__json_out_close(shown->json, '}');
     }
-    cli_json_close(shown->json, ']');
+    wal__json_out_close(shown->json, ']');
 }
 
 static void add(struct sum *sum, const struct usage_answer *answer)
@@ -146,17 +148,17 @@ static void put_models(struct shown *shown, const struct usage_answers *answers)
     for (size_t i = 0; i < answers->count; i++) {
         add(&sums[answers->items[i].model], &answers->items[i]);
     }
-    cli_json_member_open(shown->json, "models", '[');
+    wal__json_out_member_open(shown->json, "models", '[');
     for (size_t i = 0; i < answers->models.count; i++) {
-        cli_json_open(shown->json, '{');
+        wal__json_out_open(shown->json, '{');
         shown_member(shown, "model", cli_slice(answers->models.items[i]));
-        cli_json_member_number(shown->json, "requests", sums[i].requests);
+        wal__json_out_member_count(shown->json, "requests", sums[i].requests);
         put_tokens(shown, &sums[i].tokens);
         put_cost(shown, sums[i].costed > 0, sums[i].cost);
-        cli_json_member_number(shown->json, "costed", sums[i].costed);
-        cli_json_close(shown->json, '}');
+        wal__json_out_member_count(shown->json, "costed", sums[i].costed);
+        wal__json_out_close(shown->json, '}');
     }
-    cli_json_close(shown->json, ']');
+    wal__json_out_close(shown->json, ']');
     free(sums);
 }
 

@@ -41,8 +41,8 @@ static void put_cut(struct shown *shown, const char *key, struct wal_slice text)
 
     cli_json_member_text(shown->json, key, part);
     if (part.size < text.size) {
-        cli_json_member_bool(shown->json, "cut", true);
-        cli_json_member_number(shown->json, "bytes", text.size);
+        wal__json_out_member_bool(shown->json, "cut", true);
+        wal__json_out_member_count(shown->json, "bytes", text.size);
     }
 }
 
@@ -88,12 +88,13 @@ static void put_token(struct shown *shown, const struct wal__json_token *token,
     switch (token->kind) {
     case WAL__JSON_OBJECT:
     case WAL__JSON_ARRAY:
-        cli_json_open(shown->json, token->kind == WAL__JSON_OBJECT ? '{' : '[');
+        wal__json_out_open(shown->json,
+                           token->kind == WAL__JSON_OBJECT ? '{' : '[');
         break;
     case WAL__JSON_OBJECT_END:
     case WAL__JSON_ARRAY_END:
-        cli_json_close(shown->json,
-                       token->kind == WAL__JSON_OBJECT_END ? '}' : ']');
+        wal__json_out_close(shown->json,
+                            token->kind == WAL__JSON_OBJECT_END ? '}' : ']');
         break;
     case WAL__JSON_KEY:
         cli_json_key_text(shown->json, strike(shown, key, &texts));
@@ -181,7 +182,7 @@ void shown_arguments(struct shown *shown, const struct wal__json_token *value)
     if (shown->limit > 0 && json.size > shown->limit) {
         put_long_value(shown, json);
     } else {
-        cli_json_key(shown->json, "arguments");
+        wal__json_out_key(shown->json, "arguments");
         put_value(shown, json);
     }
     cli_texts_deinit(&texts);
@@ -189,7 +190,7 @@ void shown_arguments(struct shown *shown, const struct wal__json_token *value)
 
 void shown_null(struct shown *shown, const char *key)
 {
-    cli_json_key(shown->json, key);
+    wal__json_out_key(shown->json, key);
     cli_json_raw(shown->json, cli_slice("null"));
 }
 
@@ -198,6 +199,6 @@ void shown_time(struct shown *shown, const char *key, int64_t ms)
     if (ms <= 0) {
         shown_null(shown, key);
     } else {
-        cli_json_member_number(shown->json, key, (uint64_t)ms);
+        wal__json_out_member_count(shown->json, key, (uint64_t)ms);
     }
 }

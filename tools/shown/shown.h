@@ -25,7 +25,7 @@ typedef struct wal_slice shown_strike_fn(void *ctx, struct wal_slice key,
 
 /* Where and how to write. The owner sets all fields. */
 struct shown {
-    struct cli_json *json;
+    struct wal__json_out *json;
     uint64_t limit; /* bytes that a longer text is cut to; 0: none is */
     shown_strike_fn *strike; /* or NULL */
     void *ctx;               /* of strike */

@@ -44,7 +44,7 @@ void usage_groups_fill(struct usage_groups *groups, const struct usage *usage,
 void usage_groups_deinit(struct usage_groups *groups);
 
 /* Writes a group as a value. */
-void usage_group_write(struct cli_json *json, enum usage_by by,
+void usage_group_write(struct wal__json_out *json, enum usage_by by,
                        const struct usage_group *group);
 /* Finds a group by its name. */
 bool usage_by_find(const char *name, enum usage_by *by);

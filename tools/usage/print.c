@@ -14,23 +14,25 @@ enum {
 
 /* --- JSON --------------------------------------------------------------- */
 
-static void write_number(struct cli_json *json, const char *key,
+static void write_number(struct wal__json_out *json, const char *key,
                          uint64_t number)
 {
-    cli_json_member_number(json, key, number);
+    wal__json_out_member_count(json, key, number);
 }
 
-static void write_text(struct cli_json *json, const char *key, const char *text)
+static void write_text(struct wal__json_out *json, const char *key,
+                       const char *text)
 {
     cli_json_member_text_or_null(json, key,
                                  (struct wal_slice){text, strlen(text)});
 }
 
-static void write_cost(struct cli_json *json, const struct usage_group *group)
+static void write_cost(struct wal__json_out *json,
+                       const struct usage_group *group)
 {
     char text[COST_SIZE];
 
-    cli_json_key(json, "cost");
+    wal__json_out_key(json, "cost");
     if (group->costed == 0) {
         cli_json_raw(json, (struct wal_slice){"null", 4});
         return;
@@ -40,7 +42,7 @@ static void write_cost(struct cli_json *json, const struct usage_group *group)
 }
 
 /* Writes what identifies a group. */
-static void write_name(struct cli_json *json, enum usage_by by,
+static void write_name(struct wal__json_out *json, enum usage_by by,
                        const struct usage_group *group)
 {
     switch (by) {
@@ -65,10 +67,10 @@ static void write_name(struct cli_json *json, enum usage_by by,
     }
 }
 
-void usage_group_write(struct cli_json *json, enum usage_by by,
+void usage_group_write(struct wal__json_out *json, enum usage_by by,
                        const struct usage_group *group)
 {
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     write_name(json, by, group);
     write_number(json, "requests", group->requests);
     write_number(json, "inputTokens", group->tokens.input);
@@ -79,17 +81,17 @@ void usage_group_write(struct cli_json *json, enum usage_by by,
     write_number(json, "totalTokens", group->tokens.total);
     write_cost(json, group);
     write_number(json, "costed", group->costed);
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
 void usage_groups_write(const struct usage_groups *groups)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
     for (size_t i = 0; i < groups->count; i++) {
         usage_group_write(&json, groups->by, &groups->items[i]);
-        cli_json_end_line(&json);
+        wal__json_out_newline(&json);
     }
 }
 

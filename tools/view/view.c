@@ -51,11 +51,11 @@ static enum wal_status put_entries(struct view *view, struct wal_error *error)
 {
     enum wal_status status;
 
-    cli_json_member_open(view->shown.json, "entries", '[');
+    wal__json_out_member_open(view->shown.json, "entries", '[');
     status = shown_entries_visit(view->store, view->session, 0, put_entry, view,
                                  &view->damaged, error);
-    cli_json_close(view->shown.json, ']');
-    cli_json_member_number(view->shown.json, "damaged", view->damaged);
+    wal__json_out_close(view->shown.json, ']');
+    wal__json_out_member_count(view->shown.json, "damaged", view->damaged);
     return status;
 }
 
@@ -69,7 +69,7 @@ static void put_leaf(struct view *view, struct wal_slice head)
 
     options.head = head;
     options.last = 1;
-    cli_json_key(view->shown.json, "entryId");
+    wal__json_out_key(view->shown.json, "entryId");
     if (wal_entry_cursor_open(view->session, &options, &cursor, NULL) !=
             WAL_OK ||
         wal_entry_cursor_next(cursor, &entry, NULL) != WAL_OK) {
@@ -84,16 +84,16 @@ static enum wal_status put_heads(struct view *view, struct wal_error *error)
     struct cli_heads heads = {.items = NULL};
     enum wal_status status = cli_heads_read(&heads, view->session, error);
 
-    cli_json_member_open(view->shown.json, "heads", '[');
+    wal__json_out_member_open(view->shown.json, "heads", '[');
     for (size_t i = 0; i < heads.count; i++) {
         if (heads.items[i].stream == 0) {
-            cli_json_open(view->shown.json, '{');
+            wal__json_out_open(view->shown.json, '{');
             shown_member(&view->shown, "name", heads.items[i].name);
             put_leaf(view, heads.items[i].name);
-            cli_json_close(view->shown.json, '}');
+            wal__json_out_close(view->shown.json, '}');
         }
     }
-    cli_json_close(view->shown.json, ']');
+    wal__json_out_close(view->shown.json, ']');
     cli_heads_deinit(&heads);
     return status;
 }
@@ -106,21 +106,21 @@ static enum wal_status put_diffs(struct view *view, struct wal_error *error)
     enum wal_status status =
         shown_checkpoints_read(&list, view->session, error);
 
-    cli_json_member_open(view->shown.json, "diffs", '[');
+    wal__json_out_member_open(view->shown.json, "diffs", '[');
     for (size_t i = list.count; i > 1 && status == WAL_OK; i--) {
-        cli_json_open(view->shown.json, '{');
+        wal__json_out_open(view->shown.json, '{');
         shown_member(&view->shown, "before", cli_slice(list.ids[i - 2]));
         shown_member(&view->shown, "after", cli_slice(list.ids[i - 1]));
         status = shown_diff(&view->shown, view->store, view->session,
                             cli_slice(list.ids[i - 2]),
                             cli_slice(list.ids[i - 1]), error);
-        cli_json_close(view->shown.json, '}');
+        wal__json_out_close(view->shown.json, '}');
         if (status == WAL_ECORRUPT || status == WAL_ENOTFOUND) {
             view->damaged++;
             status = WAL_OK;
         }
     }
-    cli_json_close(view->shown.json, ']');
+    wal__json_out_close(view->shown.json, ']');
     shown_checkpoints_deinit(&list);
     return status;
 }
@@ -129,9 +129,9 @@ static enum wal_status put_usage(struct view *view, struct wal_error *error)
 {
     enum wal_status status;
 
-    cli_json_member_open(view->shown.json, "usage", '{');
+    wal__json_out_member_open(view->shown.json, "usage", '{');
     status = shown_usage(&view->shown, view->store, view->session, error);
-    cli_json_close(view->shown.json, '}');
+    wal__json_out_close(view->shown.json, '}');
     return status;
 }
 
@@ -142,9 +142,9 @@ static void put_struck(struct view *view)
     for (int kind = 0; kind < VIEW_KINDS; kind++) {
         count += view->filter.counts[kind];
     }
-    cli_json_member_number(view->shown.json, "struck", count);
-    cli_json_member_bool(view->shown.json, "hidesResults",
-                         view->shown.hides_results);
+    wal__json_out_member_count(view->shown.json, "struck", count);
+    wal__json_out_member_bool(view->shown.json, "hidesResults",
+                              view->shown.hides_results);
 }
 
 static enum wal_status put_data(struct view *view,
@@ -153,8 +153,8 @@ static enum wal_status put_data(struct view *view,
 {
     enum wal_status status;
 
-    cli_json_open(view->shown.json, '{');
-    cli_json_key(view->shown.json, "session");
+    wal__json_out_open(view->shown.json, '{');
+    wal__json_out_key(view->shown.json, "session");
     shown_session(&view->shown, info);
     status = put_entries(view, error);
     if (status == WAL_OK) {
@@ -170,7 +170,7 @@ static enum wal_status put_data(struct view *view,
         status = put_usage(view, error);
     }
     put_struck(view);
-    cli_json_close(view->shown.json, '}');
+    wal__json_out_close(view->shown.json, '}');
     return status;
 }
 
@@ -196,7 +196,7 @@ static enum wal_status read_data(struct view *view, char **data, size_t *size,
                                  struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct cli_json json;
+    struct wal__json_out json;
     FILE *file = open_memstream(data, size);
     enum wal_status status;
     bool has_failed;

@@ -29,7 +29,7 @@ struct printer {
     const struct cli *cli;
     struct wal_session *session;
     const struct walcat_options *view;
-    struct cli_json json;
+    struct wal__json_out json;
     struct shown_documents documents;
     size_t documents_from; /* the range of those in view */
     size_t documents_to;

@@ -67,14 +67,14 @@ static void put_json(const struct listing *listing,
 {
     const struct wal__frame *frame = &frame_state->frame;
     struct walcat_name names[WALCAT_NAMES_MAX];
-    struct cli_json json;
+    struct wal__json_out json;
     size_t count;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "file", cli_slice(listing->name));
-    cli_json_member_number(&json, "offset", frame_state->offset);
-    cli_json_member_number(&json, "size", frame_state->size);
+    wal__json_out_member_count(&json, "offset", frame_state->offset);
+    wal__json_out_member_count(&json, "size", frame_state->size);
     cli_json_member_text(&json, "type", cli_slice(frame_state->type));
     if (frame->type != WAL__FRAME_NONE) {
         const struct {
@@ -89,14 +89,14 @@ static void put_json(const struct listing *listing,
         };
 
         for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-            cli_json_member_number(&json, fields[i].name, fields[i].value);
+            wal__json_out_member_count(&json, fields[i].name, fields[i].value);
         }
     }
     if (frame_state->block != 0) {
-        cli_json_member_number(&json, "block", frame_state->block);
+        wal__json_out_member_count(&json, "block", frame_state->block);
     }
     if (frame_state->records != 0) {
-        cli_json_member_number(&json, "records", frame_state->records);
+        wal__json_out_member_count(&json, "records", frame_state->records);
     }
     cli_json_member_text(&json, "state", cli_slice(frame_state->state));
     count = walcat_record_names(listing->header.version, frame,
@@ -106,8 +106,7 @@ static void put_json(const struct listing *listing,
                                      slice_of(names[i].text));
     }
     walcat_blob_json(&json, frame, frame_state->payload);
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 static void put_text(const struct listing *listing,
@@ -384,21 +383,21 @@ static int put_frames(struct listing *listing)
     return CLI_OK;
 }
 
-static void put_rewrite_json(struct cli_json *json,
+static void put_rewrite_json(struct wal__json_out *json,
                              const struct wal__rewrite *rewrite)
 {
-    cli_json_member_number(json, "generation", rewrite->generation);
-    cli_json_member_number(json, "firstId", rewrite->first_id);
-    cli_json_member_number(json, "originalEnd", rewrite->original_end);
-    cli_json_member_number(json, "lastSequence", rewrite->last_sequence);
-    cli_json_member_number(json, "recordBytes", rewrite->raw_size);
+    wal__json_out_member_count(json, "generation", rewrite->generation);
+    wal__json_out_member_count(json, "firstId", rewrite->first_id);
+    wal__json_out_member_count(json, "originalEnd", rewrite->original_end);
+    wal__json_out_member_count(json, "lastSequence", rewrite->last_sequence);
+    wal__json_out_member_count(json, "recordBytes", rewrite->raw_size);
 }
 
 /* Prints the segment's header. */
 static int put_header(struct listing *listing)
 {
     const struct wal__segment_header *header = &listing->header;
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (!listing->cli->json) {
         printf("%s  version %" PRIu32 "  id %" PRIu64 "  capacity %" PRIu64
@@ -419,17 +418,16 @@ static int put_header(struct listing *listing)
         return CLI_OK;
     }
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "file", cli_slice(listing->name));
-    cli_json_member_number(&json, "version", header->version);
-    cli_json_member_number(&json, "id", header->id);
-    cli_json_member_number(&json, "capacity", header->capacity);
-    cli_json_member_number(&json, "groupAlign", header->group_align);
+    wal__json_out_member_count(&json, "version", header->version);
+    wal__json_out_member_count(&json, "id", header->id);
+    wal__json_out_member_count(&json, "capacity", header->capacity);
+    wal__json_out_member_count(&json, "groupAlign", header->group_align);
     if (wal__segment_is_rewritten(header)) {
         put_rewrite_json(&json, &header->rewrite);
     }
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
     return CLI_OK;
 }
 

@@ -62,8 +62,8 @@ static bool decode_content(const struct wal__frame *frame, const uint8_t *bytes,
     return false;
 }
 
-void walcat_blob_json(struct cli_json *json, const struct wal__frame *frame,
-                      const uint8_t *payload)
+void walcat_blob_json(struct wal__json_out *json,
+                      const struct wal__frame *frame, const uint8_t *payload)
 {
     struct content content;
 
@@ -71,11 +71,11 @@ void walcat_blob_json(struct cli_json *json, const struct wal__frame *frame,
         return;
     }
     cli_json_member_text(json, "digest", cli_slice(content.digest));
-    cli_json_member_number(json, "contentSize", content.size);
+    wal__json_out_member_count(json, "contentSize", content.size);
     if (content.encoding != NULL) {
         cli_json_member_text(json, "encoding", cli_slice(content.encoding));
     }
-    cli_json_member_number(
+    wal__json_out_member_count(
         json, content.encoding != NULL ? "depth" : "chunkCount", content.depth);
     if (content.base[0] != '\0') {
         cli_json_member_text(json, "base", cli_slice(content.base));

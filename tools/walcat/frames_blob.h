@@ -9,8 +9,8 @@
 #include "tools/cli/json.h"
 
 /* Writes them as members of the open object. */
-void walcat_blob_json(struct cli_json *json, const struct wal__frame *frame,
-                      const uint8_t *payload);
+void walcat_blob_json(struct wal__json_out *json,
+                      const struct wal__frame *frame, const uint8_t *payload);
 /* Prints them at the end of a line. */
 void walcat_blob_text(const struct wal__frame *frame, const uint8_t *payload);
 

@@ -28,7 +28,7 @@ enum {
 
 struct printer {
     struct live *live;
-    struct cli_json json;
+    struct wal__json_out json;
     struct cli_short_ids ids;
     bool text;
     int code;
@@ -63,42 +63,42 @@ static bool is_output_read(void)
 }
 
 /* {"sessionId","document":{"key","version","modified","deleted"|"value"}} */
-static void write_document(struct cli_json *json, const struct wal_doc *doc)
+static void write_document(struct wal__json_out *json,
+                           const struct wal_doc *doc)
 {
-    cli_json_member_open(json, "document", '{');
+    wal__json_out_member_open(json, "document", '{');
     cli_json_member_text(json, "key", doc->key);
-    cli_json_member_number(json, "version", doc->version);
+    wal__json_out_member_count(json, "version", doc->version);
     cli_json_member_time(json, "modified", doc->modified_ms);
     if ((doc->flags & WAL_DOC_DELETE) != 0) {
-        cli_json_member_bool(json, "deleted", true);
+        wal__json_out_member_bool(json, "deleted", true);
     } else {
-        cli_json_key(json, "value");
+        wal__json_out_key(json, "value");
         cli_json_raw(json, doc->value);
     }
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
 static enum wal_status write_item(struct printer *printer,
                                   const struct live_item *item,
                                   struct wal_error *error)
 {
-    struct cli_json *json = &printer->json;
+    struct wal__json_out *json = &printer->json;
     enum wal_status status = WAL_OK;
 
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, "sessionId", cli_slice(item->session->id));
     if (item->doc != NULL) {
         write_document(json, item->doc);
     } else {
-        cli_json_key(json, "entry");
+        wal__json_out_key(json, "entry");
         status = cli_entry_write_value(json, printer->live->store, &item->entry,
                                        error);
         if (status != WAL_OK) {
             cli_json_text_or_null(json, cli_slice(""));
         }
     }
-    cli_json_close(json, '}');
-    cli_json_end_line(json);
+    wal__json_out_close_line(json);
     return status;
 }
 

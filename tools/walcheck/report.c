@@ -56,44 +56,46 @@ static size_t next_range(const struct check_damage *damage, size_t rank,
     return rank;
 }
 
-static void put_ranges(struct cli_json *json, const struct check_damage *damage)
+static void put_ranges(struct wal__json_out *json,
+                       const struct check_damage *damage)
 {
     uint64_t first;
     uint64_t last;
 
-    cli_json_open(json, '[');
+    wal__json_out_open(json, '[');
     for (size_t rank = 0;
          (rank = next_range(damage, rank, &first, &last)) != 0;) {
-        cli_json_open(json, '[');
-        cli_json_number(json, first);
-        cli_json_number(json, last);
-        cli_json_close(json, ']');
+        wal__json_out_open(json, '[');
+        wal__json_out_count(json, first);
+        wal__json_out_count(json, last);
+        wal__json_out_close(json, ']');
     }
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
 }
 
-void check_report_damage(struct cli_json *json, const struct check_model *model,
+void check_report_damage(struct wal__json_out *json,
+                         const struct check_model *model,
                          const struct check_damage *damage)
 {
     char buffer[16];
 
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, "file", cli_slice(damage->file));
-    cli_json_member_number(json, "offset", damage->offset);
-    cli_json_member_number(json, "length", damage->length);
-    cli_json_member_number(json, "firstSequence", damage->first_sequence);
-    cli_json_member_number(json, "lastSequence", damage->last_sequence);
-    cli_json_key(json, "sequences");
+    wal__json_out_member_count(json, "offset", damage->offset);
+    wal__json_out_member_count(json, "length", damage->length);
+    wal__json_out_member_count(json, "firstSequence", damage->first_sequence);
+    wal__json_out_member_count(json, "lastSequence", damage->last_sequence);
+    wal__json_out_key(json, "sequences");
     put_ranges(json, damage);
-    cli_json_member_open(json, "sessions", '[');
+    wal__json_out_member_open(json, "sessions", '[');
     for (size_t i = 0; i < damage->session_count; i++) {
         cli_json_text(json, session_name(model, damage->sessions[i], buffer,
                                          sizeof(buffer)));
     }
-    cli_json_close(json, ']');
-    cli_json_member_bool(json, "redundant", damage->kind != CHECK_LOSS);
+    wal__json_out_close(json, ']');
+    wal__json_out_member_bool(json, "redundant", damage->kind != CHECK_LOSS);
     cli_json_member_text(json, "reason", cli_slice(damage->reason));
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
 static const char *tail_name(enum wal__verdict verdict)
@@ -114,21 +116,22 @@ static const char *tail_name(enum wal__verdict verdict)
     return "damaged";
 }
 
-static void put_tail(struct cli_json *json, const struct check_tail *tail)
+static void put_tail(struct wal__json_out *json, const struct check_tail *tail)
 {
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, "state", cli_slice(tail_name(tail->verdict)));
     cli_json_member_text_or_null(json, "file", cli_slice(tail->file));
-    cli_json_member_number(json, "offset", tail->offset);
-    cli_json_member_number(json, "length", tail->length);
-    cli_json_close(json, '}');
+    wal__json_out_member_count(json, "offset", tail->offset);
+    wal__json_out_member_count(json, "length", tail->length);
+    wal__json_out_close(json, '}');
 }
 
 /* Writes an array of the notes, or of everything else. */
-static void put_damages(struct cli_json *json, const struct check_store *store,
-                        const char *key, bool notes)
+static void put_damages(struct wal__json_out *json,
+                        const struct check_store *store, const char *key,
+                        bool notes)
 {
-    cli_json_member_open(json, key, '[');
+    wal__json_out_member_open(json, key, '[');
     for (size_t i = 0; i < store->damages.count; i++) {
         const struct check_damage *damage = &store->damages.items[i];
 
@@ -136,33 +139,34 @@ static void put_damages(struct cli_json *json, const struct check_store *store,
             check_report_damage(json, &store->model, damage);
         }
     }
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
 }
 
 static void report_json(const struct check_store *store, bool sound)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
-    cli_json_member_bool(&json, "sound", sound);
-    cli_json_member_bool(&json, "tailAmbiguous",
-                         store->tail.verdict == WAL__VERDICT_AMBIGUOUS);
-    cli_json_key(&json, "tail");
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_bool(&json, "sound", sound);
+    wal__json_out_member_bool(&json, "tailAmbiguous",
+                              store->tail.verdict == WAL__VERDICT_AMBIGUOUS);
+    wal__json_out_key(&json, "tail");
     put_tail(&json, &store->tail);
-    cli_json_key(&json, "packTail");
+    wal__json_out_key(&json, "packTail");
     put_tail(&json, &store->pack_tail);
-    cli_json_member_number(&json, "formatVersion",
-                           store->reader.format_version);
-    cli_json_member_number(&json, "sessionCount",
-                           check_model_count_sessions(&store->model, false));
-    cli_json_member_number(&json, "deletedCount",
-                           check_model_count_sessions(&store->model, true));
-    cli_json_member_number(&json, "recordCount", store->model.replayed_count);
+    wal__json_out_member_count(&json, "formatVersion",
+                               store->reader.format_version);
+    wal__json_out_member_count(
+        &json, "sessionCount",
+        check_model_count_sessions(&store->model, false));
+    wal__json_out_member_count(&json, "deletedCount",
+                               check_model_count_sessions(&store->model, true));
+    wal__json_out_member_count(&json, "recordCount",
+                               store->model.replayed_count);
     put_damages(&json, store, "damage", false);
     put_damages(&json, store, "notes", true);
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close_line(&json);
 }
 
 /* Prints the lost sequence numbers, or how many more there are. */

@@ -91,38 +91,38 @@ static bool is_complete(const struct salvage *salvage)
 static void report_json(const struct salvage *salvage)
 {
     const struct check_damages *damages = &salvage->store->damages;
-    struct cli_json json;
+    struct wal__json_out json;
 
     cli_json_init(&json, stdout);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "out", cli_slice(salvage->out));
-    cli_json_member_number(&json, "sessions", salvage->result.sessions);
-    cli_json_member_number(&json, "entries", salvage->result.entries);
-    cli_json_member_number(&json, "documents", salvage->result.documents);
-    cli_json_member_number(&json, "blobs", salvage->result.blobs);
-    cli_json_member_number(&json, "leftOut", salvage->result.deleted_sessions);
-    cli_json_member_open(&json, "damage", '[');
+    wal__json_out_member_count(&json, "sessions", salvage->result.sessions);
+    wal__json_out_member_count(&json, "entries", salvage->result.entries);
+    wal__json_out_member_count(&json, "documents", salvage->result.documents);
+    wal__json_out_member_count(&json, "blobs", salvage->result.blobs);
+    wal__json_out_member_count(&json, "leftOut",
+                               salvage->result.deleted_sessions);
+    wal__json_out_member_open(&json, "damage", '[');
     for (size_t i = 0; i < damages->count; i++) {
         if (damages->items[i].kind != CHECK_NOTE) {
             check_report_damage(&json, &salvage->store->model,
                                 &damages->items[i]);
         }
     }
-    cli_json_close(&json, ']');
-    cli_json_member_open(&json, "notes", '[');
+    wal__json_out_close(&json, ']');
+    wal__json_out_member_open(&json, "notes", '[');
     for (size_t i = 0; i < salvage->note_count; i++) {
         const struct note *note = &salvage->notes[i];
 
-        cli_json_open(&json, '{');
+        wal__json_out_open(&json, '{');
         cli_json_member_text_or_null(&json, "sessionId",
                                      cli_slice(note->session));
         cli_json_member_text_or_null(&json, "entryId", cli_slice(note->entry));
         cli_json_member_text(&json, "reason", cli_slice(note->reason));
-        cli_json_close(&json, '}');
+        wal__json_out_close(&json, '}');
     }
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
-    cli_json_end_line(&json);
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
 }
 
 static void report_text(const struct salvage *salvage)

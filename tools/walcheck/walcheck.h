@@ -469,8 +469,9 @@ void check_store_deinit(struct check_store *store);
 /* Prints the result and returns the exit code. report.c */
 int check_report(const struct check_store *store);
 /* Writes one item of damage as a JSON object. */
-struct cli_json;
-void check_report_damage(struct cli_json *json, const struct check_model *model,
+struct wal__json_out;
+void check_report_damage(struct wal__json_out *json,
+                         const struct check_model *model,
                          const struct check_damage *damage);
 
 /* Makes a sound store at `out`, prints the report and returns the exit code.

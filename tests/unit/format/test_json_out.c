@@ -36,7 +36,8 @@ TEST(json_out__commas_separate_members_and_elements)
 {
     static const char expected[] =
         "{\"a\":\"\\u00e9\",\"b\":[1,{},[],null],\"c\":-9223372036854775808,"
-        "\"d\":\"x\\n\\\"\\u0001\\u001fé\",\"f\":true}\n{}\n[0]\n";
+        "\"e\":18446744073709551615,\"d\":\"x\\n\\\"\\u0001\\u001fé\","
+        "\"f\":true}\n{}\n[0]\n";
     struct text text = {.room = sizeof(text.bytes)};
     struct wal__json_out out = {.put = put, .ctx = &text};
 
@@ -52,6 +53,7 @@ TEST(json_out__commas_separate_members_and_elements)
     wal__json_out_literal(&out, "null");
     wal__json_out_close(&out, ']');
     wal__json_out_member_int(&out, "c", INT64_MIN);
+    wal__json_out_member_count(&out, "e", UINT64_MAX);
     wal__json_out_member_text(&out, "d", span("x\n\"\001\037é"));
     wal__json_out_member_bool(&out, "f", true);
     wal__json_out_close_line(&out);

@@ -49,7 +49,7 @@ static enum wal_status write_diff(struct serve_exchange *exchange,
     struct wal_slice before = serve_exchange_query(exchange, "before");
     struct wal_slice after = serve_exchange_query(exchange, "after");
     struct shown_checkpoints checkpoints = {.ids = NULL};
-    struct cli_json *json = &exchange->json;
+    struct wal__json_out *json = &exchange->json;
     enum wal_status status =
         shown_checkpoints_read(&checkpoints, session, error);
 
@@ -59,9 +59,9 @@ static enum wal_status write_diff(struct serve_exchange *exchange,
             status = shown_diff(&exchange->shown, exchange->server->store,
                                 session, before, after, error);
         } else {
-            cli_json_key(json, "files"); /* there are not two of them */
-            cli_json_open(json, '[');
-            cli_json_close(json, ']');
+            wal__json_out_key(json, "files"); /* there are not two of them */
+            wal__json_out_open(json, '[');
+            wal__json_out_close(json, ']');
         }
     }
     shown_checkpoints_deinit(&checkpoints);

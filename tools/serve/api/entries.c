@@ -51,18 +51,18 @@ static enum wal_status write_part(struct shown *shown,
                                   struct serve_branch *branch,
                                   struct wal_error *error)
 {
-    struct cli_json *json = shown->json;
+    struct wal__json_out *json = shown->json;
     uint64_t damaged = 0;
     char *before = NULL;
     enum wal_status status;
 
-    cli_json_open(json, '{');
-    cli_json_member_open(json, "entries", '[');
+    wal__json_out_open(json, '{');
+    wal__json_out_member_open(json, "entries", '[');
     status = write_entries(shown, branch, &damaged, &before, error);
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
     shown_member(shown, "before", cli_slice(before));
-    cli_json_member_number(shown->json, "damaged", damaged);
-    cli_json_close(json, '}');
+    wal__json_out_member_count(shown->json, "damaged", damaged);
+    wal__json_out_close(json, '}');
     free(before);
     return status;
 }
@@ -157,14 +157,14 @@ static void release_tree(void *ctx)
 static bool produce_tree(void *ctx, FILE *file)
 {
     const struct tree *tree = ctx;
-    struct cli_json json;
+    struct wal__json_out json;
     struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
     enum wal_status status;
 
     cli_json_init(&json, file);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     status = shown_tree(&shown, tree->store, tree->session, NULL);
-    cli_json_close(&json, '}');
+    wal__json_out_close(&json, '}');
     return status == WAL_OK;
 }
 

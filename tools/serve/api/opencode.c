@@ -74,26 +74,26 @@ static void write_times(struct shown *shown,
 {
     struct wal__json_token archived = {.kind = WAL__JSON_NONE};
 
-    cli_json_member_open(shown->json, "time", '{');
+    wal__json_out_member_open(shown->json, "time", '{');
     shown_time(shown, "created", info->created_ms);
     shown_time(shown, "updated", info->updated_ms);
     if (info->metadata.size > 0 &&
         wal__json_find(info->metadata.data, (size_t)info->metadata.size,
                        "archived", &archived) == WAL__JSON_OK &&
         archived.kind == WAL__JSON_NUMBER) {
-        cli_json_key(shown->json, "archived");
+        wal__json_out_key(shown->json, "archived");
         cli_json_raw(shown->json, (struct wal_slice){archived.span.data,
                                                      archived.span.size});
     }
-    cli_json_close(shown->json, '}');
+    wal__json_out_close(shown->json, '}');
 }
 
 static void write_session(struct shown *shown,
                           const struct wal_session_info *info)
 {
-    struct cli_json *json = shown->json;
+    struct wal__json_out *json = shown->json;
 
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     cli_json_member_text(json, "id", info->id);
     cli_json_member_text(json, "slug", cli_slice("session"));
     cli_json_member_text(json, "version", cli_slice(wal_version()));
@@ -110,7 +110,7 @@ static void write_session(struct shown *shown,
                              ? info->first_text
                              : cli_slice("New session"));
     write_times(shown, info);
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
 static void answer_session(struct serve_exchange *exchange,
@@ -146,12 +146,12 @@ static bool produce_list(void *ctx, FILE *file)
 {
     struct list *list = ctx;
     struct wal_session_info listed = WAL_INIT(wal_session_info);
-    struct cli_json json;
+    struct wal__json_out json;
     struct shown shown = {.json = &json};
     enum wal_status status = WAL_OK;
 
     cli_json_init(&json, file);
-    cli_json_open(&json, '[');
+    wal__json_out_open(&json, '[');
     while (status == WAL_OK && !ferror(file)) {
         struct wal_session_info info = WAL_INIT(wal_session_info);
         struct wal_session *session = NULL;
@@ -166,7 +166,7 @@ static bool produce_list(void *ctx, FILE *file)
         }
         wal_session_close(session);
     }
-    cli_json_close(&json, ']');
+    wal__json_out_close(&json, ']');
     return status == WAL_END;
 }
 
@@ -376,7 +376,7 @@ void serve_opencode_delete(struct serve_exchange *exchange)
     /* The client names the session: it goes as it is, and can come back. */
     status = wal_session_trash(session, &error);
     if (status == WAL_OK) {
-        cli_json_bool(&exchange->json, true);
+        wal__json_out_literal(&exchange->json, true ? "true" : "false");
     } else {
         serve_exchange_fail(exchange, status, &error);
     }

@@ -149,7 +149,7 @@ static char *quote(struct wal_slice id)
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (file == NULL) {
         abort();

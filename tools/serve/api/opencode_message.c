@@ -79,17 +79,17 @@ static bool is_text(const struct wal__json_token *token, const char *text)
 }
 
 /* Writes a member whose value is a JSON string as it is. */
-static void copy_member(struct cli_json *json, const char *key,
+static void copy_member(struct wal__json_out *json, const char *key,
                         const struct wal__json_token *value)
 {
     if (value->kind == WAL__JSON_STRING) {
-        cli_json_key(json, key);
+        wal__json_out_key(json, key);
         cli_json_raw(json,
                      (struct wal_slice){value->span.data, value->span.size});
     }
 }
 
-static void write_image(struct cli_json *json,
+static void write_image(struct wal__json_out *json,
                         const struct wal__json_token *mime,
                         const struct wal__json_token *url)
 {
@@ -98,8 +98,8 @@ static void write_image(struct cli_json *json,
     const char *comma =
         text.size > 0 ? memchr(text.data, ',', (size_t)text.size) : NULL;
 
-    cli_json_open(json, '{');
-    cli_json_key(json, "type");
+    wal__json_out_open(json, '{');
+    wal__json_out_key(json, "type");
     if (comma != NULL && text.size > 5 && memcmp(text.data, "data:", 5) == 0) {
         uint64_t head = (uint64_t)(comma + 1 - (const char *)text.data);
 
@@ -112,12 +112,12 @@ static void write_image(struct cli_json *json,
         copy_member(json, "mime", mime);
         copy_member(json, "url", url);
     }
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
     cli_texts_deinit(&texts);
 }
 
 /* Writes a part as a block of the content. Other kinds are copied. */
-static void write_part(struct cli_json *json, struct wal__json_span part)
+static void write_part(struct wal__json_out *json, struct wal__json_span part)
 {
     struct wal__json_member m[] = {
         {.key = "type"}, {.key = "text"}, {.key = "mime"}, {.key = "url"}};
@@ -129,11 +129,11 @@ static void write_part(struct cli_json *json, struct wal__json_span part)
     is_thought = is_text(&m[0].value, "reasoning");
     if (m[1].value.kind == WAL__JSON_STRING &&
         (is_thought || is_text(&m[0].value, "text"))) {
-        cli_json_open(json, '{');
+        wal__json_out_open(json, '{');
         cli_json_member_text(json, "type",
                              cli_slice(is_thought ? "thinking" : "text"));
         copy_member(json, is_thought ? "thinking" : "text", &m[1].value);
-        cli_json_close(json, '}');
+        wal__json_out_close(json, '}');
     } else if (is_text(&m[0].value, "file") &&
                m[3].value.kind == WAL__JSON_STRING) {
         write_image(json, &m[2].value, &m[3].value);
@@ -150,16 +150,16 @@ static char *make_payload(const struct wal__json_member *m, size_t *size)
     bool is_answer = is_text(&m[ROLE].value, "assistant");
     struct wal__json_scan scan;
     struct wal__json_token token;
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (file == NULL) {
         abort();
     }
     cli_json_init(&json, file);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "role",
                          cli_slice(is_answer ? "assistant" : "user"));
-    cli_json_member_open(&json, "content", '[');
+    wal__json_out_member_open(&json, "content", '[');
     wal__json_scan_init(&scan, m[PARTS].value.span.data,
                         m[PARTS].value.span.size);
     if (wal__json_scan_next(&scan, &token) == WAL__JSON_OK) {
@@ -168,11 +168,11 @@ static char *make_payload(const struct wal__json_member *m, size_t *size)
             write_part(&json, token.span);
         }
     }
-    cli_json_close(&json, ']');
+    wal__json_out_close(&json, ']');
     copy_member(&json, "provider",
                 &m[is_answer ? INFO_PROVIDER : PROVIDER].value);
     copy_member(&json, "model", &m[is_answer ? INFO_MODEL : MODEL].value);
-    cli_json_close(&json, '}');
+    wal__json_out_close(&json, '}');
     fclose(file);
     return data;
 }
@@ -205,7 +205,7 @@ static void append(struct serve_exchange *exchange, struct wal_session *session,
         status = serve_messages_write(&messages, &error);
     }
     if (status == WAL_OK && messages.count > 0) {
-        serve_messages_put(&messages, exchange->json.file);
+        serve_messages_put(&messages, exchange->json.ctx);
     } else {
         serve_exchange_fail(exchange, status == WAL_OK ? WAL_ENOTFOUND : status,
                             &error);

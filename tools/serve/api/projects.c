@@ -87,23 +87,23 @@ static struct wal_slice name_of(const char *cwd)
 
 static void write_projects(struct shown *shown, const struct projects *projects)
 {
-    struct cli_json *json = shown->json;
+    struct wal__json_out *json = shown->json;
 
-    cli_json_open(json, '{');
-    cli_json_member_open(json, "projects", '[');
+    wal__json_out_open(json, '{');
+    wal__json_out_member_open(json, "projects", '[');
     for (size_t i = 0; i < projects->count; i++) {
         const struct project *project = &projects->items[i];
 
-        cli_json_open(json, '{');
+        wal__json_out_open(json, '{');
         shown_member(shown, "id", cli_slice(project->id));
         shown_member(shown, "cwd", cli_slice(project->cwd));
         shown_member(shown, "name", name_of(project->cwd));
-        cli_json_member_number(shown->json, "sessions", project->sessions);
+        wal__json_out_member_count(shown->json, "sessions", project->sessions);
         shown_time(shown, "updated", project->updated_ms);
-        cli_json_close(json, '}');
+        wal__json_out_close(json, '}');
     }
-    cli_json_close(json, ']');
-    cli_json_close(json, '}');
+    wal__json_out_close(json, ']');
+    wal__json_out_close(json, '}');
 }
 
 static void deinit(struct projects *projects)
@@ -149,26 +149,26 @@ void serve_get_projects(struct serve_exchange *exchange)
 
 static void write_project(struct shown *shown, const struct project *project)
 {
-    cli_json_open(shown->json, '{');
+    wal__json_out_open(shown->json, '{');
     cli_json_member_text(
         shown->json, "id",
         cli_slice(project->id[0] != '\0' ? project->id : "global"));
     cli_json_member_text(shown->json, "worktree", cli_slice(project->cwd));
-    cli_json_member_open(shown->json, "time", '{');
+    wal__json_out_member_open(shown->json, "time", '{');
     shown_time(shown, "created", project->created_ms);
     shown_time(shown, "updated", project->updated_ms);
-    cli_json_close(shown->json, '}');
-    cli_json_close(shown->json, '}');
+    wal__json_out_close(shown->json, '}');
+    wal__json_out_close(shown->json, '}');
 }
 
 static void write_opencode(struct serve_exchange *exchange,
                            const struct projects *projects)
 {
-    cli_json_open(&exchange->json, '[');
+    wal__json_out_open(&exchange->json, '[');
     for (size_t i = 0; i < projects->count; i++) {
         write_project(&exchange->shown, &projects->items[i]);
     }
-    cli_json_close(&exchange->json, ']');
+    wal__json_out_close(&exchange->json, ']');
 }
 
 void serve_opencode_projects(struct serve_exchange *exchange)

@@ -61,12 +61,12 @@ static void write_hits(struct serve_exchange *exchange,
                        struct wal_search_cursor *cursor)
 {
     struct wal_search_hit hit = WAL_INIT(wal_search_hit);
-    struct cli_json *json = &exchange->json;
+    struct wal__json_out *json = &exchange->json;
     uint32_t rank = UINT32_MAX;
     bool is_open = false;
 
-    cli_json_open(json, '{');
-    cli_json_member_open(json, "sessions", '[');
+    wal__json_out_open(json, '{');
+    wal__json_out_member_open(json, "sessions", '[');
     while (wal_search_cursor_next(cursor, &hit, NULL) == WAL_OK) {
         if (hit.rank != rank) {
             if (is_open) {
@@ -77,14 +77,14 @@ static void write_hits(struct serve_exchange *exchange,
         }
         if (is_open) {
             search_hit_open(json, &hit);
-            cli_json_close(json, '}');
+            wal__json_out_close(json, '}');
         }
     }
     if (is_open) {
         search_session_close(json);
     }
-    cli_json_close(json, ']');
-    cli_json_close(json, '}');
+    wal__json_out_close(json, ']');
+    wal__json_out_close(json, '}');
 }
 
 void serve_get_search(struct serve_exchange *exchange)

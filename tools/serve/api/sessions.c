@@ -17,7 +17,7 @@ void serve_get_info(struct serve_exchange *exchange)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
     struct shown *shown = &exchange->shown;
-    struct cli_json *json = shown->json;
+    struct wal__json_out *json = shown->json;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status =
         wal_store_get_info(exchange->server->store, &info, &error);
@@ -26,15 +26,16 @@ void serve_get_info(struct serve_exchange *exchange)
         serve_exchange_fail(exchange, status, &error);
         return;
     }
-    cli_json_open(json, '{');
+    wal__json_out_open(json, '{');
     shown_member(shown, "version", cli_slice(wal_version()));
     shown_member(shown, "store", info.path);
-    cli_json_member_bool(shown->json, "writable", exchange->server->can_write);
-    cli_json_member_number(shown->json, "sessions", info.sessions);
-    cli_json_member_number(shown->json, "sequence", info.last_sequence);
-    cli_json_member_bool(shown->json, "search",
-                         exchange->server->index != NULL);
-    cli_json_close(json, '}');
+    wal__json_out_member_bool(shown->json, "writable",
+                              exchange->server->can_write);
+    wal__json_out_member_count(shown->json, "sessions", info.sessions);
+    wal__json_out_member_count(shown->json, "sequence", info.last_sequence);
+    wal__json_out_member_bool(shown->json, "search",
+                              exchange->server->index != NULL);
+    wal__json_out_close(json, '}');
 }
 
 struct wal_session *serve_open_session(struct serve_exchange *exchange,
@@ -67,9 +68,9 @@ void serve_answer_session(struct serve_exchange *exchange,
     if (session == NULL) {
         return;
     }
-    cli_json_open(&exchange->json, '{');
+    wal__json_out_open(&exchange->json, '{');
     status = write(exchange, session, &error);
-    cli_json_close(&exchange->json, '}');
+    wal__json_out_close(&exchange->json, '}');
     if (status != WAL_OK) {
         serve_exchange_fail(exchange, status, &error);
     }
@@ -116,13 +117,13 @@ static enum wal_status write_list(struct shown *shown,
                                   struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct cli_json *json = shown->json;
+    struct wal__json_out *json = shown->json;
     char next[WAL_CURSOR_TEXT_SIZE] = "";
     uint64_t count = 0;
     enum wal_status status;
 
-    cli_json_open(json, '{');
-    cli_json_member_open(json, "sessions", '[');
+    wal__json_out_open(json, '{');
+    wal__json_out_member_open(json, "sessions", '[');
     while ((status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
         if (text.size > 0 && !has_text(info.title, text) &&
             !has_text(info.first_text, text)) {
@@ -140,9 +141,9 @@ static enum wal_status write_list(struct shown *shown,
             }
         }
     }
-    cli_json_close(json, ']');
+    wal__json_out_close(json, ']');
     shown_member(shown, "next", cli_slice(status == WAL_OK ? next : ""));
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
     return status == WAL_END ? WAL_OK : status;
 }
 

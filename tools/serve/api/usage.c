@@ -19,20 +19,20 @@ void serve_get_session_usage(struct serve_exchange *exchange)
     serve_answer_session(exchange, write_turns);
 }
 
-static void write_groups(struct cli_json *json, const struct usage *usage,
+static void write_groups(struct wal__json_out *json, const struct usage *usage,
                          enum usage_by by)
 {
     struct usage_groups groups = {.by = by};
 
     usage_groups_fill(&groups, usage, 0, 0);
-    cli_json_open(json, '{');
-    cli_json_member_open(json, "usage", '[');
+    wal__json_out_open(json, '{');
+    wal__json_out_member_open(json, "usage", '[');
     for (size_t i = 0; i < groups.count; i++) {
         usage_group_write(json, by, &groups.items[i]);
     }
-    cli_json_close(json, ']');
-    cli_json_member_number(json, "damaged", usage->damaged);
-    cli_json_close(json, '}');
+    wal__json_out_close(json, ']');
+    wal__json_out_member_count(json, "damaged", usage->damaged);
+    wal__json_out_close(json, '}');
     usage_groups_deinit(&groups);
 }
 

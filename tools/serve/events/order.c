@@ -182,13 +182,13 @@ static char *make_text(struct wal_slice session, const char *key,
     char *data = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&data, &size);
-    struct cli_json json;
+    struct wal__json_out json;
 
     if (file == NULL) {
         abort();
     }
     cli_json_init(&json, file);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "sessionId", session);
     if (key != NULL) {
         cli_json_member_text(&json, key, value);
@@ -196,7 +196,7 @@ static char *make_text(struct wal_slice session, const char *key,
     if (other_key != NULL) {
         cli_json_member_text_or_null(&json, other_key, other_value);
     }
-    cli_json_close(&json, '}');
+    wal__json_out_close(&json, '}');
     fclose(file);
     return data;
 }

@@ -67,7 +67,7 @@ static void write_session(struct serve_renderer *renderer,
                           FILE *file)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct cli_json json;
+    struct wal__json_out json;
     struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
 
     if (open_session(renderer, record) &&
@@ -85,7 +85,7 @@ static void write_entry(struct serve_renderer *renderer,
                         uint64_t sequence, FILE *file)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
-    struct cli_json json;
+    struct wal__json_out json;
     struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
 
     if (record->entry->stream != 0 || !open_session(renderer, record) ||
@@ -94,13 +94,13 @@ static void write_entry(struct serve_renderer *renderer,
     }
     begin(file, sequence, "entry");
     cli_json_init(&json, file);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "sessionId", record->session_id);
-    cli_json_key(&json, "entry");
+    wal__json_out_key(&json, "entry");
     if (shown_entry(&shown, renderer->store, &entry, NULL) != WAL_OK) {
         cli_json_raw(&json, cli_slice("null"));
     }
-    cli_json_close(&json, '}');
+    wal__json_out_close(&json, '}');
     end(file);
 }
 
@@ -125,15 +125,15 @@ static void write_redacted(struct serve_renderer *renderer,
 
 static void write_document(const struct wal_record *record, FILE *file)
 {
-    struct cli_json json;
+    struct wal__json_out json;
 
     begin(file, record->sequence, "document");
     cli_json_init(&json, file);
-    cli_json_open(&json, '{');
+    wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "sessionId", record->session_id);
     cli_json_member_text(&json, "key", record->doc->key);
-    cli_json_member_number(&json, "version", record->doc->version);
-    cli_json_close(&json, '}');
+    wal__json_out_member_count(&json, "version", record->doc->version);
+    wal__json_out_close(&json, '}');
     end(file);
 }
 

@@ -237,15 +237,15 @@ const char *serve_status_name(unsigned status)
 static void write_error(struct serve_exchange *exchange, unsigned status,
                         const char *name, const char *text)
 {
-    struct cli_json *json = &exchange->json;
+    struct wal__json_out *json = &exchange->json;
 
     serve_exchange_restart(exchange, status);
-    cli_json_open(json, '{');
-    cli_json_member_open(json, "error", '{');
+    wal__json_out_open(json, '{');
+    wal__json_out_member_open(json, "error", '{');
     cli_json_member_text(json, "status", cli_slice(name));
     cli_json_member_text(json, "text", cli_slice(text));
-    cli_json_close(json, '}');
-    cli_json_close(json, '}');
+    wal__json_out_close(json, '}');
+    wal__json_out_close(json, '}');
 }
 
 void serve_exchange_refuse(struct serve_exchange *exchange, unsigned status,

@@ -45,8 +45,8 @@ struct serve_exchange {
     size_t body_capacity;
     bool body_is_too_big;
     _Atomic enum serve_step step;
-    struct cli_json json; /* the answer */
-    struct shown shown;   /* writes to it; cuts texts */
+    struct wal__json_out json; /* the answer */
+    struct shown shown;        /* writes to it; cuts texts */
     /* private */
     FILE *file; /* of json */
     char *data;

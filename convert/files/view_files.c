@@ -14,7 +14,7 @@
 #include "convert/files/joined_files.h"
 #include "convert/model/model_table.h"
 #include "engine/base/error.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 

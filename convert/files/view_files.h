@@ -14,7 +14,7 @@
 #include "convert/files/line_file.h"
 #include "convert/model/dialect.h"
 #include "engine/base/buf.h"
-#include "engine/base/hashmap.h"
+#include "engine/base/containers.h"
 
 #define WAL__VIEW_NAME_SIZE 64
 

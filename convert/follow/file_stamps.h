@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "engine/base/hashmap.h"
+#include "engine/base/containers.h"
 
 struct wal__scan_stamp {
     uint64_t inode;

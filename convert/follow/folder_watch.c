@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 
 #define EVENTS                                                              \
     (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | \

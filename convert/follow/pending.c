@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 
 /* A path that is further back may be in the list twice; then its second scan
  * finds nothing new. */

@@ -15,7 +15,7 @@
 #include "convert/import/line_reader.h"
 #include "convert/model/dialect.h"
 #include "convert/source/json_string.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 
 #define WAL__PROBE_LINES 4096
 #define WAL__PROBE_SIZE  ((uint64_t)16 << 20)

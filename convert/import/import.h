@@ -15,7 +15,7 @@
 #include "agentwal/import.h"
 #include "convert/model/dialect.h"
 #include "convert/state/view_index.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 
 enum {
     WAL__IMPORT_ID_TRIES = 9 /* ids derived from one name */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 

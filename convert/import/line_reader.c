@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine/base/guarded_map.h"
+#include "engine/base/map.h"
 
 #define WINDOW_SIZE 65536
 #define WINDOW_MAX  WAL__PIECE_SIZE

@@ -22,7 +22,7 @@
 #include "convert/source/checkpoint_manifest.h"
 #include "convert/source/json_string.h"
 #include "engine/base/error.h"
-#include "engine/base/guarded_map.h"
+#include "engine/base/map.h"
 #include "format/bytes/assert.h"
 
 #define BATCH_DOCS 64

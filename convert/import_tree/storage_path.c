@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 
 void wal__storage_path_split(const char *text, struct wal__storage_path *path)
 {

@@ -19,7 +19,7 @@
 #include "agentwal.h"
 #include "convert/model/dialect.h"
 #include "convert/render/copy_ids.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 
 enum {
     WAL__ITEMS_VIEW_DIALECTS = 8 /* dialects of views with imported lines */

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 #include "agentwal.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 
 enum {
     WAL__CHECKPOINT_HASH_SIZE = 2 * WAL_DIGEST_SIZE, /* hexadecimal digits */

@@ -13,7 +13,7 @@
 #include "agentwal.h"
 #include "convert/model/dialect.h"
 #include "convert/model/model_table.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 
 /* The stream number of files that are neither JSON nor lines. */
 #define WAL__FILES_STREAM        255

@@ -14,7 +14,7 @@
 
 #include "convert/source/file_compare.h"
 #include "engine/base/error.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 

@@ -14,7 +14,7 @@
 
 #include "convert/model/model_member.h"
 #include "engine/base/error.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 #include "format/json/json_value.h"

@@ -13,7 +13,7 @@
 
 #include "convert/model/model_table.h"
 #include "engine/base/error.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 #include "format/bytes/assert.h"
 
 #define DEAD_MAX 1024 /* states that are kept though they have changed */

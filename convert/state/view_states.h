@@ -9,7 +9,7 @@
 
 #include "convert/files/view_fs.h"
 #include "convert/state/view_state.h"
-#include "engine/base/hashmap.h"
+#include "engine/base/containers.h"
 
 /* A file of a view. */
 struct wal__view_path {

@@ -11,7 +11,7 @@
 #define AGENTWAL_CONVERT_VIEW_VIEW_DOCUMENTS_H
 
 #include "convert/files/view_files.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 
 /* A document on disk. */
 struct wal__view_document {

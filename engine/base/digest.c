@@ -1,7 +1,7 @@
 /*
- * digest.c - digests as text (digest.h; SPEC.md 5.12). Any thread.
+ * digest.c - digests as text (sha256.h; SPEC.md 5.12). Any thread.
  */
-#include "engine/base/digest.h"
+#include "engine/base/sha256.h"
 
 #include <string.h>
 

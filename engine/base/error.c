@@ -1,5 +1,6 @@
 /*
- * error.c - fills the caller's struct wal_error (error.h). No section of
+ * error.c - fills the caller's struct wal_error (error.h), and reports broken
+ * invariants (format/bytes/assert.h). No section of
  * SPEC.md. Invariant: only whole fields inside the caller's struct_size are
  * written (all of them for a size of 0), and texts are always terminated. Any
  * thread.
@@ -10,7 +11,10 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "format/bytes/assert.h"
 
 #define FIELD(name)                                  \
     {                                                \
@@ -164,4 +168,11 @@ void wal__error_set_actual(struct wal_error *error, const void *text,
         memmove(error->actual, text, size);
     }
     error->actual[size] = '\0';
+}
+
+void wal__assert_failed(const char *condition, const char *file, int line)
+{
+    (void)fprintf(stderr, "agentwal: %s:%d: broken invariant: %s\n", file, line,
+                  condition);
+    abort();
 }

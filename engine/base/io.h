@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include "agentwal.h"
@@ -108,8 +109,8 @@ struct wal__io {
      * not fault. Fails where they would raise SIGBUS. NULL: not supported. */
     enum wal_status (*populate_writable)(void *ctx, void *at, uint64_t size,
                                          int *sys_errno);
-    /* Whether what is written in the file can be written again without space.
-     * NULL where populate_writable is. */
+    /* Returns whether what is written in the file can be written again without
+     * space. NULL where populate_writable is. */
     bool (*writes_in_place)(void *ctx, struct wal__file *file);
     /* Asks for that, of a file that is empty yet; best effort. NULL: not
      * supported. */
@@ -162,8 +163,8 @@ struct wal__io {
      * 0: the process does not exist, or is a zombie. UINT64_MAX: unknown; treat
      * it as alive. */
     uint64_t (*process_start_time)(void *ctx, uint32_t pid);
-    /* Whether a signal or a debugger has stopped the process. False when that
-     * is unknown. */
+    /* Returns whether a signal or a debugger has stopped the process. False
+     * when that is unknown. */
     bool (*process_is_stopped)(void *ctx, uint32_t pid);
     /* Calls `each` for every process, this one too, that has files below the
      * directory mapped or open which have no name any more, with their bytes.
@@ -179,15 +180,15 @@ struct wal__io {
                        uint64_t timeout_ns);
     /* Wakes at most `count` waiters. */
     void (*futex_wake)(void *ctx, const uint32_t *word, uint32_t count);
-    /* Whether the library may start threads that use this table. False for the
-     * simulated disk: everything runs in the caller's thread. */
+    /* Returns whether the library may start threads that use this table. False
+     * for the simulated disk: everything runs in the caller's thread. */
     bool threads;
-    /* Whether files are in memory and of this process only. The engine then
-     * sets no lock bytes, and writes no zeros to new segments: they would take
-     * memory, and make no later write faster. */
+    /* Returns whether files are in memory and of this process only. The engine
+     * then sets no lock bytes, and writes no zeros to new segments: they would
+     * take memory, and make no later write faster. */
     bool in_memory;
-    /* Whether the store keeps its sessions only: WAL_OPEN_NOOP. What a batch
-     * adds to them and content are accepted, and written nowhere. */
+    /* Returns whether the store keeps its sessions only: WAL_OPEN_NOOP. What a
+     * batch adds to them and content are accepted, and written nowhere. */
     bool forgets;
     /* Users' work trees (worktree.h), with a separate ctx. NULL: none. */
     const struct wal__worktree_io *worktree;
@@ -212,5 +213,32 @@ enum wal_status wal__io_write_full(const struct wal__io *io,
                                    struct wal__file *file,
                                    const struct iovec *iov, int count,
                                    uint64_t offset, int *sys_errno);
+
+/* --- file systems ------------------------------------------------------- */
+
+/* By their magic number in statfs(2), and by the table of mounts where that
+ * number is not theirs. io_posix.c */
+
+/* Returns the name; NULL for an unknown number, which counts as local. Sets
+ * *network to whether several machines may mount it at once, or may be able
+ * to. */
+const char *wal__file_system_name(uint32_t magic, bool *network);
+
+/*
+ * Returns what a store may rely on, on the file system with this magic number,
+ * and writes the name of the file system to name[32].
+ *
+ * A device without a disk is looked up in the table of mounts, a file of
+ * mountinfo(5); NULL is that of this process. 9p reports the number of the file
+ * system that its server uses, and an overlay does not report that it ignores
+ * syncs. Without the table, the number decides.
+ */
+enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device,
+                                           const char *mounts, char *name);
+
+/* Returns whether bytes of a file that are written need no space when they are
+ * written again: a store to a map of the file does not raise SIGBUS on a full
+ * disk. Unknown file systems may need some. */
+bool wal__file_system_writes_in_place(uint32_t magic);
 
 #endif

@@ -135,7 +135,7 @@ extern const struct wal__worktree_io wal__worktree_posix;
 /* The same as on kernels without openat2(2), for tests. */
 extern const struct wal__worktree_io wal__worktree_posix_no_openat2;
 
-/* A path split at its last slash. worktree_path.c has the functions below. */
+/* A path split at its last slash. worktree_posix.c has the functions below. */
 struct wal__worktree_path {
     size_t parent_size; /* bytes of the path; 0: the root is the parent */
     const char *name;   /* the last component; points into the path */

@@ -6,7 +6,7 @@
 #define AGENTWAL_ENGINE_BLOB_PACK_MEMTABLE_H
 
 #include "engine/base/buf.h"
-#include "engine/base/hashmap.h"
+#include "engine/base/containers.h"
 #include "format/index/pack_index.h"
 
 struct wal__pack_entry {

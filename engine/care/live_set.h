@@ -21,7 +21,7 @@
 #define AGENTWAL_ENGINE_CARE_LIVE_SET_H
 
 #include "engine/base/buf.h"
-#include "engine/base/hashmap.h"
+#include "engine/base/containers.h"
 #include "format/index/index_fmt.h"
 
 /* What becomes of a record. */

@@ -25,8 +25,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
-#include "engine/base/hashmap.h"
 #include "engine/blob/blob_store.h"
 #include "engine/blob/chunk.h"
 #include "engine/blob/pack_list.h"

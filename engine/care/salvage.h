@@ -13,7 +13,7 @@
 #define AGENTWAL_ENGINE_CARE_SALVAGE_H
 
 #include "agentwal/admin.h"
-#include "engine/base/hashmap.h"
+#include "engine/base/containers.h"
 #include "engine/base/spill.h"
 #include "engine/blob/blob.h"
 #include "engine/care/damaged_store.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "agentwal/transfer.h"
-#include "engine/base/hashmap.h"
+#include "engine/base/containers.h"
 #include "engine/base/sha256.h"
 #include "engine/base/spill.h"
 #include "engine/blob/blob.h"

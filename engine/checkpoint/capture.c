@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/base/parallel.h"
+#include "engine/base/thread.h"
 #include "engine/checkpoint/capture_job.h"
 #include "format/bytes/assert.h"
 

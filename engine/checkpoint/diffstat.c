@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/base/parallel.h"
+#include "engine/base/thread.h"
 #include "engine/checkpoint/capture.h"
 #include "engine/checkpoint/file_changes.h"
 #include "engine/checkpoint/numstat.h"

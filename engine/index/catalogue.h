@@ -29,8 +29,7 @@
 #define AGENTWAL_ENGINE_INDEX_CATALOGUE_H
 
 #include "engine/base/buf.h"
-#include "engine/base/hashmap.h"
-#include "engine/base/heapsort.h"
+#include "engine/base/containers.h"
 #include "engine/log/log.h"
 #include "format/index/index_fmt.h"
 

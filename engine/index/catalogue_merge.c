@@ -11,7 +11,7 @@
  */
 #include "engine/index/catalogue_merge.h"
 
-#include "engine/base/bitset.h"
+#include "engine/base/containers.h"
 #include "engine/index/catalogue_internal.h"
 #include "engine/index/catalogue_overlay.h"
 #include "format/bytes/assert.h"

@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-#include "engine/base/hashmap.h"
+#include "engine/base/containers.h"
 #include "engine/index/catalogue.h"
 
 /* A summary and its texts, with some room in which the head's id may grow: the

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "engine/base/heapsort.h"
+#include "engine/base/containers.h"
 #include "format/bytes/assert.h"
 
 enum {

@@ -11,7 +11,7 @@
 #define AGENTWAL_ENGINE_INDEX_TAIL_INDEX_H
 
 #include "engine/base/buf.h"
-#include "engine/base/hashmap.h"
+#include "engine/base/containers.h"
 #include "format/index/index_fmt.h"
 
 struct wal__tail_index {

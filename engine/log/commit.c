@@ -68,7 +68,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "engine/base/cpu_pause.h"
 #include "engine/base/error.h"
 #include "engine/base/thread.h"
 #include "engine/log/group.h"

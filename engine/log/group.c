@@ -5,7 +5,7 @@
  * One vectored write gathers the frames of a group from the memory of the
  * operations; there is no second copy into a staging buffer. A group that no
  * sync follows is copied into a map of the tail segment instead, where that can
- * be done (write_map.h): the bytes are in the system's cache either way.
+ * be done (engine/base/map.h): the bytes are in the system's cache either way.
  *
  * Invariants: disk space and memory are reserved before the first byte is
  * written; a write that fails after that poisons the log. log->end moves only

@@ -29,8 +29,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/cpu_pause.h"
 #include "engine/base/error.h"
+#include "engine/base/thread.h"
 #include "engine/log/group.h"
 #include "format/bytes/assert.h"
 

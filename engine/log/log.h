@@ -20,7 +20,7 @@
 #include <pthread.h>
 
 #include "engine/base/buf.h"
-#include "engine/base/write_map.h"
+#include "engine/base/map.h"
 #include "engine/log/control.h"
 #include "engine/log/segment.h"
 #include "format/index/index_fmt.h"

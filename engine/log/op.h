@@ -16,7 +16,7 @@
 
 #include "agentwal.h"
 #include "engine/base/buf.h"
-#include "engine/base/completion_fd.h"
+#include "engine/base/descriptor.h"
 #include "engine/log/locks.h"
 #include "engine/log/log.h"
 #include "format/segment/frame.h"

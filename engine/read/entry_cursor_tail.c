@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
-#include "engine/base/hashmap.h"
 #include "engine/read/entry_cursor.h"
 #include "format/bytes/assert.h"
 

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #include "agentwal/checkpoint.h"
-#include "engine/base/parallel.h"
+#include "engine/base/thread.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/rewind/rewind.h"
 

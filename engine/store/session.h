@@ -7,7 +7,7 @@
 #define AGENTWAL_ENGINE_STORE_SESSION_H
 
 #include "agentwal/admin.h"
-#include "engine/base/bitset.h"
+#include "engine/base/containers.h"
 #include "engine/base/spill.h"
 #include "engine/store/core.h"
 

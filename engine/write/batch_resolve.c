@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
-#include "engine/base/hashmap.h"
 #include "engine/write/moved.h"
 #include "engine/write/write_batch.h"
 #include "format/bytes/assert.h"

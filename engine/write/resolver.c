@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "engine/base/hashmap.h"
+#include "engine/base/containers.h"
 #include "engine/write/write_batch.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"

@@ -15,7 +15,7 @@
 
 #include "agentwal/replica.h"
 #include "engine/base/buf.h"
-#include "engine/base/digest.h"
+#include "engine/base/sha256.h"
 #include "remote/layout/store_object.h"
 
 enum {

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "agentwal/record.h"
-#include "engine/base/heap_arena.h"
+#include "engine/base/heap.h"
 #include "format/json/json_scan.h"
 
 /* Columns of the table, in its order; that of the deep index is RESULT. */

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "engine/base/guarded_map.h"
+#include "engine/base/map.h"
 #include "format/bytes/assert.h"
 
 enum {

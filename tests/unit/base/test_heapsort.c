@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/heapsort.h"
+#include "engine/base/containers.h"
 #include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/base/file_system.h"
+#include "engine/base/io.h"
 #include "tests/lib/io_cases.h"
 #include "tests/lib/test.h"
 

@@ -1,6 +1,6 @@
 /*
  * test_parallel.c - tests of the parallel for
- * (engine/base/parallel.h).
+ * (engine/base/thread.h).
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "engine/base/io.h"
-#include "engine/base/parallel.h"
+#include "engine/base/thread.h"
 #include "tests/lib/test.h"
 
 enum {

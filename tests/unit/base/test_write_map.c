@@ -1,9 +1,9 @@
 /*
  * test_write_map.c - tests of writing through a map of a file
- * (engine/base/write_map.h): what is written is in the file at once, and what
+ * (engine/base/map.h): what is written is in the file at once, and what
  * cannot be written is refused without a signal.
  */
-#include "engine/base/write_map.h"
+#include "engine/base/map.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/base/file_system.h"
 #include "engine/base/io.h"
 #include "tests/lib/test.h"
 

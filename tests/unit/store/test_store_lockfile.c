@@ -16,7 +16,6 @@
 #include <time.h>
 
 #include "engine/api/api_store.h"
-#include "engine/base/file_system.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
 #include "engine/log/control.h"

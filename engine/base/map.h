@@ -1,10 +1,46 @@
 /*
- * write_map.h - a writable map of the file that is appended to, for bytes that
+ * map.h - maps of files whose pages may vanish: another program cuts
+ * the file, or a sector cannot be read. The process then reads zeros there,
+ * instead of being ended by SIGBUS (SPEC.md 4.6). Any thread.
+ */
+#ifndef AGENTWAL_ENGINE_BASE_MAP_H
+#define AGENTWAL_ENGINE_BASE_MAP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/*
+ * As mmap(2), at an address that the system chooses; NULL with errno on
+ * failure. A page that vanishes becomes a private one of zeros for as long as
+ * the map exists, which nothing but the count of losses reports: the reader
+ * checks the bytes, a writer compares the count before and after.
+ *
+ * The first call installs a handler of SIGBUS for the process. It passes on
+ * signals of other maps to the handler that was there before.
+ */
+void *wal__guarded_map(int fd, off_t offset, size_t size, int protection,
+                       int flags);
+
+/* Unmaps what wal__guarded_map returned, whole. */
+void wal__guarded_unmap(void *at, size_t size);
+
+/* Returns how many pages of this process have vanished. */
+uint32_t wal__guarded_map_losses(void);
+
+/* --- writing through a map ---------------------------------------------- */
+
+/*
+ * A writable map of the file that is appended to, for bytes that
  * no sync follows at once: a copy into the system's cache costs a tenth of a
  * system call (docs/benchmarks.md).
  *
  * A store to a map cannot fail: where the page cannot be written, it vanishes
- * (engine/base/guarded_map.h). So pages are populated first, 64 KiB ahead.
+ * (wal__guarded_map). So pages are populated first, 64 KiB ahead.
  * Where that fails, or a page vanished, the caller writes by the file, which
  * reports why. Populated pages are trusted for a few milliseconds. Where a file
  * system copies on write, a page that was written back may need space again:
@@ -14,15 +50,6 @@
  * Invariant: the pages from `written` to `populated` are populated. Threads:
  * init, deinit, write and keep by one at a time; prepare and evict by any.
  */
-#ifndef AGENTWAL_ENGINE_BASE_WRITE_MAP_H
-#define AGENTWAL_ENGINE_BASE_WRITE_MAP_H
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/uio.h>
-
 struct wal__file;
 struct wal__io;
 

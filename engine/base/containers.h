@@ -1,0 +1,89 @@
+/*
+ * containers.h - a set of numbers, a map from hashes to numbers, and heapsort.
+ */
+#ifndef AGENTWAL_ENGINE_BASE_CONTAINERS_H
+#define AGENTWAL_ENGINE_BASE_CONTAINERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agentwal.h"
+#include "engine/base/heap.h"
+
+/*
+ * A set of 32-bit numbers, one bit each, in pages that are allocated on demand:
+ * 4 KiB for 32,768 consecutive numbers. Suits numbers that are assigned in
+ * sequence. One writer; concurrent readers need the caller's lock.
+ */
+struct wal__bitset {
+    const struct wal__heap *heap;
+    uint64_t **pages; /* a null page has no members */
+    uint32_t page_count;
+};
+
+void wal__bitset_init(struct wal__bitset *bits, const struct wal__heap *heap);
+void wal__bitset_deinit(struct wal__bitset *bits);
+
+/* Allocates the page of the number, so that wal__bitset_set cannot fail.
+ * WAL_ENOMEM leaves the set unchanged. */
+enum wal_status wal__bitset_reserve(struct wal__bitset *bits,
+                                    uint32_t number) WAL_MUST_USE;
+
+/* Adds a number whose page was reserved. */
+void wal__bitset_set(struct wal__bitset *bits, uint32_t number);
+
+bool wal__bitset_contains(const struct wal__bitset *bits, uint32_t number);
+
+/*
+ * An open-addressing multimap from a 64-bit hash to a 32-bit value, 12 bytes a
+ * slot. Keys with equal hashes are distinct entries, so the caller compares the
+ * keys that the values refer to. One writer; concurrent readers need the
+ * caller's lock.
+ */
+struct wal__hashmap {
+    const struct wal__heap *heap;
+    uint64_t *hashes;
+    uint32_t *values;  /* value + 1; 0: free slot */
+    uint32_t capacity; /* a power of two, or 0 */
+    uint32_t count;
+};
+
+void wal__hashmap_init(struct wal__hashmap *map, const struct wal__heap *heap);
+void wal__hashmap_deinit(struct wal__hashmap *map);
+
+/* Ensures room for `more` further values: that many adds cannot fail. */
+enum wal_status wal__hashmap_reserve(struct wal__hashmap *map,
+                                     uint32_t more) WAL_MUST_USE;
+
+/* Adds a value (at most UINT32_MAX - 1); duplicates are separate entries. */
+enum wal_status wal__hashmap_add(struct wal__hashmap *map, uint64_t hash,
+                                 uint32_t value) WAL_MUST_USE;
+
+/* Iterates the values of one hash: set *cursor to 0 first; false at the end.
+ * The order is undefined; an add or reserve invalidates the cursor. */
+bool wal__hashmap_find(const struct wal__hashmap *map, uint64_t hash,
+                       uint32_t *cursor, uint32_t *value);
+
+/*
+ * Items ordered by a key in an array: sorted at once, or popped one by one from
+ * a binary heap by a caller that may stop early. Nothing is allocated. Equal
+ * keys are ordered by tie, then by value. Any thread; the array belongs to the
+ * caller.
+ */
+struct wal__heapsort_item {
+    uint64_t key;
+    uint64_t tie;
+    uint32_t value;
+};
+
+/* Sorts ascending, in place, in O(n log n) for any input. */
+void wal__heapsort_sort(struct wal__heapsort_item *items, uint32_t count);
+
+/* Orders the items as a heap whose greatest is items[0], in linear time. */
+void wal__heapsort_make_heap(struct wal__heapsort_item *items, uint32_t count);
+
+/* Removes and returns the greatest item of a heap that is not empty. */
+struct wal__heapsort_item wal__heapsort_pop(struct wal__heapsort_item *items,
+                                            uint32_t *count);
+
+#endif

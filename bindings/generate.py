@@ -67,7 +67,7 @@ class Headers:
     """The structs and functions of the public headers."""
 
     def __init__(self):
-        self.names, self.structs, self.functions = [], {}, {}
+        self.names, self.structs, self.functions, self.codes = [], {}, {}, []
         for folder in ("engine", "convert", "search"):
             top = os.path.join(ROOT, folder, "include")
             for path in sorted(glob.glob(os.path.join(top, "**/*.h"), recursive=True)):
@@ -82,6 +82,7 @@ class Headers:
             self.structs[name] = [
                 re.fullmatch(r"(.*?) ?(\w+)(?:\[(\w+)\])?", " ".join(line.split())).groups()
                 for line in body.split(";") if line.strip()]
+        self.codes += re.findall(r"^    (WAL_E[A-Z]+) = -\d+\b", text, re.M)
         for result, name, parameters in re.findall(
                 r"WAL_API (?:WAL_MUST_USE )?([\w\s*]+?)\s*\b(wal_\w+)\(([^;]*?)\);", text):
             self.functions[name] = (result, [
@@ -270,6 +271,9 @@ class Node(Binding):
                  name, close, name, words, name, str(shared).lower())
              for name, close, shared, words in self.handles.values()])
         return text + (
+            "\nconst char *status_code(int32_t status)\n{\n    switch (status) {\n%s"
+            '    default:\n        return "WAL_OK";\n    }\n}\n' % indented(
+                'case %s: return "%s";' % (code, code) for code in self.headers.codes)) + (
             "\nconst struct call_method interface_methods[] = {\n%s    {NULL, NULL},\n};\n" %
             indented('{"%s", call_%s},' % (name, name) for _, name, _, _ in self.calls))
 

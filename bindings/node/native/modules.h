@@ -8,25 +8,22 @@
 #include "bindings/node/native/base/call.h"
 
 /* That of interface.txt is the first. */
-#define MODULES(X)            \
-    X(interface_methods)      \
-    X(admin_methods)          \
-    X(blob_methods)           \
-    X(change_methods)         \
-    X(checkpoint_methods)     \
-    X(cursor_methods)         \
-    X(document_methods)       \
-    X(export_methods)         \
-    X(import_methods)         \
-    X(job_thread_methods)     \
-    X(search_methods)         \
-    X(session_append_methods) \
-    X(session_change_methods) \
-    X(session_fork_methods)   \
-    X(session_methods)        \
-    X(store_methods)          \
-    X(transfer_methods)       \
-    X(view_methods)           \
+#define MODULES(X)        \
+    X(interface_methods)  \
+    X(admin_methods)      \
+    X(blob_methods)       \
+    X(change_methods)     \
+    X(checkpoint_methods) \
+    X(cursor_methods)     \
+    X(document_methods)   \
+    X(export_methods)     \
+    X(import_methods)     \
+    X(job_thread_methods) \
+    X(search_methods)     \
+    X(session_methods)    \
+    X(store_methods)      \
+    X(transfer_methods)   \
+    X(view_methods)       \
     X(watcher_methods)
 
 #define MODULES_DECLARE(name) extern const struct call_method name[];

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bindings/node/native/base/status.h"
-
 void call_begin(struct call *call, struct addon *addon)
 {
     call->env = addon->env;

@@ -84,6 +84,10 @@ bool call_ok(struct call *call, napi_status status);
 void call_fail(struct call *call, enum wal_status status, const char *format,
                ...) __attribute__((format(printf, 3, 4)));
 
+/* The name of a status as the header has it, such as "WAL_EINVAL"; "WAL_OK" for
+ * one that is none of a failure. bindings/generate.py makes it. Any thread. */
+const char *status_code(int32_t status);
+
 /* Makes the WalError of a failure; NULL when an exception is pending. */
 napi_value call_make_error(struct call *call, const struct wal_error *error);
 

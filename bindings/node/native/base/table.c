@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bindings/node/native/base/status.h"
 #include "bindings/node/native/base/value.h"
 
 enum {

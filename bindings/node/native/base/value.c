@@ -1,17 +1,131 @@
 /*
- * value.c - reading values of JavaScript (value.h); make.c makes them.
+ * value.c - values of JavaScript (value.h).
  */
 #include "bindings/node/native/base/value.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <uchar.h>
 
-#include "bindings/node/native/base/utf8.h"
-
-/* A character of UTF-8, which V8 does not write in part. */
 enum {
+    /* A string has at most 2^29 - 24 characters in V8; what may have more is a
+     * buffer. */
+    STRING_SIZE_MAX = (1 << 29) - 25,
+    /* A character of UTF-8, which V8 does not write in part. */
     CHARACTER_SIZE = 4
 };
+
+/* --- text ----------------------------------------------------------------- */
+
+static const uint64_t high_bits = UINT64_C(0x8080808080808080);
+
+static uint64_t load(const uint8_t *at)
+{
+    uint64_t word;
+
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+/* The number of bytes below 128 at the start, or less by up to 31. */
+static size_t ascii_prefix(const uint8_t *at, size_t size)
+{
+    size_t count = 0;
+
+    while (size - count >= 32 &&
+           ((load(at + count) | load(at + count + 8) | load(at + count + 16) |
+             load(at + count + 24)) &
+            high_bits) == 0) {
+        count += 32;
+    }
+    return count;
+}
+
+static bool utf8_is_ascii(struct wal_slice text)
+{
+    const uint8_t *bytes = text.data;
+    size_t at = ascii_prefix(bytes, text.size);
+
+    while (at < text.size && bytes[at] < 0x80) {
+        at++;
+    }
+    return at == text.size;
+}
+
+static bool is_tail(uint8_t byte)
+{
+    return (byte & 0xc0) == 0x80;
+}
+
+/* The size of the valid sequence at `at` with `left` bytes, or 0. */
+static size_t sequence_size(const uint8_t *at, size_t left)
+{
+    if (at[0] < 0x80) {
+        return 1;
+    }
+    if (at[0] >= 0xc2 && at[0] <= 0xdf) {
+        return left >= 2 && is_tail(at[1]) ? 2 : 0;
+    }
+    if ((at[0] & 0xf0) == 0xe0) {
+        return left >= 3 && is_tail(at[1]) && is_tail(at[2]) &&
+                       (at[0] != 0xe0 || at[1] >= 0xa0) &&
+                       (at[0] != 0xed || at[1] < 0xa0)
+                   ? 3
+                   : 0;
+    }
+    if (at[0] >= 0xf0 && at[0] <= 0xf4) {
+        return left >= 4 && is_tail(at[1]) && is_tail(at[2]) &&
+                       is_tail(at[3]) && (at[0] != 0xf0 || at[1] >= 0x90) &&
+                       (at[0] != 0xf4 || at[1] < 0x90)
+                   ? 4
+                   : 0;
+    }
+    return 0;
+}
+
+/* Whether it is UTF-8: no overlong form, no surrogate, nothing above
+ * U+10FFFF. */
+static bool utf8_is_valid(struct wal_slice text)
+{
+    const uint8_t *at = text.data;
+    size_t left = text.size;
+
+    while (left > 0) {
+        size_t size = ascii_prefix(at, left);
+
+        if (size == 0) {
+            size = sequence_size(at, left);
+        }
+        if (size == 0) {
+            return false;
+        }
+        at += size;
+        left -= size;
+    }
+    return true;
+}
+
+/* Whether U+FFFD is in it, which a half of a surrogate pair becomes. */
+static bool utf8_has_replacement(struct wal_slice text)
+{
+    return text.size != 0 && memmem(text.data, text.size, "\xef\xbf\xbd", 3);
+}
+
+/* Whether UTF-16 has half a surrogate pair. */
+static bool utf16_has_half(const char16_t *units, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if ((units[i] & 0xfc00) == 0xd800 && i + 1 < count &&
+            (units[i + 1] & 0xfc00) == 0xdc00) {
+            i++;
+        } else if ((units[i] & 0xf800) == 0xd800) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- reading -------------------------------------------------------------- */
 
 static napi_valuetype type_of(struct call *call, napi_value value)
 {
@@ -280,4 +394,167 @@ struct wal_slice *value_texts(struct call *call, napi_value array,
     }
     *count = length;
     return call->failed ? NULL : texts;
+}
+
+/* --- making --------------------------------------------------------------- */
+
+napi_value make_undefined(struct call *call)
+{
+    napi_value made = NULL;
+
+    call_ok(call, napi_get_undefined(call->env, &made));
+    return made;
+}
+
+napi_value make_null(struct call *call)
+{
+    napi_value made = NULL;
+
+    call_ok(call, napi_get_null(call->env, &made));
+    return made;
+}
+
+napi_value make_bool(struct call *call, bool value)
+{
+    napi_value made = NULL;
+
+    call_ok(call, napi_get_boolean(call->env, value, &made));
+    return made;
+}
+
+napi_value make_double(struct call *call, double value)
+{
+    napi_value made = NULL;
+
+    call_ok(call, napi_create_double(call->env, value, &made));
+    return made;
+}
+
+napi_value make_number(struct call *call, uint64_t value)
+{
+    if (value > VALUE_NUMBER_MAX) {
+        call_fail(call, WAL_EINVAL, "a number is above 2^53");
+        return NULL;
+    }
+    return make_double(call, (double)value);
+}
+
+napi_value make_signed(struct call *call, int64_t value)
+{
+    if (value < -(int64_t)VALUE_NUMBER_MAX ||
+        value > (int64_t)VALUE_NUMBER_MAX) {
+        call_fail(call, WAL_EINVAL, "a number is above 2^53");
+        return NULL;
+    }
+    return make_double(call, (double)value);
+}
+
+napi_value make_text(struct call *call, struct wal_slice text)
+{
+    napi_value made = NULL;
+
+    if (call->addon->prefers_latin1 && utf8_is_ascii(text)) {
+        call_ok(call, napi_create_string_latin1(call->env,
+                                                text.size == 0 ? "" : text.data,
+                                                text.size, &made));
+    } else {
+        call_ok(call, napi_create_string_utf8(call->env,
+                                              text.size == 0 ? "" : text.data,
+                                              text.size, &made));
+    }
+    return made;
+}
+
+napi_value make_string(struct call *call, const char *text)
+{
+    return make_text(call, (struct wal_slice){text, strlen(text)});
+}
+
+napi_value make_optional(struct call *call, struct wal_slice text)
+{
+    return text.size == 0 ? make_null(call) : make_text(call, text);
+}
+
+napi_value make_buffer(struct call *call, struct wal_slice bytes)
+{
+    napi_value made = NULL;
+    void *copy = NULL;
+
+    if (bytes.size > VALUE_NUMBER_MAX ||
+        !call_ok(call,
+                 napi_create_buffer(call->env, bytes.size, &copy, &made))) {
+        return NULL;
+    }
+    if (bytes.size > 0) {
+        memcpy(copy, bytes.data, bytes.size);
+    }
+    return made;
+}
+
+napi_value make_text_or_buffer(struct call *call, struct wal_slice bytes)
+{
+    return bytes.size <= STRING_SIZE_MAX && utf8_is_valid(bytes)
+               ? make_text(call, bytes)
+               : make_buffer(call, bytes);
+}
+
+napi_value make_digest(struct call *call, const uint8_t digest[WAL_DIGEST_SIZE])
+{
+    char text[2 * WAL_DIGEST_SIZE];
+
+    for (size_t i = 0; i < WAL_DIGEST_SIZE; i++) {
+        text[2 * i] = "0123456789abcdef"[digest[i] >> 4];
+        text[2 * i + 1] = "0123456789abcdef"[digest[i] & 15];
+    }
+    return make_text(call, (struct wal_slice){text, sizeof(text)});
+}
+
+napi_value make_array(struct call *call)
+{
+    napi_value made = NULL;
+
+    call_ok(call, napi_create_array(call->env, &made));
+    return made;
+}
+
+void array_push(struct call *call, napi_value array, uint32_t index,
+                napi_value value)
+{
+    if (!call->failed && array != NULL && value != NULL) {
+        call_ok(call, napi_set_element(call->env, array, index, value));
+    }
+}
+
+napi_value make_object(struct call *call)
+{
+    napi_value made = NULL;
+
+    call_ok(call, napi_create_object(call->env, &made));
+    return made;
+}
+
+void object_set(struct call *call, napi_value object, const char *name,
+                napi_value value)
+{
+    if (!call->failed && object != NULL && value != NULL) {
+        call_ok(call, napi_set_named_property(call->env, object, name, value));
+    }
+}
+
+void object_number(struct call *call, napi_value object, const char *name,
+                   uint64_t value)
+{
+    object_set(call, object, name, make_number(call, value));
+}
+
+void object_bool(struct call *call, napi_value object, const char *name,
+                 bool value)
+{
+    object_set(call, object, name, make_bool(call, value));
+}
+
+void object_text(struct call *call, napi_value object, const char *name,
+                 struct wal_slice text)
+{
+    object_set(call, object, name, make_text(call, text));
 }

@@ -7,8 +7,8 @@
 
 #include "bindings/node/native/base/list.h"
 #include "bindings/node/native/base/value.h"
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session/session.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
 

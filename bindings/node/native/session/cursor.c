@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "bindings/node/native/base/value.h"
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session/session.h"
+#include "bindings/node/native/store/store.h"
 
 enum {
     /* Of one entry in addon->numbers and in the array of values. */

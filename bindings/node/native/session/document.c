@@ -3,8 +3,8 @@
  * each function is the session or null, the second the store.
  */
 #include "bindings/node/native/base/value.h"
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/modules.h"
-#include "bindings/node/native/session/session.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
 

@@ -1,19 +1,38 @@
 /*
- * session.c - creating and opening sessions (session.h); interface.txt has most
- * other calls on them.
+ * session.c - creating, opening, forking and changing sessions, and appending
+ * to them; interface.txt has most other calls.
+ *
+ * The function that computes a change is one of JavaScript, which a thread
+ * cannot call. lib/session/session.js reads the session, calls it, and passes
+ * the change with the version that it was made from; the library's callback
+ * here refuses another version, and lib/session/session.js begins again. A
+ * batch would not do: it skips a change that is equal to the present state,
+ * so that two callers that each add one might write the same value.
  */
-#include "bindings/node/native/session/session.h"
-
+#include <agentwal/admin.h>
 #include <string.h>
 
+#include "bindings/node/native/base/uuid.h"
 #include "bindings/node/native/base/value.h"
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/modules.h"
+#include "bindings/node/native/store/batch.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
 
-enum wal_status session_identify(struct opened_session *opened,
-                                 enum wal_status status,
-                                 struct wal_error *error)
+/* A session that was opened, until JavaScript has it. */
+struct opened_session {
+    struct wal_session *session; /* NULL: none */
+    char id[WAL_ID_SIZE];
+    size_t id_size; /* of an id, which may have NUL */
+};
+
+/* Fills the id once the session is there, in the thread that opened it: its
+ * promise may be settled when the store is closed. `status` is that of opening
+ * it, and returned if it is a failure. Any thread. */
+static enum wal_status session_identify(struct opened_session *opened,
+                                        enum wal_status status,
+                                        struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
 
@@ -27,14 +46,16 @@ enum wal_status session_identify(struct opened_session *opened,
     return status;
 }
 
-void session_discard(struct opened_session *opened)
+/* Closes a session that JavaScript did not get. */
+static void session_discard(struct opened_session *opened)
 {
     wal_session_close(opened->session);
     opened->session = NULL;
 }
 
-napi_value session_make(struct call *call, struct store *store,
-                        struct opened_session *opened)
+/* The array [session, id], or null without a session; takes the session. */
+static napi_value session_make(struct call *call, struct store *store,
+                               struct opened_session *opened)
 {
     struct wal_session *session = opened->session;
     napi_value pair;
@@ -51,7 +72,7 @@ napi_value session_make(struct call *call, struct store *store,
     return pair;
 }
 
-/* --- creating and opening ----------------------------------------------- */
+/* --- creating and opening ------------------------------------------------- */
 
 struct create_job {
     struct job job;
@@ -170,7 +191,7 @@ static napi_value open_latest(struct call *call)
                : return_session(call, store, &opened, status);
 }
 
-/* --- openOrCreate ------------------------------------------------------ */
+/* --- openOrCreate --------------------------------------------------------- */
 
 struct named_job {
     struct job job;
@@ -224,7 +245,7 @@ static napi_value open_or_create(struct call *call)
     return job_start(call, &self->job);
 }
 
-/* --- heads, and lists of sessions -------------------------------------- */
+/* --- heads, and lists of sessions ----------------------------------------- */
 
 /* head(session, stream, name): the id of its entry, or null */
 static napi_value get_head(struct call *call)
@@ -270,9 +291,276 @@ static napi_value list_next(struct call *call)
                                     list->object, max);
 }
 
+/* --- forks, compaction, redaction ----------------------------------------- */
+
+struct fork_job {
+    struct job job;
+    struct wal_slice at; /* fork: its last entry; redact: the entry */
+    struct wal_slice text;
+    struct wal_session_options options;
+    bool is_fork; /* compact: into a fork */
+    struct opened_session fork;
+    struct wal_append_result result;
+};
+
+static void fork_discard(struct job *job)
+{
+    session_discard(&((struct fork_job *)job)->fork);
+}
+
+/* --- fork ----------------------------------------------------------------- */
+
+static enum wal_status fork_run(struct job *job, struct wal_error *error)
+{
+    struct fork_job *self = (struct fork_job *)job;
+    enum wal_status status =
+        wal_session_fork(job->handle->object, self->at, &self->options,
+                         &self->fork.session, error);
+
+    return session_identify(&self->fork, status, error);
+}
+
+static napi_value fork_finish(struct call *call, struct job *job)
+{
+    return session_make(call, job->store, &((struct fork_job *)job)->fork);
+}
+
+static const struct job_kind fork_kind = {"fork", sizeof(struct fork_job),
+                                          fork_run, fork_finish, fork_discard};
+
+/* fork(session, at, OPTIONS): [session, id] */
+static napi_value fork_session(struct call *call)
+{
+    struct handle *session = handle_get(call, 0, &session_type);
+    struct fork_job *self = job_create(call, &fork_kind, NULL, session);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->at = value_text(call, call_arg(call, 1));
+    read_struct(call, 2, &wal_session_options_in, &self->options);
+    return job_start(call, &self->job);
+}
+
+/* --- compact and redact --------------------------------------------------- */
+
+static enum wal_status compact_run(struct job *job, struct wal_error *error)
+{
+    struct fork_job *self = (struct fork_job *)job;
+    const struct wal_compact_options options = {
+        .struct_size = sizeof(options),
+        .first_kept = self->at,
+        .summary = self->text,
+        .into = self->is_fork ? &self->options : NULL,
+    };
+
+    enum wal_status status = wal_session_compact(
+        job->handle->object, &options,
+        self->is_fork ? &self->fork.session : NULL, &self->result, error);
+
+    return self->is_fork ? session_identify(&self->fork, status, error)
+                         : status;
+}
+
+static enum wal_status redact_run(struct job *job, struct wal_error *error)
+{
+    struct fork_job *self = (struct fork_job *)job;
+
+    return wal_session_redact(job->handle->object, self->at, self->text,
+                              &self->result, error);
+}
+
+/* [[session, id] or null, result] */
+static napi_value result_finish(struct call *call, struct job *job)
+{
+    struct fork_job *self = (struct fork_job *)job;
+    napi_value pair = make_array(call);
+
+    array_push(call, pair, 0, session_make(call, job->store, &self->fork));
+    array_push(call, pair, 1,
+               make_struct(call, &wal_append_result_out, &self->result));
+    return pair;
+}
+
+static const struct job_kind compact_kind = {"compact", sizeof(struct fork_job),
+                                             compact_run, result_finish,
+                                             fork_discard};
+static const struct job_kind redact_kind = {
+    "redact", sizeof(struct fork_job), redact_run, result_finish, fork_discard};
+
+/* compactSession(session, firstKept, summary, OPTIONS or nothing) */
+static napi_value compact_session(struct call *call)
+{
+    struct handle *session = handle_get(call, 0, &session_type);
+    struct fork_job *self = job_create(call, &compact_kind, NULL, session);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->result.struct_size = sizeof(self->result);
+    self->at = value_text(call, call_arg(call, 1));
+    self->text = value_text(call, call_arg(call, 2));
+    self->is_fork = call->count > 3;
+    read_struct(call, 3, &wal_session_options_in, &self->options);
+    return job_start(call, &self->job);
+}
+
+/* redact(session, entryId, reason) */
+static napi_value redact(struct call *call)
+{
+    struct handle *session = handle_get(call, 0, &session_type);
+    struct fork_job *self = job_create(call, &redact_kind, NULL, session);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->result.struct_size = sizeof(self->result);
+    self->at = value_text(call, call_arg(call, 1));
+    self->text = value_text(call, call_arg(call, 2));
+    return job_start(call, &self->job);
+}
+
+/* --- changes -------------------------------------------------------------- */
+
+struct change_job {
+    struct job job;
+    struct wal_session_change change;
+    uint64_t version; /* that the change was made from */
+    uint32_t schema;  /* that is migrated to; 0: an update */
+    bool has_change;
+};
+
+/* The result is 1 for another version; the job then fulfils with false. */
+static int32_t give_change(void *ctx, const struct wal_session_info *now,
+                           struct wal_session_change *change)
+{
+    const struct change_job *self = ctx;
+
+    if (now->metadata_version != self->version) {
+        return 1;
+    }
+    *change = self->change;
+    return 0;
+}
+
+static enum wal_status change_run(struct job *job, struct wal_error *error)
+{
+    struct change_job *self = (struct change_job *)job;
+    struct wal_session *session = job->handle->object;
+    enum wal_status status;
+
+    if (self->schema == 0) {
+        status = wal_session_update(session, give_change, self, error);
+    } else {
+        status = wal_session_migrate(session, self->schema,
+                                     self->has_change ? give_change : NULL,
+                                     self, NULL, error);
+    }
+    return status == WAL_ECALLBACK ? WAL_END : status;
+}
+
+static napi_value change_finish(struct call *call, struct job *job)
+{
+    return make_bool(call, job->status == WAL_OK);
+}
+
+static const struct job_kind change_kind = {"change", sizeof(struct change_job),
+                                            change_run, change_finish, NULL};
+
+/* changeSession(session, schema, version, fields, metadata, title, cwd,
+ * project, schemaVersion, expectSequence): fulfils with false when the session
+ * had changed. fields undefined: the library knows the change. */
+static napi_value change_session(struct call *call)
+{
+    struct handle *session = handle_get(call, 0, &session_type);
+    struct change_job *self = job_create(call, &change_kind, NULL, session);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->schema = value_u32(call, call_arg(call, 1));
+    self->version = value_u64(call, call_arg(call, 2));
+    self->has_change = !value_is_absent(call, call_arg(call, 3));
+    read_struct(call, 3, &wal_session_change_in, &self->change);
+    return job_start(call, &self->job);
+}
+
+/* --- appending ------------------------------------------------------------ */
+
+/* submit(session, slot, BATCH_ARGS): the made id of the last entry or
+ * undefined. numbers[0] is 1 when the batch is accepted and nothing will be
+ * reported. */
+static napi_value submit_batch(struct call *call)
+{
+    struct handle *session = handle_get(call, 0, &session_type);
+    uint32_t slot = value_u32(call, call_arg(call, 1));
+    struct batch_input *input = batch_read(call, 2);
+    napi_value id;
+    bool is_done;
+
+    if (call->failed) {
+        return NULL;
+    }
+    id = batch_made_id(call, input);
+    is_done = input->options.durability == WAL_QUEUED;
+    is_done &= submissions_add(call, session, slot, input) == WAL_OK;
+    call->addon->numbers[0] = is_done;
+    return id;
+}
+
+/* commit(session, BATCH_ARGS): as submit, and waits. numbers: appended,
+ * duplicates, sequence. */
+static napi_value commit_batch(struct call *call)
+{
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct handle *session = handle_get(call, 0, &session_type);
+    struct batch_input *input;
+
+    if (session == NULL) {
+        return NULL;
+    }
+    /* It may run JavaScript, which may close the session and use the memory
+     * that batches are read to. */
+    submissions_flush_backlog(session->store);
+    session = handle_get(call, 0, &session_type);
+    input = batch_read(call, 1);
+    if (call->failed) {
+        return NULL;
+    }
+    if (!call_check(call, wal_batch_commit(session->object, &input->batch,
+                                           &input->options, &result,
+                                           call_error(call)))) {
+        return NULL;
+    }
+    call->addon->numbers[0] = result.appended;
+    call->addon->numbers[1] = result.duplicates;
+    call->addon->numbers[2] = (double)result.sequence;
+    return batch_made_id(call, input);
+}
+
+/* makeId(): an id for an entry */
+static napi_value make_id(struct call *call)
+{
+    char id[UUID_TEXT_SIZE];
+
+    uuid_make(call->addon, id);
+    return make_string(call, id);
+}
+
 const struct call_method session_methods[] = {
-    {"create", create_session},       {"createSync", create_now},
-    {"session", open_session},        {"latest", open_latest},
-    {"openOrCreate", open_or_create}, {"head", get_head},
-    {"listNext", list_next},          {NULL, NULL},
+    {"create", create_session},
+    {"createSync", create_now},
+    {"session", open_session},
+    {"latest", open_latest},
+    {"openOrCreate", open_or_create},
+    {"head", get_head},
+    {"listNext", list_next},
+    {"fork", fork_session},
+    {"compactSession", compact_session},
+    {"redact", redact},
+    {"changeSession", change_session},
+    {"submit", submit_batch},
+    {"commit", commit_batch},
+    {"makeId", make_id},
+    {NULL, NULL},
 };

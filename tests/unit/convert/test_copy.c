@@ -8,6 +8,7 @@
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/kit/backup_kit.h"
 #include "tests/lib/kit/view_kit.h"
 
 #define FIRST  "{\"n\":1,\"uuid\":\"11111111-2222-4333-8444-555555555555\"}"
@@ -82,11 +83,12 @@ static void put_step(struct chunk *chunk, uint8_t opcode, size_t size)
 {
     uint8_t *at = chunk->steps + chunk->steps_size;
 
-    assert_true(size < 1 << 14 && chunk->steps_size + 3 <= PART_SIZE);
+    assert_true(size < 1 << 21 && chunk->steps_size + 4 <= PART_SIZE);
     *at++ = opcode;
     if (opcode != WAL__COPY_END) {
         *at++ = (uint8_t)(size | 0x80);
-        *at++ = (uint8_t)(size >> 7);
+        *at++ = (uint8_t)(size >> 7 | 0x80);
+        *at++ = (uint8_t)(size >> 14);
     }
     chunk->steps_size = (size_t)(at - chunk->steps);
 }
@@ -294,6 +296,43 @@ KIT_TEST(copy__mismatched_line_loses_only_itself)
                  FIRST "\nLOST\n" SECOND "\n" THIRD "\nLOST\nLOST\n" SECOND
                        "\n");
     close_copy(&given);
+}
+
+/* Each line is in another block of the log, which replaces the one before in
+ * the memory of a cursor. */
+KIT_TEST(copy__named_lines_of_a_compacted_store)
+{
+    static char lines[4][200000];
+    static const char *const ids[] = {"a", "b", "c", "d"};
+    struct wal_error error = KIT_ERROR;
+    struct given given = {.store = kit_store()};
+    struct wal__copy copy;
+    struct wal_entry entry;
+    bool is_copy;
+
+    given.original = kit_create(given.store, "original");
+    for (int i = 0; i < 4; i++) {
+        memset(lines[i], 'a' + i, sizeof(lines[i]) - 1);
+        append_line(given.original, ids[i], 0, lines[i], sizeof(lines[i]) - 1);
+    }
+    given.fork = kit_fork(given.original, NULL, "copy");
+    for (int i = 0; i < 4; i++) {
+        encode(&given, lines[i], lines[i], i != 2 ? ids[i] : NULL);
+    }
+    send_chunk(&given, true);
+    close_copy(&given);
+    kit_compact("store");
+    given.store = kit_store();
+    given.fork = kit_session(given.store, "copy");
+    assert_ok(wal__copy_open(&copy, given.fork, NULL,
+                             WAL_ENTRY_CURSOR_OUT_OF_LINE, &is_copy, &error));
+    for (int i = 0; i < 4; i++) {
+        assert_ok(wal__copy_next(&copy, &entry, &error));
+        assert_slice(entry.payload, lines[i]);
+    }
+    wal__copy_close(&copy);
+    wal_session_close(given.fork);
+    kit_close(given.store);
 }
 
 KIT_TEST(copy__damaged_chunk_loses_only_its_lines)

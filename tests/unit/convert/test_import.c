@@ -438,7 +438,11 @@ KIT_TEST(import_tree__second_import_adds_nothing)
     kit_close(store);
 }
 
-#define FIRST_OF_COPY "{\"type\":\"last-prompt\",\"sessionId\":\"copy\"}\n"
+#define FIRST_OF_COPY                                                       \
+    "{\"parentUuid\":null,\"isSidechain\":false,\"type\":\"user\",\"cwd\":" \
+    "\"/home/u\",\"sessionId\":\"copy\",\"message\":{\"role\":\"user\","    \
+    "\"content\":\"text\"},\"uuid\":\"first\",\"timestamp\":"               \
+    "\"2026-01-02T03:04:05.000Z\"}\n"
 
 /* A copy of the rows of `origin`, as Claude Code forks a session, one row
  * before and one after them. */

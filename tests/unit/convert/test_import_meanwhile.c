@@ -85,6 +85,7 @@ static bool append_to_transcript(struct wal_store *store,
 
     (void)store;
     entry.stream = 1;
+    entry.flags = WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP;
     return wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_OK;
 }
 

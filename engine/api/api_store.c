@@ -223,7 +223,8 @@ enum wal_status wal_store_wait(struct wal_store *store, uint64_t *sequence,
                             "the place for the sequence number is null, or the "
                             "class is not written, durable or cluster");
     }
-    if (status == WAL_OK && durability == WAL_CLUSTER) {
+    if (status == WAL_OK && durability == WAL_CLUSTER &&
+        !core->env.io->forgets) {
         return wal__core_wait_shipped(core, sequence, timeout_ms, error);
     }
     while (status == WAL_OK) {

@@ -117,8 +117,11 @@ KIT_TEST(store_shipping__noop_store_takes_it)
     struct wal_store *store = kit_open(NULL, WAL_OPEN_NOOP);
     struct wal_session *session = kit_create(store, "s");
     struct wal_shipper *shipper = NULL;
+    uint64_t sequence = UINT64_MAX;
 
     assert_ok(append(session, "a", NULL, NULL));
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, 0, NULL),
+                     WAL_EBUSY);
     assert_int_equal(wal_shipper_open(store, &shipper, NULL), WAL_EINVAL);
     wal_session_close(session);
     kit_close(store);

@@ -30,8 +30,8 @@ static const struct {
               FIELD(expectation), FIELD(reserved),  FIELD(offset),
               FIELD(file),        FIELD(text),      FIELD(actual)};
 
-/* Whether the caller's struct has the field at this offset. A size of 0 is
- * that of a struct which the caller zeroed: the struct of version 0.2. */
+/* Returns whether the caller's struct has the field at this offset. A size of 0
+ * is that of a struct which the caller zeroed: the struct of version 0.2. */
 static bool has_field(const struct wal_error *error, size_t offset, size_t size)
 {
     const size_t first_version =

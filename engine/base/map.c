@@ -315,8 +315,8 @@ static void evict_written(struct wal__write_map *map, const struct wal__io *io,
     }
 }
 
-/* Whether the file is populated up to `end`. A simulated process, which has no
- * threads, is asked each time: killed, it must not store any more. */
+/* Returns whether the file is populated up to `end`. A simulated process, which
+ * has no threads, is asked each time: killed, it must not store any more. */
 static bool is_populated(const struct wal__write_map *map,
                          const struct wal__io *io, uint64_t end, uint64_t now)
 {

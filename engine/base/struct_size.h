@@ -40,8 +40,8 @@ enum wal_status wal__struct_load_array(const struct wal__struct *type,
                                        const void **loaded,
                                        struct wal_error *error) WAL_MUST_USE;
 
-/* Whether the library can fill *given: WAL_EINVAL when it is NULL or has no
- * valid size. */
+/* Returns whether the library can fill *given: WAL_EINVAL when it is NULL or
+ * has no valid size. */
 enum wal_status wal__struct_check_output(const struct wal__struct *type,
                                          const void *given,
                                          struct wal_error *error) WAL_MUST_USE;

@@ -236,7 +236,7 @@ KIT_TEST(import_file__grown_after_a_compaction)
     kit_close(store);
     kit_compact("store");
     store = kit_store();
-    assert_int_equal(mallopt(M_PERTURB, 'x'), 1);
+    (void)mallopt(M_PERTURB, 'x'); /* a sanitizer's heap has no such option */
     must_import(store, "a.jsonl", &seen, &result);
     assert_int_equal(result.appended, 0);
     file = fopen("a.jsonl", "ae");
@@ -244,7 +244,7 @@ KIT_TEST(import_file__grown_after_a_compaction)
     (void)fputs("3}\n", file);
     assert_int_equal(fclose(file), 0);
     must_import(store, "a.jsonl", &seen, &result);
-    assert_int_equal(mallopt(M_PERTURB, 0), 1);
+    (void)mallopt(M_PERTURB, 0);
     assert_int_equal(result.appended, 1);
     assert_int_equal(result.sessions, 1);
     session = kit_session(store, seen.session);

@@ -37,7 +37,6 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 
 #define CONTROL_MAGIC 0x4b434f4c4c415741ull /* "AWALLOCK" */
@@ -406,6 +405,40 @@ bool wal__control_is_same_process(const struct wal__control *control)
     const struct wal__io *io = control->env->io;
 
     return io->process_id(io->ctx) == control->process_id;
+}
+
+/* --- a lock byte, and the name of its holder ---------------------------- */
+
+enum wal_status wal__control_set_lock(struct wal__control *control,
+                                      uint64_t byte, enum wal__io_lock mode,
+                                      int *err)
+{
+    const struct wal__io *io = control->env->io;
+
+    /* No other process has a file in memory, and all locks of this one are of
+     * one handle. */
+    if (io->in_memory) {
+        return WAL_OK;
+    }
+    return io->lock(io->ctx, control->file, byte, mode, err);
+}
+
+void wal__lock_owner_publish(const struct wal__control *control,
+                             struct wal__lock_owner *owner)
+{
+    atomic_store(&owner->start, control->process_start_time);
+    atomic_store(&owner->process, control->process_id);
+}
+
+uint32_t wal__lock_owner_find(const struct wal__control *control,
+                              struct wal__lock_owner *owner)
+{
+    const struct wal__io *io = control->env->io;
+    uint32_t process = atomic_load(&owner->process);
+    uint64_t start = atomic_load(&owner->start);
+    uint64_t now = process == 0 ? 0 : io->process_start_time(io->ctx, process);
+
+    return now != 0 && (now == start || now == UINT64_MAX) ? process : 0;
 }
 
 /* --- waiting for the locks of opening ----------------------------------- */

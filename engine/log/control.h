@@ -230,6 +230,19 @@ enum wal_status wal__control_sync_directory(const struct wal__control *control,
                                             const char *path,
                                             int *sys_errno) WAL_MUST_USE;
 
+/* Tries once to lock, share or unlock any byte. WAL_ELOCKED: another process
+ * holds it. */
+enum wal_status wal__control_set_lock(struct wal__control *control,
+                                      uint64_t byte, enum wal__io_lock mode,
+                                      int *err) WAL_MUST_USE;
+
+/* Publishes this process as the holder. */
+void wal__lock_owner_publish(const struct wal__control *control,
+                             struct wal__lock_owner *owner);
+/* Returns the process id of a live holder, or 0. */
+uint32_t wal__lock_owner_find(const struct wal__control *control,
+                              struct wal__lock_owner *owner);
+
 /* Tries to make the participant lock exclusive. True: this process is the only
  * one, and holds the lock until wal__control_finish_open or close. */
 bool wal__control_try_exclusive(struct wal__control *control);

@@ -48,20 +48,6 @@ enum {
 
 static const uint64_t guard_wait_max_ns = UINT64_C(10000000000);
 
-enum wal_status wal__control_set_lock(struct wal__control *control,
-                                      uint64_t byte, enum wal__io_lock mode,
-                                      int *err)
-{
-    const struct wal__io *io = control->env->io;
-
-    /* No other process has a file in memory, and all locks of this one are of
-     * one handle. */
-    if (io->in_memory) {
-        return WAL_OK;
-    }
-    return io->lock(io->ctx, control->file, byte, mode, err);
-}
-
 /* Sleeps between two looks at what nobody announces. */
 static void pause_briefly(const struct wal__control *control)
 {
@@ -340,25 +326,7 @@ void wal__control_unlock(struct wal__control *control, uint64_t byte,
     }
 }
 
-/* --- names of holders, and the compaction lock -------------------------- */
-
-void wal__lock_owner_publish(const struct wal__control *control,
-                             struct wal__lock_owner *owner)
-{
-    atomic_store(&owner->start, control->process_start_time);
-    atomic_store(&owner->process, control->process_id);
-}
-
-uint32_t wal__lock_owner_find(const struct wal__control *control,
-                              struct wal__lock_owner *owner)
-{
-    const struct wal__io *io = control->env->io;
-    uint32_t process = atomic_load(&owner->process);
-    uint64_t start = atomic_load(&owner->start);
-    uint64_t now = process == 0 ? 0 : io->process_start_time(io->ctx, process);
-
-    return now != 0 && (now == start || now == UINT64_MAX) ? process : 0;
-}
+/* --- the compaction lock ------------------------------------------------ */
 
 enum wal_status wal__compact_lock_refused(const struct wal__control *control,
                                           uint32_t holder,

@@ -16,12 +16,6 @@
 
 #include "engine/log/control.h"
 
-/* Tries once to lock, share or unlock any byte. WAL_ELOCKED: another process
- * holds it. */
-enum wal_status wal__control_set_lock(struct wal__control *control,
-                                      uint64_t byte, enum wal__io_lock mode,
-                                      int *err) WAL_MUST_USE;
-
 /*
  * The locks of a log: append lock, sync lock and preallocation lock, each
  * WAL__LOCK_... + log_id, waited for by several processes. `log_id` names the
@@ -61,14 +55,7 @@ bool wal__control_has_waiters(struct wal__control *control, uint64_t byte,
 void wal__control_unlock(struct wal__control *control, uint64_t byte,
                          uint32_t log_id);
 
-/* --- names of holders --------------------------------------------------- */
-
-/* Publishes this process as the holder. */
-void wal__lock_owner_publish(const struct wal__control *control,
-                             struct wal__lock_owner *owner);
-/* Returns the process id of a live holder, or 0. */
-uint32_t wal__lock_owner_find(const struct wal__control *control,
-                              struct wal__lock_owner *owner);
+/* --- the compaction lock ------------------------------------------------ */
 
 /* Tries once to acquire the compaction lock. WAL_ELOCKED: error->holder is the
  * process that compacts the store, or 0 when unknown. No other thread of this

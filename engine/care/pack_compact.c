@@ -34,7 +34,7 @@
 #include "engine/care/compact.h"
 #include "engine/care/segment_run.h"
 #include "engine/care/throttle.h"
-#include "engine/checkpoint/file_set.h"
+#include "engine/files/file_set.h"
 #include "engine/log/locks.h"
 #include "engine/store/core.h"
 #include "format/bytes/assert.h"

@@ -19,7 +19,7 @@
 #include "engine/base/error.h"
 #include "engine/care/record_copy.h"
 #include "engine/care/transfer.h"
-#include "engine/checkpoint/checkpoint_document.h"
+#include "engine/files/checkpoint_document.h"
 #include "engine/read/head_list.h"
 #include "engine/store/input_text.h"
 #include "engine/store/payload.h"

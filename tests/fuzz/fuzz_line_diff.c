@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/checkpoint/numstat.h"
+#include "engine/files/numstat.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

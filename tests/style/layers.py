@@ -27,7 +27,7 @@ LINES = ["format/json/", "format/payload/"]
 MODEL = ["convert/model/", "convert/dialect/"]
 ENGINE = ["engine/" + room + "/" for room in (
     "base", "log", "index", "blob", "store", "read", "write", "session",
-    "checkpoint", "rewind", "api", "care")]
+    "api", "files", "care")]
 CONVERT = ["convert/" + room + "/" for room in (
     "clients", "copy", "files", "render", "source", "state", "import",
     "import_tree", "follow", "view")]

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/checkpoint/numstat.h"
+#include "engine/files/numstat.h"
 
 static void fail(const char *what)
 {

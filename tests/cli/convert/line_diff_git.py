@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts of changed lines (engine/checkpoint/numstat.h) equal those of git.
+"""Counts of changed lines (engine/files/numstat.h) equal those of git.
 
 Usage: line_diff_git.py [--write | PAIRS [SEED]]
 

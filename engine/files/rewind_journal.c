@@ -1,0 +1,597 @@
+/*
+ * rewind_journal.c - the lock of rewinds, and the journal from which an
+ * interrupted rewind is recovered (SPEC.md 5.15).
+ *
+ * Invariant: a journal applies only to the session that wrote it; the copy that
+ * a fork inherits refers to that session.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/files/checkpoint_document.h"
+#include "engine/files/reserved_docs.h"
+#include "engine/files/rewind_job.h"
+#include "engine/store/input_text.h"
+#include "engine/write/write_batch.h"
+#include "format/bytes/assert.h"
+#include "format/json/json_scan.h"
+#include "format/json/json_value.h"
+
+static const uint8_t key[] = "\0rewind";
+
+enum {
+    LOCK_POLL_NS = 5000000
+};
+
+/* --- the lock ------------------------------------------------------------ */
+
+/* The lock byte excludes other processes. It belongs to the store's open file
+ * description, which all threads share: the mutex excludes them. */
+enum wal_status wal__rewind_lock(struct wal__core *core,
+                                 struct wal_error *error)
+{
+    const struct wal__io *io = core->env.io;
+    uint64_t end = io->monotonic_ns(io->ctx) +
+                   (uint64_t)core->env.lock_timeout_ms * 1000000;
+    const uint32_t nothing = 0;
+    enum wal_status status;
+    int err = 0;
+
+    pthread_mutex_lock(&core->rewind_mutex);
+    status = io->lock(io->ctx, core->control.file, WAL__LOCK_REWIND,
+                      WAL__IO_LOCK_EXCLUSIVE, &err);
+    while (status == WAL_ELOCKED && io->monotonic_ns(io->ctx) < end) {
+        io->futex_wait(io->ctx, &nothing, 0, LOCK_POLL_NS);
+        status = io->lock(io->ctx, core->control.file, WAL__LOCK_REWIND,
+                          WAL__IO_LOCK_EXCLUSIVE, &err);
+    }
+    if (status != WAL_OK) {
+        pthread_mutex_unlock(&core->rewind_mutex);
+        return wal__fail_at(
+            error, status, err, core->control.path, WAL__LOCK_REWIND,
+            status == WAL_ELOCKED
+                ? "another process is rewinding files; retry later"
+                : "cannot lock the rewind byte of the control file");
+    }
+    return WAL_OK;
+}
+
+void wal__rewind_unlock(struct wal__core *core)
+{
+    const struct wal__io *io = core->env.io;
+    int ignored = 0;
+
+    (void)!io->lock(io->ctx, core->control.file, WAL__LOCK_REWIND,
+                    WAL__IO_LOCK_NONE, &ignored);
+    pthread_mutex_unlock(&core->rewind_mutex);
+}
+
+/* --- a job --------------------------------------------------------------- */
+
+void wal__rewind_job_init(struct wal__rewind_job *job,
+                          struct wal_session *session)
+{
+    const struct wal__heap *heap = session->core->env.heap;
+
+    memset(job, 0, sizeof(*job));
+    job->session = session;
+    job->io = session->core->env.io->worktree;
+    wal__buf_init(&job->undo, heap);
+    wal__buf_init(&job->directories, heap);
+    wal__files_init(&job->before, heap);
+    wal__files_init(&job->after, heap);
+}
+
+void wal__rewind_job_deinit(struct wal__rewind_job *job)
+{
+    wal__rewind_contents_destroy(job->contents, job->session->core->env.heap);
+    if (job->worktree != NULL) {
+        job->io->close_root(job->io->ctx, job->worktree);
+    }
+    wal__buf_deinit(&job->undo);
+    wal__buf_deinit(&job->directories);
+    wal__files_deinit(&job->before);
+    wal__files_deinit(&job->after);
+    wal__session_free(job->owner);
+}
+
+enum wal_status wal__rewind_job_open(struct wal__rewind_job *job,
+                                     struct wal_error *error)
+{
+    enum wal_status status;
+    int err = 0;
+
+    WAL__ASSERT(job->worktree == NULL);
+    if (job->io == NULL) {
+        return wal__fail_at(error, WAL_EINVAL, 0, job->root, 0,
+                            "this environment has no file system");
+    }
+    status = job->io->open_root(job->io->ctx, job->root, &job->worktree, &err);
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__worktree_fail(error, status, err, job->root,
+                                    "cannot open the root of the files");
+}
+
+/* --- the document -------------------------------------------------------- */
+
+struct wal__span wal__rewind_journal_key(void)
+{
+    return (struct wal__span){key, sizeof(key) - 1};
+}
+
+static enum wal_status put_text(struct wal__buf *out, const char *text)
+{
+    return wal__buf_append(out, text, strlen(text));
+}
+
+/* Appends a member whose value is bytes in hexadecimal. */
+static enum wal_status put_hex(struct wal__buf *out, const char *name,
+                               const void *data, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *bytes = data;
+    enum wal_status status = put_text(out, ",\"");
+    uint8_t *at;
+
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = put_text(out, name);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = put_text(out, "\":\"");
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = wal__buf_reserve(out, 2 * size + 1, &at);
+done:
+    if (status != WAL_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < size; i++) {
+        at[2 * i] = (uint8_t)digits[bytes[i] >> 4];
+        at[2 * i + 1] = (uint8_t)digits[bytes[i] & 15];
+    }
+    at[2 * size] = '"';
+    out->size += 2 * size + 1;
+    return WAL_OK;
+}
+
+static enum wal_status put_heads(const struct wal__rewind_job *job,
+                                 struct wal__buf *value)
+{
+    enum wal_status status = put_hex(value, "headBefore", job->head_before,
+                                     strlen(job->head_before));
+
+    return status == WAL_OK ? put_hex(value, "headAfter", job->head_after,
+                                      strlen(job->head_after))
+                            : status;
+}
+
+enum wal_status wal__rewind_journal_encode(const struct wal__rewind_job *job,
+                                           struct wal__buf *value)
+{
+    enum wal_status status;
+    char head[64];
+    int size;
+
+    WAL__ASSERT(job->undo.size > 0);
+    WAL__ASSERT(strlen(job->temp_suffix) == WAL__REWIND_SUFFIX_SIZE);
+    size =
+        snprintf(head, sizeof(head), "{\"session\":%" PRIu32 ",\"mark\":\"%s\"",
+                 job->session->number, job->temp_suffix);
+    WAL__ASSERT(size > 0 && (size_t)size < sizeof(head));
+    status = put_text(value, head);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = put_hex(value, "undo", job->undo.data, job->undo.size);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = put_hex(value, "before", job->before_list.bytes, WAL__DIGEST_SIZE);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = put_hex(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = put_hex(value, "root", job->root, strlen(job->root));
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = put_hex(value, "directories", job->directories.data,
+                     job->directories.size);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (job->head_after[0] != '\0') {
+        status = put_heads(job, value);
+    }
+    return status == WAL_OK ? put_text(value, "}") : status;
+}
+
+static int digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Appends the decoded bytes of a hexadecimal member to out; at most `max`. */
+static enum wal_status get_hex(const struct wal__buf *value, const char *name,
+                               size_t max, struct wal__buf *out)
+{
+    struct wal__json_token token;
+    enum wal_status status;
+    uint8_t *at;
+    size_t size;
+
+    if (wal__json_find(value->data, value->size, name, &token) !=
+            WAL__JSON_OK ||
+        token.kind != WAL__JSON_STRING || token.span.size % 2 != 0 ||
+        token.span.size / 2 - 1 > max) {
+        return WAL_ECORRUPT;
+    }
+    size = token.span.size / 2 - 1;
+    status = wal__buf_reserve(out, size + 1, &at);
+    if (status != WAL_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < size; i++) {
+        int high = digit(token.span.data[1 + 2 * i]);
+        int low = digit(token.span.data[2 + 2 * i]);
+
+        if (high < 0 || low < 0) {
+            return WAL_ECORRUPT;
+        }
+        at[i] = (uint8_t)(high << 4 | low);
+    }
+    out->size += size;
+    return WAL_OK;
+}
+
+/* Decodes exactly `size` bytes of a member. */
+static enum wal_status get_bytes(const struct wal__buf *value, const char *name,
+                                 void *out, size_t size)
+{
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__buf_init(&bytes, value->heap);
+    status = get_hex(value, name, size, &bytes);
+    if (status == WAL_OK && bytes.size != size) {
+        status = WAL_ECORRUPT;
+    }
+    if (status == WAL_OK) {
+        memcpy(out, bytes.data, size);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
+/* Reads the number of the writing session, and the suffix of its temporary
+ * files (JSON key "mark"). */
+static enum wal_status get_header(const struct wal__buf *value,
+                                  uint32_t *number,
+                                  char suffix[WAL__REWIND_SUFFIX_SIZE + 1])
+{
+    struct wal__json_token token;
+    int64_t session;
+
+    if (wal__json_find(value->data, value->size, "session", &token) !=
+            WAL__JSON_OK ||
+        token.kind != WAL__JSON_NUMBER ||
+        wal__json_integer(token.span, &session) != WAL__JSON_OK ||
+        session < 0 || session > UINT32_MAX ||
+        wal__json_find(value->data, value->size, "mark", &token) !=
+            WAL__JSON_OK ||
+        token.span.size != WAL__REWIND_SUFFIX_SIZE + 2) {
+        return WAL_ECORRUPT;
+    }
+    *number = (uint32_t)session;
+    memcpy(suffix, token.span.data + 1, WAL__REWIND_SUFFIX_SIZE);
+    suffix[WAL__REWIND_SUFFIX_SIZE] = '\0';
+    for (int i = 0; i < WAL__REWIND_SUFFIX_SIZE; i++) {
+        if (digit((uint8_t)suffix[i]) < 0) {
+            return WAL_ECORRUPT;
+        }
+    }
+    return WAL_OK;
+}
+
+/* Decodes an entry id, which may be empty, and terminates it. */
+static enum wal_status get_id(const struct wal__buf *value, const char *name,
+                              char out[WAL_ID_SIZE])
+{
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__buf_init(&bytes, value->heap);
+    status = get_hex(value, name, WAL__ID_MAX, &bytes);
+    if (status == WAL_OK && bytes.size > 0) {
+        memcpy(out, bytes.data, bytes.size);
+    }
+    out[bytes.size] = '\0';
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
+/* Reads the members that a rewind with a move of the head has. */
+static enum wal_status get_heads(const struct wal__buf *value,
+                                 struct wal__rewind_job *job)
+{
+    struct wal__json_token token;
+    enum wal_status status;
+
+    if (wal__json_find(value->data, value->size, "headAfter", &token) !=
+        WAL__JSON_OK) {
+        return WAL_OK;
+    }
+    status = get_id(value, "headBefore", job->head_before);
+    return status == WAL_OK ? get_id(value, "headAfter", job->head_after)
+                            : status;
+}
+
+/* Reads the other members into the job. */
+static enum wal_status get_job(const struct wal__buf *value,
+                               struct wal__rewind_job *job)
+{
+    struct wal__buf root;
+    enum wal_status status;
+
+    wal__buf_init(&root, value->heap);
+    status = get_hex(value, "root", WAL__PATH_MAX - 1, &root);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    if (memchr(root.data, '\0', root.size) != NULL) {
+        status = WAL_ECORRUPT;
+        goto done;
+    }
+    WAL__ASSERT(root.size < sizeof(job->root));
+    memcpy(job->root, root.data, root.size);
+    job->root[root.size] = '\0';
+    status = get_hex(value, "undo", WAL__ID_MAX, &job->undo);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = get_hex(value, "directories", SIZE_MAX, &job->directories);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    if (job->directories.size > 0 &&
+        job->directories.data[job->directories.size - 1] != '\0') {
+        status = WAL_ECORRUPT;
+        goto done;
+    }
+    status =
+        get_bytes(value, "before", job->before_list.bytes, WAL__DIGEST_SIZE);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = get_bytes(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
+    if (status == WAL_OK) {
+        status = get_heads(value, job);
+    }
+done:
+    wal__buf_deinit(&root);
+    return status;
+}
+
+/* --- finding the journal ------------------------------------------------- */
+
+/* Reads the journal in the session's documents, which a fork may have
+ * inherited; *number is the session that wrote it. */
+static enum wal_status read_journal(struct wal_session *session,
+                                    struct wal__buf *value, uint32_t *number,
+                                    char suffix[WAL__REWIND_SUFFIX_SIZE + 1],
+                                    struct wal_error *error)
+{
+    enum wal_status status = wal__reserved_doc_get(
+        session, wal__rewind_journal_key(), value, NULL, error);
+
+    if (status == WAL_OK) {
+        status = get_header(value, number, suffix);
+        if (status != WAL_OK) {
+            (void)!wal__fail(
+                error, status,
+                "the journal of a rewind is damaged: invalid session or "
+                "mark");
+        }
+    }
+    return status;
+}
+
+/* Reads an inherited journal from the session that wrote it. It is valid while
+ * that session still has it. */
+static enum wal_status read_owner(struct wal_session *session, uint32_t number,
+                                  const char *suffix,
+                                  struct wal_session **owner,
+                                  struct wal__buf *value,
+                                  struct wal_error *error)
+{
+    char now[WAL__REWIND_SUFFIX_SIZE + 1];
+    uint32_t writer = 0;
+    enum wal_status status =
+        wal__session_open(session->core, number, owner, error);
+
+    if (status == WAL_OK) {
+        status = read_journal(*owner, value, &writer, now, error);
+    }
+    if (status == WAL_OK && (writer != number || strcmp(now, suffix) != 0)) {
+        status = WAL_ENOTFOUND;
+    }
+    return status;
+}
+
+/* Finds the journal. *owner, NULL on entry, is the session that wrote it if
+ * that is another one. */
+static enum wal_status find_journal(struct wal_session *session,
+                                    struct wal_session **owner,
+                                    struct wal__buf *value,
+                                    char suffix[WAL__REWIND_SUFFIX_SIZE + 1],
+                                    struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    uint32_t number = 0;
+    enum wal_status status =
+        read_journal(session, value, &number, suffix, &own);
+
+    if (status == WAL_OK && number != session->number) {
+        status = read_owner(session, number, suffix, owner, value, &own);
+    }
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        wal__error_copy(error, &own);
+    }
+    return status;
+}
+
+enum wal_status wal__rewind_journal_exists(struct wal_session *session,
+                                           bool *has, struct wal_error *error)
+{
+    struct wal_session *owner = NULL;
+    char suffix[WAL__REWIND_SUFFIX_SIZE + 1];
+    struct wal__buf value;
+    enum wal_status status;
+
+    wal__buf_init(&value, session->core->env.heap);
+    status = find_journal(session, &owner, &value, suffix, error);
+    wal__buf_deinit(&value);
+    wal__session_free(owner);
+    if (status == WAL_OK || status == WAL_ENOTFOUND) {
+        *has = status == WAL_OK;
+        return WAL_OK;
+    }
+    return status;
+}
+
+/* Loads the two lists that the journal names and restricts them to the same
+ * paths. */
+static enum wal_status load_lists(struct wal__rewind_job *job,
+                                  struct wal_error *error)
+{
+    struct wal__blob_store *blobs = &job->session->core->blobs;
+    struct wal__files all;
+    enum wal_status status;
+
+    wal__files_init(&all, job->session->core->env.heap);
+    status = wal__files_load(&job->before, blobs, &job->before_list, error);
+    if (status == WAL_OK) {
+        status = wal__files_load(&all, blobs, &job->after_list, error);
+    }
+    if (status == WAL_ENOTFOUND) { /* a missing list, not a missing journal */
+        status = WAL_ECORRUPT;
+    }
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = wal__files_filter(&job->after, &all, &job->before, true, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    if (job->after.count != job->before.count) {
+        status = wal__fail(
+            error, WAL_ECORRUPT,
+            "the journal of a rewind is damaged: its lists have different "
+            "paths");
+    }
+done:
+    wal__files_deinit(&all);
+    return status;
+}
+
+enum wal_status wal__rewind_journal_load(struct wal__rewind_job *job,
+                                         bool *found, struct wal_error *error)
+{
+    struct wal__buf value;
+    enum wal_status status;
+
+    WAL__ASSERT(job->owner == NULL && job->undo.size == 0);
+    wal__buf_init(&value, job->session->core->env.heap);
+    status = find_journal(job->session, &job->owner, &value, job->temp_suffix,
+                          error);
+    if (status == WAL_ENOTFOUND) {
+        *found = false;
+        status = WAL_OK;
+        goto done;
+    }
+    if (status != WAL_OK) {
+        goto done;
+    }
+    if (job->owner != NULL) {
+        job->session = job->owner;
+    }
+    status = get_job(&value, job);
+    if (status == WAL_ENOMEM) {
+        status = wal__no_memory(error);
+    } else if (status != WAL_OK) {
+        status = wal__fail(error, status, "the journal of a rewind is damaged");
+    } else {
+        status = load_lists(job, error);
+    }
+    if (status == WAL_OK) {
+        *found = true;
+    }
+done:
+    wal__buf_deinit(&value);
+    return status;
+}
+
+/* --- writing ------------------------------------------------------------- */
+
+enum wal_status wal__rewind_commit(struct wal_session *session,
+                                   const struct wal_batch *batch,
+                                   enum wal_durability durability,
+                                   struct wal_error *error)
+{
+    uint64_t looked = 0;
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = durability};
+    enum wal_status status;
+
+    do {
+        struct wal__op *op = NULL;
+
+        status = wal__batch_create(session, batch, &options, WAL__BATCH_PLAIN,
+                                   &op, error);
+        if (status == WAL_OK) {
+            status = wal__session_commit(session->core, op, error);
+            wal__op_release(op);
+        }
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
+    return status;
+}
+
+enum wal_status wal__rewind_journal_delete(struct wal__rewind_job *job,
+                                           bool undone, struct wal_error *error)
+{
+    const struct wal__span undo = {job->undo.data, job->undo.size};
+    uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
+    struct wal_doc docs[2] = {
+        {.struct_size = sizeof(docs[0]),
+         .flags = WAL_DOC_DELETE,
+         .key = wal__text_slice(wal__rewind_journal_key())},
+        {.struct_size = sizeof(docs[1]), .flags = WAL_DOC_DELETE}};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = docs, .document_count = 2};
+    enum wal_status status = WAL_ENOTFOUND;
+
+    WAL__ASSERT(undo.size <= WAL__ID_MAX);
+    if (undone && undo.size > 0) {
+        docs[1].key = wal__text_slice(wal__checkpoint_key(undo, key_buffer));
+        status = wal__rewind_commit(job->session, &batch, WAL_WRITTEN, error);
+    }
+    /* The checkpoint may be deleted already. */
+    if (status == WAL_ENOTFOUND) {
+        batch.document_count = 1;
+        status = wal__rewind_commit(job->session, &batch, WAL_WRITTEN, error);
+    }
+    return status;
+}

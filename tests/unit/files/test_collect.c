@@ -1,0 +1,500 @@
+/*
+ * test_collect.c - tests of capturing many files (SPEC.md 5.13): which are
+ * read, files that change or fail meanwhile, and that several threads get the
+ * result of one.
+ */
+#include "tests/lib/kit/checkpoint_kit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <utime.h>
+
+#include "engine/api/api_store.h"
+#include "engine/base/heap.h"
+#include "engine/base/worktree.h"
+#include "engine/files/capture.h"
+#include "engine/store/session.h"
+
+/* --- a work tree that is watched ----------------------------------------- */
+
+static struct wal__worktree_io tree;
+static struct wal__io io;
+static atomic_int opens;
+static int changes_left;    /* openings after which "moving" grows */
+static const char *failing; /* path whose opening fails */
+static enum wal_status failing_with;
+static const struct kit_work *moving_in;
+static uint8_t boot; /* number of the boot */
+
+static void count_boots(void *ctx, uint8_t out[16])
+{
+    (void)ctx;
+    memset(out, boot, 16);
+}
+
+static void grow(void)
+{
+    int fd = open(kit_path(moving_in, "moving"), O_WRONLY | O_APPEND);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "x", 1), 1);
+    assert_int_equal(close(fd), 0);
+}
+
+static enum wal_status watch_open(void *ctx, struct wal__worktree *root,
+                                  const char *path,
+                                  struct wal__worktree_file **file,
+                                  int *sys_errno)
+{
+    enum wal_status status;
+
+    atomic_fetch_add(&opens, 1);
+    if (failing != NULL && strcmp(path, failing) == 0) {
+        *sys_errno = 5;
+        return failing_with;
+    }
+    status = wal__worktree_posix.open(ctx, root, path, file, sys_errno);
+    if (strcmp(path, "moving") == 0 && changes_left > 0) {
+        changes_left--;
+        grow();
+    }
+    return status;
+}
+
+/* A store on the real system but for the opening of files of the tree. */
+static struct kit_work begin(void)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = WAL_OPEN_CREATE};
+    struct kit_work work = kit_work_begin(0);
+
+    kit_work_end(&work);
+    tree = wal__worktree_posix;
+    tree.open = watch_open;
+    io = wal__io_posix;
+    io.worktree = &tree;
+    io.boot_id = count_boots;
+    boot = 1;
+    failing = NULL;
+    changes_left = 0;
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io,
+                              &work.store, NULL));
+    work.session = kit_session(work.store, "s");
+    atomic_store(&opens, 0);
+    return work;
+}
+
+static int opened(void)
+{
+    return atomic_exchange(&opens, 0);
+}
+
+/* --- which are read ------------------------------------------------------ */
+
+KIT_TEST(collect__unchanged_files_are_not_read_again)
+{
+    struct kit_work work = begin();
+
+    kit_write(&work, "a", "1");
+    kit_write(&work, "b", "2");
+    kit_write(&work, "c", "3");
+    kit_wait_past_mtime();
+    kit_checkpoint(&work, "1", "a b c");
+    assert_int_equal(opened(), 3);
+    kit_checkpoint(&work, "2", "a b c none");
+    assert_int_equal(opened(), 0);
+    kit_write(&work, "b", "9");
+    kit_wait_past_mtime();
+    kit_checkpoint(&work, "3", "a b c");
+    assert_int_equal(opened(), 1);
+    assert_string_equal(kit_files(&work, work.session, "3"), "a=1 b=9 c=3");
+    assert_string_equal(kit_files(&work, work.session, "2"),
+                        "a=1 b=2 c=3 none-");
+    assert_string_equal(kit_diff(work.session, "3", ""), "");
+    assert_int_equal(opened(), 0);
+    kit_work_end(&work);
+}
+
+static void make_old(const struct kit_work *work, const char *path)
+{
+    struct timespec times[2] = {{.tv_sec = 1000000000, .tv_nsec = 1},
+                                {.tv_sec = 1000000000, .tv_nsec = 1}};
+
+    assert_int_equal(utimensat(AT_FDCWD, kit_path(work, path), times, 0), 0);
+}
+
+static void capture_one(const struct kit_work *work,
+                        const struct wal__files *earlier,
+                        struct wal__files *files,
+                        struct wal__blob_put_result *result)
+{
+    struct wal__core *core = work->session->core;
+    struct wal__capture collect = {.env = &core->env,
+                                   .io = &tree,
+                                   .blobs = &core->blobs,
+                                   .baselines = {earlier},
+                                   .baseline_count = earlier != NULL};
+    const struct wal_slice path = kit_text("a");
+    struct wal__content_guard guard = {NULL, 0};
+    int sys_errno = 0;
+
+    wal__files_init(files, core->env.heap);
+    assert_ok(wal__files_from_paths(files, work->root, &path, 1, NULL));
+    assert_ok(
+        tree.open_root(tree.ctx, work->root, &collect.worktree, &sys_errno));
+    assert_ok(wal__content_guard_enter(&guard, &core->control, NULL));
+    assert_ok(wal__capture(&collect, files, NULL));
+    wal__content_guard_leave(&guard);
+    tree.close_root(tree.ctx, collect.worktree);
+    *result = collect.result;
+}
+
+/* The digest of an earlier list is reused only if the store has the content,
+ * which must then be as durable as new content. */
+KIT_TEST(collect__reused_content_must_be_in_the_store)
+{
+    struct kit_work work = begin();
+    struct wal__blob_put_result first;
+    struct wal__blob_put_result result;
+    struct wal__files earlier;
+    struct wal__files files;
+    struct wal__digest digest;
+
+    kit_write(&work, "a", "1");
+    kit_wait_past_mtime();
+    capture_one(&work, NULL, &earlier, &first);
+    assert_int_equal(opened(), 1);
+    capture_one(&work, &earlier, &files, &result);
+    assert_int_equal(opened(), 0);
+    assert_true(result.end >
+                wal__blob_store_durable_end(&work.session->core->blobs));
+    assert_true(result.end <= first.end);
+    wal__files_deinit(&files);
+
+    digest = earlier.items[0].digest;
+    earlier.items[0].digest.bytes[0] ^= 1;
+    capture_one(&work, &earlier, &files, &result);
+    assert_int_equal(opened(), 1);
+    assert_memory_equal(files.items[0].digest.bytes, digest.bytes,
+                        WAL__DIGEST_SIZE);
+    wal__files_deinit(&files);
+    wal__files_deinit(&earlier);
+    kit_work_end(&work);
+}
+
+/* The times of a file that was new may be all that a loss of power left. */
+KIT_TEST(collect__fresh_file_of_another_boot_is_read_again)
+{
+    struct kit_work work = begin();
+
+    kit_write(&work, "a", "1");
+    kit_write(&work, "b", "2");
+    make_old(&work, "b"); /* but its ctime is not */
+    kit_wait_past_mtime();
+    kit_checkpoint(&work, "1", "a b");
+    assert_int_equal(opened(), 2);
+    boot = 2;
+    kit_checkpoint(&work, "2", "a b");
+    assert_int_equal(opened(), 2);
+    kit_checkpoint(&work, "3", "a b");
+    assert_int_equal(opened(), 0);
+    kit_work_end(&work);
+}
+
+/* What the checkpoint has already is still of the boot before. */
+KIT_TEST(collect__adding_keeps_the_boot_of_earlier_files)
+{
+    struct kit_work work = begin();
+
+    kit_write(&work, "a", "1");
+    kit_write(&work, "c", "3");
+    kit_wait_past_mtime();
+    kit_checkpoint(&work, "1", "a");
+    boot = 2;
+    kit_checkpoint(&work, "1", "c");
+    assert_int_equal(opened(), 2);
+    kit_checkpoint(&work, "2", "a c");
+    assert_int_equal(opened(), 1);
+    kit_work_end(&work);
+}
+
+KIT_TEST(collect__fresh_file_of_no_known_boot_is_read_again)
+{
+    struct kit_work work = begin();
+
+    boot = 0;
+    kit_write(&work, "a", "1");
+    kit_wait_past_mtime();
+    kit_checkpoint(&work, "1", "a");
+    kit_checkpoint(&work, "2", "a");
+    assert_int_equal(opened(), 2);
+    kit_work_end(&work);
+}
+
+/* Four checkpoints of other files lie between. */
+KIT_TEST(collect__only_the_newest_lists_are_searched)
+{
+    struct kit_work work = begin();
+
+    kit_write(&work, "a", "1");
+    kit_wait_past_mtime();
+    kit_checkpoint(&work, "1", "a");
+    kit_checkpoint(&work, "2", "x");
+    kit_checkpoint(&work, "3", "x y");
+    kit_checkpoint(&work, "4", "z");
+    assert_int_equal(opened(), 1);
+    kit_checkpoint(&work, "5", "a");
+    assert_int_equal(opened(), 0);
+    kit_checkpoint(&work, "6", "x");
+    kit_checkpoint(&work, "7", "y");
+    kit_checkpoint(&work, "8", "z");
+    kit_checkpoint(&work, "9", "w");
+    kit_checkpoint(&work, "10", "a");
+    assert_int_equal(opened(), 1);
+    kit_work_end(&work);
+}
+
+/* The same size within one tick of the clock: the times do not show the
+ * change. */
+KIT_TEST(collect__recently_written_file_is_read_again)
+{
+    struct kit_work work = begin();
+
+    for (int i = 0; i < 50; i++) {
+        char id[16];
+        char content[16];
+        char expected[32];
+
+        snprintf(id, sizeof(id), "%d", i);
+        snprintf(content, sizeof(content), "%04d", i);
+        snprintf(expected, sizeof(expected), "a=%04d", i);
+        kit_write(&work, "a", content);
+        kit_checkpoint(&work, id, "a");
+        assert_string_equal(kit_files(&work, work.session, id), expected);
+    }
+    assert_int_equal(opened(), 50);
+    kit_work_end(&work);
+}
+
+/* Some file systems have times of whole seconds only: then a file must be two
+ * seconds old. The inode's change time cannot be set by a program. */
+KIT_TEST(collect__content_is_identified_by_size_times_and_inode)
+{
+    struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+
+    struct kit_work work = begin();
+
+    kit_write(&work, "a", "1");
+    assert_int_equal(utimensat(AT_FDCWD, kit_path(&work, "a"), times, 0), 0);
+    kit_wait_past_mtime();
+    kit_checkpoint(&work, "1", "a");
+    kit_write(&work, "b", "2");
+    assert_int_equal(utimensat(AT_FDCWD, kit_path(&work, "b"), times, 0), 0);
+    {
+        char from[4200];
+
+        snprintf(from, sizeof(from), "%s", kit_path(&work, "b"));
+        assert_int_equal(rename(from, kit_path(&work, "a")), 0);
+    }
+    kit_wait_past_mtime();
+    kit_checkpoint(&work, "2", "a");
+    assert_string_equal(kit_files(&work, work.session, "2"), "a=2");
+    assert_int_equal(opened(), 2);
+    kit_work_end(&work);
+}
+
+/* --- what changes -------------------------------------------------------- */
+
+KIT_TEST(collect__changed_file_is_read_again)
+{
+    struct kit_work work = begin();
+
+    moving_in = &work;
+    kit_write(&work, "moving", "0");
+    changes_left = 3;
+    kit_checkpoint(&work, "c", "moving");
+    assert_string_equal(kit_files(&work, work.session, "c"), "moving=0xxx");
+    assert_int_equal(opened(), 4);
+    kit_work_end(&work);
+}
+
+KIT_TEST(collect__constantly_changing_file_is_refused)
+{
+    enum {
+        LARGE = 1100000
+    };
+    struct wal_error error = KIT_ERROR;
+    char *content = calloc(1, LARGE);
+
+    struct kit_work work = begin();
+
+    moving_in = &work;
+    kit_write(&work, "a", "1");
+    kit_write(&work, "moving", "0");
+    changes_left = 4;
+    assert_int_equal(kit_try_checkpoint(&work, "c", "a moving", &error),
+                     WAL_ECHANGED);
+    assert_string_equal(error.file, "moving");
+    assert_int_equal(changes_left, 0);
+    kit_write_bytes(&work, "moving", content, LARGE);
+    changes_left = 4;
+    error = KIT_ERROR;
+    assert_int_equal(kit_try_checkpoint(&work, "c", "a moving", &error),
+                     WAL_ECHANGED);
+    assert_string_equal(error.file, "moving");
+    assert_string_equal(kit_checkpoints(work.session), "");
+    kit_checkpoint(&work, "c", "a moving");
+    kit_work_end(&work);
+    free(content);
+}
+
+/* --- what fails ---------------------------------------------------------- */
+
+KIT_TEST(collect__error_contains_the_path)
+{
+    static const enum wal_status statuses[] = {WAL_EACCESS, WAL_EIO, WAL_ENOMEM,
+                                               WAL_EOUTSIDE};
+
+    struct kit_work work = begin();
+
+    kit_write(&work, "a", "1");
+    kit_write(&work, "b", "2");
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        struct wal_error error = KIT_ERROR;
+
+        failing = "b";
+        failing_with = statuses[i];
+        assert_int_equal(kit_try_checkpoint(&work, "c", "a b", &error),
+                         statuses[i]);
+        assert_string_equal(error.file, "b");
+        assert_int_equal(error.sys_errno, 5);
+        assert_string_equal(kit_checkpoints(work.session), "");
+    }
+    failing = NULL;
+    kit_checkpoint(&work, "c", "a b");
+    assert_string_equal(kit_files(&work, work.session, "c"), "a=1 b=2");
+    kit_work_end(&work);
+}
+
+/* --- many ---------------------------------------------------------------- */
+
+enum {
+    MANY = 600
+};
+
+static void write_many(struct kit_work *work, struct wal_slice *paths,
+                       char (*names)[24])
+{
+    for (int i = 0; i < MANY; i++) {
+        char content[40000];
+        int size = snprintf(content, sizeof(content), "%d,", i % 500);
+
+        /* One hundred have contents of others. */
+        snprintf(names[i], sizeof(names[i]), "d%d/f%03d", i % 7, i);
+        memset(content + size, 'a' + i % 500 % 26, (size_t)(i % 500) * 60);
+        kit_write_bytes(work, names[i], content,
+                        (size_t)size + (size_t)(i % 500) * 60);
+        paths[i] = kit_text(names[i]);
+    }
+}
+
+static void check_many(struct kit_work *work, const char *id)
+{
+    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_file_cursor *checkpoint;
+
+    assert_ok(
+        wal_file_cursor_open(work->session, kit_text(id), &checkpoint, NULL));
+    assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
+    assert_int_equal(info.files, MANY);
+    wal_file_cursor_close(checkpoint);
+    assert_string_equal(kit_diff(work->session, id, ""), "");
+}
+
+KIT_TEST(collect__threads_agree_with_one_thread)
+{
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
+    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    static struct wal_slice paths[MANY];
+    static char names[MANY][24];
+    struct wal_error error = KIT_ERROR;
+    struct wal_file_cursor *checkpoint;
+
+    struct kit_work work = begin();
+
+    write_many(&work, paths, names);
+    kit_wait_past_mtime();
+    options.threads = 8;
+    failing = names[333];
+    failing_with = WAL_EACCESS;
+    options.id = kit_text("failed");
+    assert_int_equal(wal_checkpoint_create(work.session, paths, MANY, &options,
+                                           NULL, &error),
+                     WAL_EACCESS);
+    assert_string_equal(error.file, names[333]);
+    failing = NULL;
+    options.id = kit_text("8");
+    assert_ok(wal_checkpoint_create(work.session, paths, MANY, &options,
+                                    &checkpoint, NULL));
+    assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
+    assert_int_equal(info.new_blobs, 500);
+    wal_file_cursor_close(checkpoint);
+    options.threads = 1;
+    options.id = kit_text("1");
+    assert_ok(wal_checkpoint_create(work.session, paths, MANY, &options,
+                                    &checkpoint, NULL));
+    assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
+    assert_int_equal(info.new_blobs, 0);
+    wal_file_cursor_close(checkpoint);
+    assert_string_equal(kit_diff(work.session, "8", "1"), "");
+    opened();
+    check_many(&work, "8");
+    assert_int_equal(opened(), 0);
+    kit_work_end(&work);
+}
+
+struct adder {
+    struct kit_work *work;
+    const struct wal_slice *paths;
+    enum wal_status status;
+};
+
+static void *add_some(void *arg)
+{
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
+    struct adder *adder = arg;
+
+    options.id = kit_text("shared");
+    options.threads = 2;
+    for (int i = 0; i < MANY / 4 && adder->status == WAL_OK; i += 10) {
+        adder->status = wal_checkpoint_create(
+            adder->work->session, adder->paths + i, 10, &options, NULL, NULL);
+    }
+    return NULL;
+}
+
+KIT_TEST(checkpoint__concurrent_additions_to_one)
+{
+    static struct wal_slice paths[MANY];
+    static char names[MANY][24];
+    struct adder adders[4];
+    pthread_t threads[4];
+
+    struct kit_work work = begin();
+
+    write_many(&work, paths, names);
+    for (int i = 0; i < 4; i++) {
+        adders[i] =
+            (struct adder){.work = &work, .paths = paths + i * (MANY / 4)};
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, add_some, &adders[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_ok(adders[i].status);
+    }
+    check_many(&work, "shared");
+    kit_work_end(&work);
+}

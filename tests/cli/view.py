@@ -6,10 +6,10 @@ import json
 import os
 import random as random_module
 import re
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 
 AGENTWAL = os.path.join(os.environ["WALBIN"], "agentwal")
 CWD = "/home/ada/src/invoice"
@@ -311,16 +311,21 @@ def check_hostile(store):
         fail("texts changed: %r" % texts)
 
 
+def processor_time():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def check_time(store):
     """Texts of 1 MB with the beginnings of many secrets, none of which is one."""
     store.run("create", "--id", "slow", "--cwd", CWD)
     for text in ("authorization:$x ", "api_key=(", "api_key=x.", "sk-", "eyJaaaaaaaaaaaa-",
                  "://a:b", "-----BEGIN -", "TOKEN=$ ", "TOKEN='", "/a=", "bearer "):
         store.append("slow", [user(None, text * (1000000 // len(text)))])
-    begin = time.monotonic()
+    begin = processor_time()
     store.view("slow", "--no-paths")
-    if time.monotonic() - begin > 60:
-        fail("it took %.1f s" % (time.monotonic() - begin))
+    if processor_time() - begin > 60:
+        fail("it took %.1f s" % (processor_time() - begin))
 
 
 def apply(before, patch):

@@ -228,6 +228,10 @@ test('what was read by id or key keeps no file that is erased', async (t) => {
 });
 
 // A store that takes a while to be compacted at 1 MiB/s.
+// Bytes a second: a compaction of the store below would take a quarter of an hour, and what ends
+// it earlier is far from that on any machine.
+const SLOW = 2 ** 14;
+
 async function slowStore(t) {
   const store = await openStore(t);
   const dead = await store.create({ id: 'dead' });
@@ -246,13 +250,13 @@ test('a signal stops a compaction, and the next one goes on', async (t) => {
   assert.equal(await rejection(store.compact({ signal: AbortSignal.abort(reason) })), reason);
   const controller = new AbortController();
   const begin = Date.now();
-  const stopped = store.compact({ rate: 2 ** 20, signal: controller.signal });
+  const stopped = store.compact({ rate: SLOW, signal: controller.signal });
   await delay(300);
   const appended = store.session('kept').append({ id: 'meanwhile', payload: 1 });
   controller.abort(reason);
   assert.equal(await rejection(stopped), reason);
   await appended;
-  assert.ok(Date.now() - begin < 10_000, `${Date.now() - begin} ms`);
+  assert.ok(Date.now() - begin < 120_000, `${Date.now() - begin} ms`);
   const result = await store.compact({ rate: Infinity });
   assert.ok(result.droppedRecords >= 800);
   assert.equal(store.session('kept').entries().toArray().length, 801);
@@ -261,7 +265,7 @@ test('a signal stops a compaction, and the next one goes on', async (t) => {
 test('a second compaction at the same time is refused', async (t) => {
   const store = await slowStore(t);
   const controller = new AbortController();
-  const first = store.compact({ rate: 2 ** 20, signal: controller.signal });
+  const first = store.compact({ rate: SLOW, signal: controller.signal });
   await delay(200);
   const error = await rejection(store.compact());
   assert.ok(error instanceof LockedError);
@@ -272,11 +276,11 @@ test('a second compaction at the same time is refused', async (t) => {
 
 test('close stops a compaction, and the store is whole', async (t) => {
   const store = await slowStore(t);
-  const outcome = rejection(store.compact({ rate: 2 ** 20 }));
+  const outcome = rejection(store.compact({ rate: SLOW }));
   await delay(200);
   const begin = Date.now();
   await store.close();
-  assert.ok(Date.now() - begin < 10_000, `${Date.now() - begin} ms`);
+  assert.ok(Date.now() - begin < 120_000, `${Date.now() - begin} ms`);
   assert.equal((await outcome).code, 'WAL_ECLOSED');
   const again = await Store.open(store.path);
   assert.equal(again.session('kept').entries().toArray().length, 800);
@@ -293,7 +297,7 @@ for (const mode of ['exit', 'terminate', 'throw']) {
     const child = startChild('long', [store.path, mode]);
     const { code, errors } = await child.ended;
     assert.equal(code, { exit: 7, terminate: 0, throw: 1 }[mode], errors);
-    assert.ok(Date.now() - begin < 20_000, `${Date.now() - begin} ms`);
+    assert.ok(Date.now() - begin < 120_000, `${Date.now() - begin} ms`);
     const again = await Store.open(store.path);
     assert.equal(again.session('kept').entries().toArray().length, 800);
     assert.ok((await again.compact({ rate: Infinity })).droppedRecords >= 800);

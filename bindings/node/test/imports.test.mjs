@@ -395,10 +395,8 @@ test('followImport ends by WAL_ECLOSED when the store is closed', async (t) => {
   await idle.next();
   const outcome = rejection(waiting.next());
   await delay(20);
-  const begin = Date.now();
   await store.close();
   assert.equal((await outcome).code, 'WAL_ECLOSED');
-  assert.ok(Date.now() - begin < 5000);
   assert.equal((await rejection(idle.next())).code, 'WAL_ECLOSED');
   assert.equal((await idle.next()).done, true);
   assert.equal((await rejection(fresh.next())).code, 'WAL_ECLOSED');

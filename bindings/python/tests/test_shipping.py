@@ -256,7 +256,7 @@ def test_append__store_is_closed_while_one_waits(shipped, session):
     ticket = session.submit(2, durability="cluster")
     start = time.monotonic()
     session.store.close()
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
     assert isinstance(call.end().error, agentwal.Closed)
     assert call.error.result.appended == 1
     with pytest.raises(agentwal.Closed) as raised:

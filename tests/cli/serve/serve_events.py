@@ -357,7 +357,7 @@ def check_end(server):
     except EOFError:
         pass
     events.close()
-    if time.monotonic() - began > 5:
+    if time.monotonic() - began > 60:
         fail("the server took long to end")
     server.start()
 

@@ -13,7 +13,7 @@ process.on('warning', (warning) => warnings.push(warning.name));
 const controller = new AbortController();
 const { signal } = controller;
 const calls = [
-  (await Store.open(name)).compact({ rate: 2 ** 18, signal }),
+  (await Store.open(name)).compact({ rate: 2 ** 14, signal }),
   (await Store.open(name)).followImport(folder, { signal }).next(),
 ].map((call) => call.catch((error) => error.message));
 for (let i = 0; i < 10; i++) {

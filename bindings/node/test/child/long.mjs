@@ -11,7 +11,7 @@ if (isMainThread && mode === 'terminate') {
   worker.on('message', () => worker.terminate());
 } else {
   const store = await Store.open(name);
-  store.compact({ rate: 2 ** 18 }).catch(() => {});
+  store.compact({ rate: 2 ** 14 }).catch(() => {});
   setTimeout(() => {
     if (mode === 'exit') {
       process.exit(7);

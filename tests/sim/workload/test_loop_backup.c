@@ -330,7 +330,7 @@ static void loop(struct scene *scene, uint32_t every)
     scene->shadows = &shadows;
 
     for (uint32_t way = 0; way < COPIED_FAULTS; way++) {
-        uint32_t stride = copied_faults[way].call == SIM_ANY ? every : 1;
+        uint32_t stride = workload_stride(copied_faults[way].call, every);
         uint64_t nth = way % stride;
 
         while (fail_nth(scene, way, nth)) {

@@ -559,7 +559,7 @@ static void run(const struct workload_options *options, uint32_t every)
     workload_crash(base, NULL, 0);
     (void)workload_recover(base, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
     for (uint32_t way = 0; way < WAYS; way++) {
-        uint32_t stride = ways[way].call == SIM_ANY ? every : 1;
+        uint32_t stride = workload_stride(ways[way].call, every);
         uint64_t nth = way % stride;
 
         while (fail_nth(base, way, nth)) {

@@ -91,7 +91,7 @@ static void run(const struct workload_options *options, uint32_t steps,
 
     for (uint32_t i = 0; i < steps; i++) {
         for (uint32_t way = 0; way < DEATHS * options->actors; way++) {
-            uint32_t stride = deaths[way % DEATHS].call == SIM_ANY ? every : 1;
+            uint32_t stride = workload_stride(deaths[way % DEATHS].call, every);
             uint64_t nth = (i + way) % stride;
 
             while (kill_at(base, way % DEATHS, way >= DEATHS, nth)) {

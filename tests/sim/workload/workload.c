@@ -41,6 +41,14 @@ uint32_t workload_sample(uint32_t stride)
     return workload_is_long() ? 1 : stride * sample_stride();
 }
 
+uint32_t workload_stride(enum sim_call call, uint32_t every)
+{
+    if (call == SIM_ANY) {
+        return every;
+    }
+    return WITH_ADDRESS_SANITIZER && !workload_is_long() ? 4 : 1;
+}
+
 uint32_t workload_count(uint32_t long_count, uint32_t count)
 {
     if (workload_is_long()) {

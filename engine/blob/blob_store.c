@@ -1,19 +1,426 @@
 /*
- * blob_store.c - the blob stream of an open store: opens and recovers it, is
- * the client of its log, and looks digests up (blob_store.h; SPEC.md 5.12).
- * Any thread, but for init and deinit.
+ * blob_store.c - the blob stream of an open store (blob_store.h; SPEC.md 5.12):
+ * opens and recovers it, looks digests up, and appends records.
+ *
+ * The stream is a log of its own, in pack/, of which this is the client. The
+ * index of a segment has its digests, ascending (2.20): mapped from the
+ * segment's INDEX frame or from index/pack-ID.idx, or kept in memory where
+ * neither could be written. The first look-up of a digest opens the indexes, so
+ * that blobs cost nothing when a store is opened. The digests of the tail are in
+ * a memtable, which is encoded as an index when the segment ends.
+ *
+ * Locks, in this order: write_mutex, which serialises the threads that append;
+ * the append lock of the stream, which serialises the processes; index_lock,
+ * held for writing while records are applied or indexes are loaded, and for
+ * reading while digests are looked up, but never while content is read, hashed
+ * or compressed. Any thread, but for init and deinit.
  *
  * Invariants: records that the log names durable are never cut off as a torn
- * tail; the indexes contain exactly the records below the applied end.
+ * tail; the indexes contain exactly the records below the applied end, ascend by
+ * id, and are at most one for a segment. A digest that is in the stream when the
+ * append lock is acquired is not written again; a group is written whole or not
+ * at all.
  */
 #include "engine/blob/blob_store.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/blob/pack_indexes.h"
+#include "engine/log/group.h"
+#include "engine/log/index_file.h"
 #include "engine/log/locks.h"
 #include "format/bytes/assert.h"
+#include "format/bytes/bytes.h"
+#include "format/segment/frame.h"
+
+/* --- digests of a segment in memory ------------------------------------- */
+
+void wal__pack_memtable_init(struct wal__pack_memtable *memtable,
+                             const struct wal__heap *heap)
+{
+    memset(memtable, 0, sizeof(*memtable));
+    wal__buf_init(&memtable->entries, heap);
+    wal__hashmap_init(&memtable->map, heap);
+}
+
+void wal__pack_memtable_deinit(struct wal__pack_memtable *memtable)
+{
+    wal__buf_deinit(&memtable->entries);
+    wal__hashmap_deinit(&memtable->map);
+    memtable->count = 0;
+}
+
+/* Removes all entries and frees their memory. */
+static void pack_memtable_reset(struct wal__pack_memtable *memtable)
+{
+    const struct wal__heap *heap = memtable->entries.heap;
+
+    wal__pack_memtable_deinit(memtable);
+    wal__pack_memtable_init(memtable, heap);
+}
+
+static const struct wal__pack_entry *
+entry_at(const struct wal__pack_memtable *memtable, uint32_t rank)
+{
+    const void *entries = memtable->entries.data;
+
+    WAL__ASSERT(rank < memtable->count);
+    return (const struct wal__pack_entry *)entries + rank;
+}
+
+enum wal_status wal__pack_memtable_add(struct wal__pack_memtable *memtable,
+                                       const struct wal__digest *digest,
+                                       uint32_t offset)
+{
+    struct wal__pack_entry entry = {*digest, offset};
+
+    if (wal__hashmap_reserve(&memtable->map, 1) != WAL_OK ||
+        wal__buf_append(&memtable->entries, &entry, sizeof(entry)) != WAL_OK ||
+        wal__hashmap_add(&memtable->map, wal__digest_hash(digest),
+                         memtable->count) != WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    memtable->count++;
+    WAL__ASSERT(memtable->map.count == memtable->count &&
+                memtable->entries.size == memtable->count * sizeof(entry));
+    return WAL_OK;
+}
+
+/* Adds all entries of an index. */
+static enum wal_status pack_memtable_load(struct wal__pack_memtable *memtable,
+                                          const struct wal__pack_index *index)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < index->header.posting_count && status == WAL_OK;
+         i++) {
+        struct wal__digest digest;
+
+        memcpy(digest.bytes, index->digests + (size_t)i * WAL__DIGEST_SIZE,
+               WAL__DIGEST_SIZE);
+        status = wal__pack_memtable_add(
+            memtable, &digest, wal__get32(index->offsets + (size_t)i * 4));
+    }
+    return status;
+}
+
+/* The offset of the newest record with the digest; false if there is none. */
+static bool pack_memtable_find(const struct wal__pack_memtable *memtable,
+                               const struct wal__digest *digest,
+                               uint32_t *offset)
+{
+    uint32_t cursor = 0;
+    uint32_t rank;
+    bool found = false;
+
+    while (wal__hashmap_find(&memtable->map, wal__digest_hash(digest), &cursor,
+                             &rank)) {
+        const struct wal__pack_entry *entry = entry_at(memtable, rank);
+
+        if (memcmp(entry->digest.bytes, digest->bytes, WAL__DIGEST_SIZE) == 0 &&
+            (!found || entry->offset > *offset)) {
+            *offset = entry->offset;
+            found = true;
+        }
+    }
+    return found;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct wal__pack_entry *x = a;
+    const struct wal__pack_entry *y = b;
+    int order = memcmp(x->digest.bytes, y->digest.bytes, WAL__DIGEST_SIZE);
+
+    if (order != 0) {
+        return order;
+    }
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+enum wal_status
+wal__pack_memtable_encode(const struct wal__pack_memtable *memtable,
+                          struct wal__index_header *header,
+                          struct wal__buf *out)
+{
+    size_t size = (size_t)wal__pack_index_size(memtable->count);
+    const struct wal__pack_entry *entries;
+    struct wal__buf sorted;
+    enum wal_status status;
+    uint8_t *frame;
+
+    wal__buf_init(&sorted, out->heap);
+    status = wal__buf_append(&sorted, memtable->entries.data,
+                             memtable->entries.size);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = wal__buf_reserve(out, WAL__FRAME_SIZE + size, &frame);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    entries = (void *)sorted.data;
+    WAL__ASSERT(sorted.size == memtable->count * sizeof(*entries));
+    if (memtable->count > 0) {
+        qsort(sorted.data, memtable->count, sizeof(*entries), compare_entries);
+    }
+    memset(frame, 0, WAL__FRAME_SIZE);
+    for (uint32_t i = 0; i < memtable->count; i++) {
+        wal__pack_index_put(frame + WAL__FRAME_SIZE, memtable->count, i,
+                            &entries[i].digest, entries[i].offset);
+    }
+    header->posting_count = memtable->count;
+    wal__pack_index_finish(header, frame + WAL__FRAME_SIZE);
+    out->size += WAL__FRAME_SIZE + size;
+done:
+    wal__buf_deinit(&sorted);
+    return status;
+}
+
+/* --- indexes of the segments before the tail ---------------------------- */
+
+/* The index of one segment. Its bytes are in the segment's map, in a mapped
+ * index file, or in `buffer`. */
+struct wal__pack_segment_index {
+    uint64_t id;
+    struct wal__pack_index index;
+    struct wal__mapped_file mapped;
+    uint8_t *buffer; /* heap */
+};
+
+static void
+pack_segment_index_deinit(const struct wal__env *env,
+                          struct wal__pack_segment_index *segment_index)
+{
+    wal__mapped_file_close(env, &segment_index->mapped);
+    wal__heap_free(env->heap, segment_index->buffer);
+    memset(segment_index, 0, sizeof(*segment_index));
+}
+
+static void pack_indexes_discard(struct wal__blob_store *blobs)
+{
+    for (uint32_t i = 0; i < blobs->index_count; i++) {
+        pack_segment_index_deinit(blobs->env, &blobs->indexes[i]);
+    }
+    wal__heap_free(blobs->env->heap, blobs->indexes);
+    blobs->indexes = NULL;
+    blobs->index_count = 0;
+    blobs->index_capacity = 0;
+    blobs->indexes_loaded = false;
+}
+
+static uint32_t lower_bound(const struct wal__blob_store *blobs, uint64_t id)
+{
+    uint32_t low = 0;
+    uint32_t high = blobs->index_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (blobs->indexes[middle].id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool has_index(const struct wal__blob_store *blobs, uint64_t id)
+{
+    uint32_t rank = lower_bound(blobs, id);
+
+    return rank < blobs->index_count && blobs->indexes[rank].id == id;
+}
+
+/* Moves the index into the set, which has none of its id. */
+static enum wal_status
+insert(struct wal__blob_store *blobs,
+       const struct wal__pack_segment_index *segment_index)
+{
+    uint32_t rank = lower_bound(blobs, segment_index->id);
+    struct wal__pack_segment_index *indexes = wal__heap_grow_array(
+        blobs->env->heap, blobs->indexes, blobs->index_count,
+        &blobs->index_capacity, sizeof(*indexes));
+
+    if (indexes == NULL) {
+        return WAL_ENOMEM;
+    }
+    blobs->indexes = indexes;
+    WAL__ASSERT(blobs->index_count < blobs->index_capacity);
+    WAL__ASSERT(rank == 0 || indexes[rank - 1].id < segment_index->id);
+    memmove(&indexes[rank + 1], &indexes[rank],
+            (blobs->index_count - rank) * sizeof(*segment_index));
+    indexes[rank] = *segment_index;
+    blobs->index_count++;
+    WAL__ASSERT(rank + 1 == blobs->index_count ||
+                indexes[rank].id < indexes[rank + 1].id);
+    return WAL_OK;
+}
+
+/* Adds a copy of an encoded index, for a segment that has none in the set.
+ * WAL_ECORRUPT when it does not decode. */
+static enum wal_status pack_indexes_add_copy(struct wal__blob_store *blobs,
+                                             uint64_t id,
+                                             struct wal__span bytes)
+{
+    struct wal__pack_segment_index segment_index = {.id = id};
+    struct wal__span copy;
+    enum wal_status status = WAL_ENOMEM;
+
+    segment_index.buffer = wal__heap_alloc(blobs->env->heap, bytes.size);
+    if (segment_index.buffer != NULL) {
+        memcpy(segment_index.buffer, bytes.data, bytes.size);
+        copy.data = segment_index.buffer;
+        copy.size = bytes.size;
+        status =
+            wal__pack_index_decode(copy, &segment_index.index) == WAL__FMT_OK
+                ? insert(blobs, &segment_index)
+                : WAL_ECORRUPT;
+    }
+    if (status != WAL_OK) {
+        pack_segment_index_deinit(blobs->env, &segment_index);
+    }
+    return status;
+}
+
+/* Decodes the INDEX frame of a sealed segment in its map. */
+static enum wal_status
+open_sealed(struct wal__segment *segment,
+            struct wal__pack_segment_index *segment_index)
+{
+    struct wal__span bytes;
+    enum wal_status status = wal__index_read_sealed(segment, &bytes);
+
+    WAL__ASSERT(segment->sealed);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return wal__pack_index_decode(bytes, &segment_index->index) == WAL__FMT_OK
+               ? WAL_OK
+               : WAL_ENOTFOUND;
+}
+
+/* Opens index/pack-ID.idx; WAL_ENOTFOUND when it is missing or invalid. The
+ * index is not added to the set. It may be deinited after a failure too. */
+static enum wal_status
+pack_index_file_open(const struct wal__blob_store *blobs, uint64_t id,
+                     struct wal__pack_segment_index *segment_index)
+{
+    char path[WAL__PATH_MAX];
+    struct wal__span bytes;
+    enum wal_status status;
+
+    memset(segment_index, 0, sizeof(*segment_index));
+    segment_index->id = id;
+    wal__index_path(blobs->env, WAL__LOG_ID_PACK, id, path);
+    status =
+        wal__mapped_file_open(blobs->env, path, &segment_index->mapped, NULL);
+    if (status == WAL_ENOMEM || status == WAL_EIO) {
+        return status;
+    }
+    if (status != WAL_OK) {
+        return WAL_ENOTFOUND;
+    }
+    bytes.data = segment_index->mapped.at;
+    bytes.size = segment_index->mapped.size;
+    if (wal__pack_index_decode(bytes, &segment_index->index) != WAL__FMT_OK ||
+        segment_index->index.header.id != id ||
+        memcmp(segment_index->index.header.uuid, blobs->log.uuid, 16) != 0) {
+        pack_segment_index_deinit(blobs->env, segment_index);
+        return WAL_ENOTFOUND;
+    }
+    return WAL_OK;
+}
+
+/* Adds the index of a segment from its INDEX frame or its index file;
+ * WAL_ENOTFOUND if neither is valid. */
+static enum wal_status open_index(struct wal__blob_store *blobs,
+                                  struct wal__segment *segment)
+{
+    struct wal__pack_segment_index segment_index = {.id = segment->id};
+    enum wal_status status = wal__segment_refresh(segment);
+
+    if (status == WAL_OK) {
+        status = segment->sealed ? open_sealed(segment, &segment_index)
+                                 : WAL_ENOTFOUND;
+    }
+    if (status == WAL_ENOTFOUND) {
+        status = pack_index_file_open(blobs, segment->id, &segment_index);
+    }
+    if (status == WAL_OK &&
+        atomic_load(&segment->end) == WAL__SEGMENT_HEADER_SIZE) {
+        /* The OPEN frame of the next segment, which has the end, was lost. */
+        atomic_store(&segment->end, segment_index.index.header.end);
+    }
+    if (status == WAL_OK &&
+        (segment_index.index.header.id != segment->id ||
+         segment_index.index.header.end != atomic_load(&segment->end))) {
+        status = WAL_ENOTFOUND;
+    }
+    if (status == WAL_OK) {
+        status = insert(blobs, &segment_index);
+    }
+    if (status != WAL_OK) {
+        pack_segment_index_deinit(blobs->env, &segment_index);
+    }
+    return status;
+}
+
+/* Scans the segment and adds an index: an index file, or one in memory. */
+static enum wal_status rebuild_index(struct wal__blob_store *blobs,
+                                     struct wal__segment *segment,
+                                     struct wal_error *error)
+{
+    struct wal__pack_memtable found;
+    enum wal_status status;
+
+    WAL__ASSERT(blobs->apply_target == &blobs->tail);
+    wal__pack_memtable_init(&found, blobs->env->heap);
+    blobs->apply_target = &found;
+    status = wal__log_rebuild_index(&blobs->log, segment, error);
+    blobs->apply_target = &blobs->tail;
+    wal__pack_memtable_deinit(&found);
+    return status == WAL_OK && !has_index(blobs, segment->id)
+               ? open_index(blobs, segment)
+               : status;
+}
+
+/* Loads the indexes of all segments before the tail, and rebuilds missing ones
+ * from their segments. Does nothing if they are loaded. */
+static enum wal_status pack_indexes_load(struct wal__blob_store *blobs,
+                                         struct wal_error *error)
+{
+    struct wal__log *log = &blobs->log;
+    uint32_t count = wal__log_segment_count(log);
+    enum wal_status status = WAL_OK;
+
+    if (blobs->indexes_loaded) {
+        return WAL_OK;
+    }
+    if (count > 0 && !log->tail_segment->sealed) {
+        count--;
+    }
+    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
+        struct wal__segment *segment = wal__log_segment_at(log, i);
+
+        if (has_index(blobs, segment->id)) {
+            continue;
+        }
+        status = open_index(blobs, segment);
+        if (status == WAL_ENOTFOUND) {
+            status = rebuild_index(blobs, segment, error);
+        }
+        if (status != WAL_OK) {
+            return wal__fail_at(error, status, 0, segment->path, 0,
+                                "cannot read the index of a pack segment");
+        }
+        WAL__ASSERT(has_index(blobs, segment->id));
+    }
+    blobs->indexes_loaded = true;
+    return WAL_OK;
+}
 
 /* --- the log's client --------------------------------------------------- */
 
@@ -85,10 +492,10 @@ static enum wal_status build_memory_index(struct wal__blob_store *blobs,
     struct wal__buf bytes;
     struct wal__span span;
     enum wal_status status =
-        wal__pack_index_file_open(blobs, segment->id, &segment_index);
+        pack_index_file_open(blobs, segment->id, &segment_index);
 
     if (status != WAL_ENOTFOUND) {
-        wal__pack_segment_index_deinit(blobs->env, &segment_index);
+        pack_segment_index_deinit(blobs->env, &segment_index);
         return status;
     }
     wal__log_index_header(&blobs->log, segment, &header);
@@ -98,7 +505,7 @@ static enum wal_status build_memory_index(struct wal__blob_store *blobs,
         WAL__ASSERT(bytes.size > WAL__FRAME_SIZE);
         span.data = bytes.data + WAL__FRAME_SIZE;
         span.size = bytes.size - WAL__FRAME_SIZE;
-        status = wal__pack_indexes_add_copy(blobs, segment->id, span);
+        status = pack_indexes_add_copy(blobs, segment->id, span);
     }
     wal__buf_deinit(&bytes);
     return status;
@@ -119,7 +526,7 @@ static enum wal_status on_segment_end(void *ctx,
          * in memory. */
         if (wal__index_file_write(&blobs->log, segment->id, bytes, NULL) !=
             WAL_OK) {
-            status = wal__pack_indexes_add_copy(blobs, segment->id, bytes);
+            status = pack_indexes_add_copy(blobs, segment->id, bytes);
         }
     } else if (!segment->sealed) {
         status = build_memory_index(blobs, segment);
@@ -127,7 +534,7 @@ static enum wal_status on_segment_end(void *ctx,
     if (status != WAL_OK) {
         return status;
     }
-    wal__pack_memtable_reset(blobs->apply_target);
+    pack_memtable_reset(blobs->apply_target);
     WAL__ASSERT(blobs->apply_target->count == 0);
     blobs->indexes_loaded = false;
     return WAL_OK;
@@ -150,15 +557,14 @@ static enum wal_status load_tail_index(struct wal__blob_store *blobs,
          atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id)) {
         return WAL_OK;
     }
-    status =
-        wal__pack_index_file_open(blobs, log->tail_segment->id, &segment_index);
+    status = pack_index_file_open(blobs, log->tail_segment->id, &segment_index);
     if (status != WAL_OK) {
         return status == WAL_ENOTFOUND ? WAL_OK : status;
     }
     header = &segment_index.index.header;
     if (wal__index_matches_tail(log, header, &state->pack_durable)) {
         WAL__ASSERT(blobs->tail.count == 0);
-        status = wal__pack_memtable_load(&blobs->tail, &segment_index.index);
+        status = pack_memtable_load(&blobs->tail, &segment_index.index);
         state->end = header->end;
         state->commit_offset = header->commit_offset;
         state->last_sequence = header->last_sequence;
@@ -168,7 +574,7 @@ static enum wal_status load_tail_index(struct wal__blob_store *blobs,
             state->known_end = header->end;
         }
     }
-    wal__pack_segment_index_deinit(blobs->env, &segment_index);
+    pack_segment_index_deinit(blobs->env, &segment_index);
     return status;
 }
 
@@ -181,8 +587,8 @@ static enum wal_status load(struct wal__blob_store *blobs, uint64_t known_end,
     enum wal_status status;
 
     blobs->generation++;
-    wal__pack_indexes_discard(blobs);
-    wal__pack_memtable_reset(&blobs->tail);
+    pack_indexes_discard(blobs);
+    pack_memtable_reset(&blobs->tail);
     WAL__ASSERT(blobs->apply_target == &blobs->tail && !blobs->indexes_loaded);
     status = load_tail_index(blobs, &state);
     return status == WAL_OK
@@ -410,7 +816,7 @@ void wal__blob_store_deinit(struct wal__blob_store *blobs)
     if (!blobs->is_open) {
         return;
     }
-    wal__pack_indexes_discard(blobs);
+    pack_indexes_discard(blobs);
     wal__pack_memtable_deinit(&blobs->tail);
     wal__log_close(&blobs->log);
     wal__sha256_alg_deinit(&blobs->sha256_alg);
@@ -421,12 +827,14 @@ void wal__blob_store_deinit(struct wal__blob_store *blobs)
 
 /* --- looking up --------------------------------------------------------- */
 
-uint64_t wal__blob_find_locked(const struct wal__blob_store *blobs,
-                               const struct wal__digest *digest)
+/* The position of the newest record with the digest that this process has
+ * applied, or 0. The caller holds index_lock, and the indexes are loaded. */
+static uint64_t blob_find_locked(const struct wal__blob_store *blobs,
+                                 const struct wal__digest *digest)
 {
     uint32_t offset;
 
-    if (wal__pack_memtable_find(&blobs->tail, digest, &offset)) {
+    if (pack_memtable_find(&blobs->tail, digest, &offset)) {
         WAL__ASSERT(blobs->log.tail_segment != NULL);
         return wal__position(blobs->log.tail_segment->id, offset);
     }
@@ -537,7 +945,7 @@ static enum wal_status catch_up_and_find(struct wal__blob_store *blobs,
     for (int attempt = 1;; attempt++) {
         status = catch_up(blobs, error);
         if (status == WAL_OK) {
-            status = wal__pack_indexes_load(blobs, error);
+            status = pack_indexes_load(blobs, error);
         }
         if (status == WAL_OK || attempt == WAL__LOADS_MAX ||
             !wal__log_find_replaced(&blobs->log)) {
@@ -547,7 +955,7 @@ static enum wal_status catch_up_and_find(struct wal__blob_store *blobs,
     }
     if (status == WAL_OK) {
         WAL__ASSERT(blobs->indexes_loaded);
-        *position = wal__blob_find_locked(blobs, digest);
+        *position = blob_find_locked(blobs, digest);
     }
     pthread_rwlock_unlock(&blobs->index_lock);
     return status;
@@ -564,7 +972,7 @@ static enum wal_status find(struct wal__blob_store *blobs,
     pthread_rwlock_rdlock(&blobs->index_lock);
     current = blobs->indexes_loaded && !wal__log_needs_catch_up(&blobs->log);
     if (current) {
-        *position = wal__blob_find_locked(blobs, digest);
+        *position = blob_find_locked(blobs, digest);
     }
     pthread_rwlock_unlock(&blobs->index_lock);
     return current ? WAL_OK : catch_up_and_find(blobs, digest, position, error);
@@ -588,4 +996,375 @@ enum wal_status wal__blob_find(struct wal__blob_store *blobs,
     }
     *position = found;
     return WAL_OK;
+}
+
+/* --- appending ---------------------------------------------------------- */
+
+enum {
+    GROUP_SIZE = 4 * 1024 * 1024
+};
+
+/* Creates the pack directory for the first blob of the store. */
+static enum wal_status make_directory(struct wal__blob_store *blobs,
+                                      struct wal_error *error)
+{
+    const struct wal__io *io = blobs->env->io;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    if (blobs->log.tail_segment != NULL) {
+        return WAL_OK;
+    }
+    wal__segment_path(blobs->env, blobs->log.directory, 0, path);
+    *strrchr(path, '/') = '\0';
+    status = io->make_directory(io->ctx, path, &err);
+    if (status == WAL_OK || status == WAL_EEXISTS) {
+        /* A process that created it may have died before the name was
+         * durable. */
+        status = io->sync_directory(io->ctx, blobs->env->root, &err);
+    }
+    if (status != WAL_OK) {
+        return wal__fail_at(error, status, err, path, 0,
+                            "cannot create the pack directory");
+    }
+    return WAL_OK;
+}
+
+static uint64_t frame_span(const struct wal__blob_prepared *prepared)
+{
+    return wal__frame_total_size(prepared->header.stored_size);
+}
+
+/* Whether content that another thread stored meanwhile is kept as long as the
+ * owner of this one needs it. */
+static bool is_kept(struct wal__blob_store *blobs,
+                    const struct wal__blob_prepared *prepared,
+                    uint64_t position)
+{
+    struct wal__record_buf scratch;
+    struct wal__frame frame;
+    struct wal__span ignored;
+    bool is_kept;
+
+    if (wal__blob_frame_owner(&prepared->header) == WAL__BLOB_OF_RECORDS) {
+        return true;
+    }
+    wal__record_buf_init(&scratch, blobs->env->heap);
+    is_kept = wal__log_peek(&blobs->log, position, 0, &scratch, &frame,
+                            &ignored, NULL) == WAL_OK &&
+              wal__blob_frame_owner(&frame) == WAL__BLOB_OF_CALLER;
+    wal__record_buf_deinit(&scratch);
+    return is_kept;
+}
+
+/* The position that must be durable for content that is stored and can be
+ * relied on, or 0. */
+static uint64_t find_existing_end(struct wal__blob_store *blobs,
+                                  const struct wal__blob_prepared *prepared)
+{
+    uint64_t position = blob_find_locked(blobs, &prepared->digest);
+
+    return position <= blobs->condemned_end ||
+                   position == prepared->unusable_position ||
+                   !is_kept(blobs, prepared, position)
+               ? 0
+               : wal__blob_sync_end(position);
+}
+
+/* Plans a group from `first` on: sets the end of contents that other processes
+ * have written, and sums the others in *reservation. Returns the end of the
+ * group. */
+static uint32_t plan_group(struct wal__blob_store *blobs,
+                           struct wal__blob_prepared *prepared, uint32_t first,
+                           uint32_t count,
+                           struct wal__log_reservation *reservation)
+{
+    WAL__ASSERT(first < count);
+    memset(reservation, 0, sizeof(*reservation));
+    while (first < count) {
+        struct wal__blob_prepared *next = &prepared[first];
+
+        if (next->end == 0) {
+            next->end = find_existing_end(blobs, next);
+        }
+        if (next->end == 0) {
+            if (reservation->frames > 0 &&
+                reservation->size + frame_span(next) > GROUP_SIZE) {
+                break;
+            }
+            reservation->size += frame_span(next);
+            reservation->frames++;
+        }
+        first++;
+    }
+    return first;
+}
+
+static enum wal_status add_record(struct wal__blob_store *blobs,
+                                  struct wal__group *group,
+                                  struct wal__blob_prepared *prepared)
+{
+    struct wal__log *log = &blobs->log;
+    uint64_t offset = wal__group_offset(group, log);
+    enum wal_status status;
+
+    WAL__ASSERT(prepared->end == 0 &&
+                prepared->frame.size == frame_span(prepared));
+    WAL__ASSERT(offset <= UINT32_MAX);
+    status =
+        wal__group_add(group, log, &prepared->header, prepared->frame.data);
+    return status == WAL_OK
+               ? wal__pack_memtable_add(&blobs->tail, &prepared->digest,
+                                        (uint32_t)offset)
+               : status;
+}
+
+/* Sets the end of the contents of a group that was written. */
+static void set_ends(struct wal__blob_prepared *prepared, uint32_t first,
+                     uint32_t end, uint64_t written_end)
+{
+    WAL__ASSERT(written_end != 0);
+    for (uint32_t i = first; i < end; i++) {
+        if (prepared[i].end == 0) {
+            prepared[i].end = written_end;
+        }
+    }
+}
+
+/* Writes the contents of [first, end) that have no end yet. The range may
+ * contain a content twice: the look-up finds the first one's record. */
+static enum wal_status write_group(struct wal__blob_store *blobs,
+                                   struct wal__blob_prepared *prepared,
+                                   uint32_t first, uint32_t end,
+                                   struct wal__blob_put_result *result,
+                                   struct wal_error *error)
+{
+    struct wal__log *log = &blobs->log;
+    struct wal__blob_put_result added = {0};
+    enum wal_status status = WAL_OK;
+    struct wal__group group;
+
+    WAL__ASSERT(first < end && blobs->apply_target == &blobs->tail);
+    wal__group_init(&group, log);
+    group.is_synced = true; /* before a record names the contents */
+    for (uint32_t i = first; i < end && status == WAL_OK; i++) {
+        if (prepared[i].end != 0 ||
+            find_existing_end(blobs, &prepared[i]) != 0) {
+            continue;
+        }
+        status = add_record(blobs, &group, &prepared[i]);
+        added.new_blobs++;
+        added.new_bytes += frame_span(&prepared[i]);
+    }
+    if (status != WAL_OK) {
+        /* The memtable contains records that are not in the stream. */
+        log->needs_reload = true;
+        wal__fail(error, status, "no memory");
+        goto done;
+    }
+    status = wal__group_write(&group, log, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    set_ends(prepared, first, end, atomic_load(&log->end));
+    result->new_blobs += added.new_blobs;
+    result->new_bytes += added.new_bytes;
+done:
+    wal__group_deinit(&group);
+    return status;
+}
+
+/* Plans, reserves and writes one group from *first on, and advances *first. */
+static enum wal_status append_group(struct wal__blob_store *blobs,
+                                    struct wal__blob_prepared *prepared,
+                                    uint32_t *first, uint32_t count,
+                                    struct wal__blob_put_result *result,
+                                    struct wal_error *error)
+{
+    struct wal__log_reservation reservation;
+    uint32_t begin = *first;
+    enum wal_status status;
+
+    *first = plan_group(blobs, prepared, begin, count, &reservation);
+    WAL__ASSERT(*first > begin && *first <= count);
+    if (reservation.frames == 0) {
+        return WAL_OK;
+    }
+    status = make_directory(blobs, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__leader_reserve(&blobs->log, &reservation, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return write_group(blobs, prepared, begin, *first, result, error);
+}
+
+/* Between wal__leader_begin and wal__leader_end. */
+static enum wal_status append_all(struct wal__blob_store *blobs,
+                                  struct wal__blob_prepared *prepared,
+                                  uint32_t count,
+                                  struct wal__blob_put_result *result,
+                                  struct wal_error *error)
+{
+    enum wal_status status = pack_indexes_load(blobs, error);
+    uint32_t first = 0;
+
+    while (status == WAL_OK && first < count) {
+        status = append_group(blobs, prepared, &first, count, result, error);
+    }
+    return status;
+}
+
+/* One attempt. WAL_EPOISONED: the next one heals the stream first. */
+static enum wal_status try_append(struct wal__blob_store *blobs,
+                                  struct wal__blob_prepared *prepared,
+                                  uint32_t count,
+                                  struct wal__blob_put_result *result,
+                                  struct wal_error *error)
+{
+    enum wal_status status;
+
+    WAL__ASSERT(wal__content_guard_is_held(blobs->log.control));
+    blobs->condemned_end = wal__blob_condemned_end(blobs);
+    status = wal__leader_begin(&blobs->log, &blobs->leader_client, true, error);
+    if (status == WAL_OK) {
+        status = append_all(blobs, prepared, count, result, error);
+        wal__leader_end(&blobs->log, &blobs->leader_client);
+    }
+    return status;
+}
+
+enum wal_status wal__pack_append(struct wal__blob_store *blobs,
+                                 struct wal__blob_prepared *prepared,
+                                 uint32_t count,
+                                 struct wal__blob_put_result *result,
+                                 struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    bool all_stored = true;
+
+    for (uint32_t i = 0; i < count; i++) {
+        all_stored = all_stored && prepared[i].end != 0;
+    }
+    if (!all_stored) {
+        pthread_mutex_lock(&blobs->write_mutex);
+        status = try_append(blobs, prepared, count, result, error);
+        for (int i = 0; status == WAL_EPOISONED && i < WAL__HEAL_ATTEMPTS;
+             i++) {
+            status = try_append(blobs, prepared, count, result, error);
+        }
+        pthread_mutex_unlock(&blobs->write_mutex);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        WAL__ASSERT(status != WAL_OK || prepared[i].end != 0);
+        if (prepared[i].end > result->end) {
+            result->end = prepared[i].end;
+        }
+    }
+    return status;
+}
+
+enum wal_status wal__blob_store_sync(struct wal__blob_store *blobs,
+                                     uint64_t end, struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (end == 0 || blobs->env->io->forgets) {
+        return WAL_OK;
+    }
+    status = wal__log_sync(&blobs->log, end, NULL);
+    if (status != WAL_OK) {
+        pthread_mutex_lock(&blobs->write_mutex);
+        status =
+            wal__leader_sync(&blobs->log, &blobs->leader_client, end, error);
+        pthread_mutex_unlock(&blobs->write_mutex);
+    }
+    return status;
+}
+
+uint64_t wal__blob_store_durable_end(const struct wal__blob_store *blobs)
+{
+    return atomic_load(&blobs->log.shared->durable);
+}
+
+/* --- the records of a segment ------------------------------------------- */
+
+static enum wal_status list_index(const struct wal__pack_index *index,
+                                  uint64_t id, struct wal__buf *places)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < index->header.posting_count && status == WAL_OK;
+         i++) {
+        struct wal__pack_place place;
+
+        memcpy(place.digest.bytes,
+               index->digests + (size_t)i * WAL__DIGEST_SIZE, WAL__DIGEST_SIZE);
+        place.position =
+            wal__position(id, wal__get32(index->offsets + (size_t)i * 4));
+        status = wal__buf_append(places, &place, sizeof(place));
+    }
+    return status;
+}
+
+static enum wal_status list_tail(const struct wal__blob_store *blobs,
+                                 uint64_t id, struct wal__buf *places)
+{
+    const struct wal__pack_entry *entries =
+        (const void *)blobs->tail.entries.data;
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < blobs->tail.count && status == WAL_OK; i++) {
+        const struct wal__pack_place place = {
+            entries[i].digest, wal__position(id, entries[i].offset)};
+
+        status = wal__buf_append(places, &place, sizeof(place));
+    }
+    return status;
+}
+
+/* With the index lock for writing, and the indexes loaded. */
+static enum wal_status list_locked(struct wal__blob_store *blobs, uint64_t id,
+                                   struct wal__index_header *header,
+                                   struct wal__buf *places)
+{
+    const struct wal__segment *tail = blobs->log.tail_segment;
+
+    for (uint32_t i = 0; i < blobs->index_count; i++) {
+        const struct wal__pack_index *index = &blobs->indexes[i].index;
+
+        if (blobs->indexes[i].id == id) {
+            *header = index->header;
+            return list_index(index, id, places);
+        }
+    }
+    return tail != NULL && tail->id == id ? list_tail(blobs, id, places)
+                                          : WAL_ENOTFOUND;
+}
+
+enum wal_status wal__pack_list(struct wal__blob_store *blobs, uint64_t id,
+                               struct wal__index_header *header,
+                               struct wal__buf *places, struct wal_error *error)
+{
+    enum wal_status status = wal__blob_store_read_lock(blobs, error);
+
+    places->size = 0;
+    memset(header, 0, sizeof(*header));
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__blob_store_unlock(blobs);
+    pthread_rwlock_wrlock(&blobs->index_lock);
+    status = pack_indexes_load(blobs, error);
+    if (status == WAL_OK) {
+        status = list_locked(blobs, id, header, places);
+        if (status != WAL_OK) {
+            wal__fail(error, status, "cannot list a segment of the pack");
+        }
+    }
+    pthread_rwlock_unlock(&blobs->index_lock);
+    return status;
 }

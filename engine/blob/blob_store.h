@@ -10,12 +10,43 @@
 #ifndef AGENTWAL_ENGINE_BLOB_BLOB_STORE_H
 #define AGENTWAL_ENGINE_BLOB_BLOB_STORE_H
 
+#include "engine/base/buf.h"
+#include "engine/base/containers.h"
 #include "engine/base/sha256.h"
 #include "engine/blob/blob.h"
-#include "engine/blob/pack_memtable.h"
 #include "engine/log/leader.h"
+#include "format/index/pack_index.h"
 
-struct wal__pack_segment_index; /* pack_indexes.h */
+struct wal__pack_entry {
+    struct wal__digest digest;
+    uint32_t offset; /* of the frame in the segment */
+};
+
+/* The digests of a segment that has no index yet. The caller's lock: one
+ * writer, or any readers. */
+struct wal__pack_memtable {
+    struct wal__buf entries; /* of struct wal__pack_entry, in log order */
+    struct wal__hashmap map; /* hash of the digest -> rank in entries */
+    uint32_t count;
+};
+
+void wal__pack_memtable_init(struct wal__pack_memtable *memtable,
+                             const struct wal__heap *heap);
+void wal__pack_memtable_deinit(struct wal__pack_memtable *memtable);
+
+/* Adds the next record. WAL_ENOMEM leaves the memtable unchanged. */
+enum wal_status wal__pack_memtable_add(struct wal__pack_memtable *memtable,
+                                       const struct wal__digest *digest,
+                                       uint32_t offset) WAL_MUST_USE;
+
+/* Appends the index of the segment to out, after room for a frame's header.
+ * Sets header->posting_count. */
+enum wal_status
+wal__pack_memtable_encode(const struct wal__pack_memtable *memtable,
+                          struct wal__index_header *header,
+                          struct wal__buf *out) WAL_MUST_USE;
+
+struct wal__pack_segment_index; /* blob_store.c */
 
 struct wal__blob_store {
     const struct wal__env *env;
@@ -88,10 +119,6 @@ wal__blob_store_write_lock(struct wal__blob_store *blobs,
                            struct wal_error *error) WAL_MUST_USE;
 void wal__blob_store_unlock(struct wal__blob_store *blobs);
 
-/* The position of the newest record with the digest that this process has
- * applied, or 0. The caller holds index_lock, and the indexes are loaded. */
-uint64_t wal__blob_find_locked(const struct wal__blob_store *blobs,
-                               const struct wal__digest *digest);
 /* The same after catching up with other processes: WAL_ENOTFOUND. */
 enum wal_status wal__blob_find(struct wal__blob_store *blobs,
                                const struct wal__digest *digest,
@@ -104,5 +131,19 @@ uint64_t wal__blob_condemned_end(const struct wal__blob_store *blobs);
 /* A position that a durable end exceeds only if the record at `position` is
  * durable: durable ends are ends of groups. */
 uint64_t wal__blob_sync_end(uint64_t position);
+
+/* A record, by its index. */
+struct wal__pack_place {
+    struct wal__digest digest;
+    uint64_t position;
+};
+
+/* Replaces the contents of *places, of struct wal__pack_place, by the records
+ * of a segment; also of the tail, whose header is zeros. *header is that of its
+ * index. WAL_ENOTFOUND: there is no such segment. */
+enum wal_status wal__pack_list(struct wal__blob_store *blobs, uint64_t id,
+                               struct wal__index_header *header,
+                               struct wal__buf *places,
+                               struct wal_error *error) WAL_MUST_USE;
 
 #endif

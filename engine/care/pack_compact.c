@@ -29,8 +29,6 @@
 #include "engine/base/error.h"
 #include "engine/blob/blob_store.h"
 #include "engine/blob/chunk.h"
-#include "engine/blob/pack_list.h"
-#include "engine/blob/pack_memtable.h"
 #include "engine/care/compact.h"
 #include "engine/care/segment_run.h"
 #include "engine/care/throttle.h"

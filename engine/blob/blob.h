@@ -120,14 +120,14 @@ enum wal_status wal__blob_stat(struct wal__blob_store *blobs,
  * *end is 0 if the content is not stored, or only where a compaction may drop
  * it, or not whole: a compaction may have left a record that nothing names
  * without its chunks, or a delta without its base. Reads the heads of records,
- * and no content. blob_decode.c */
+ * and no content. */
 enum wal_status wal__blob_find_end(struct wal__blob_store *blobs,
                                    const struct wal__digest *digest,
                                    uint64_t *end,
                                    struct wal_error *error) WAL_MUST_USE;
 
 /* Copies content of a store to another one, or again to the same, as content of
- * records; adds to *result. WAL_ENOTFOUND. blob_claim.c */
+ * records; adds to *result. WAL_ENOTFOUND. */
 enum wal_status wal__blob_copy(struct wal__blob_store *from,
                                struct wal__blob_store *to,
                                const struct wal__digest *digest,
@@ -135,8 +135,7 @@ enum wal_status wal__blob_copy(struct wal__blob_store *from,
                                struct wal_error *error) WAL_MUST_USE;
 
 /* Makes content that is stored safe to be named by a record, under the caller's
- * guard: stores it again where a compaction may drop it. As wal__blob_stat.
- * blob_claim.c */
+ * guard: stores it again where a compaction may drop it. As wal__blob_stat. */
 enum wal_status wal__blob_claim(struct wal__blob_store *blobs,
                                 const struct wal__digest *digest,
                                 uint64_t *size, uint64_t *end,

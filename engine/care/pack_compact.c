@@ -28,7 +28,6 @@
 #include "engine/base/containers.h"
 #include "engine/base/error.h"
 #include "engine/blob/blob_store.h"
-#include "engine/blob/chunk.h"
 #include "engine/care/compact.h"
 #include "engine/care/segment_run.h"
 #include "engine/care/throttle.h"

@@ -11,7 +11,6 @@
 #include "agentwal/blob.h"
 #include "engine/api/api_store.h"
 #include "engine/blob/blob_store.h"
-#include "engine/blob/chunk.h"
 #include "engine/log/locks.h"
 #include "engine/store/session.h"
 #include "tests/lib/kit/checkpoint_kit.h"

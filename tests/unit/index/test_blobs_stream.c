@@ -7,7 +7,7 @@
 
 #include "agentwal/blob.h"
 #include "engine/api/api_store.h"
-#include "engine/blob/chunk.h"
+#include "engine/blob/blob_store.h"
 #include "engine/store/session.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/put_unsynced.h"

@@ -33,7 +33,7 @@
 #include "engine/log/log.h"
 #include "format/index/index_fmt.h"
 
-struct wal__overlay; /* a layer in memory (catalogue_overlay.h) */
+struct wal__overlay; /* a layer in memory (catalogue_internal.h) */
 
 /* A mapped catalogue file. Counted, since iterators outlive its replacement. */
 struct wal__snapshot {

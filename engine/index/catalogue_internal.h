@@ -1,15 +1,17 @@
 /*
- * catalogue_internal.h - shared by the files of the catalogue: list keys, and
- * the rows of the mapped snapshot, whose pages are verified at the first access
- * (SPEC.md 2.13). For catalogue*.c alone.
+ * catalogue_internal.h - shared by catalogue.c and catalogue_snapshot.c: list
+ * keys, the rows of the mapped snapshot, whose pages are verified at the first
+ * access, and the layers in memory (SPEC.md 2.13).
  *
  * Threads as in catalogue.h; several readers may verify a page concurrently.
  */
 #ifndef AGENTWAL_ENGINE_INDEX_CATALOGUE_INTERNAL_H
 #define AGENTWAL_ENGINE_INDEX_CATALOGUE_INTERNAL_H
 
+#include <stdatomic.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/index/catalogue.h"
 #include "format/segment/record.h"
 
@@ -31,31 +33,12 @@ wal__list_key_to_item(const struct wal__list_key *key)
     };
 }
 
-static inline struct wal__list_key
-wal__list_key_from_item(const struct wal__heapsort_item *item)
-{
-    return (struct wal__list_key){
-        .updated_ms = (int64_t)(item->key ^ UINT64_C(1) << 63),
-        .sequence = item->tie,
-        .number = ~item->value,
-    };
-}
-
 /* Whether the session is not listed and not found by id. */
 static inline bool wal__summary_is_hidden(const struct wal__summary *summary)
 {
     return (summary->flags & WAL__SUMMARY_DELETED) != 0 ||
            summary->number == WAL__STORE_NUMBER;
 }
-
-/* The store's id, and its summary before its first record. */
-extern const struct wal__span wal__store_id;
-void wal__store_summary(struct wal__summary *summary);
-
-/* Finds the summary in the overlay or the frozen layer; false, with *summary
- * untouched, when it is in neither. */
-bool wal__catalogue_get_changed(const struct wal__catalogue *catalogue,
-                                uint32_t number, struct wal__summary *summary);
 
 /* The snapshot's session count; NULL: 0. */
 uint32_t wal__snapshot_count(const struct wal__snapshot *snapshot);
@@ -77,14 +60,6 @@ void wal__snapshot_prefetch(const struct wal__snapshot *snapshot,
 enum wal_status wal__snapshot_row(const struct wal__snapshot *snapshot,
                                   uint32_t rank,
                                   struct wal__summary *summary) WAL_MUST_USE;
-
-/* Single fields of the summary of a rank. */
-enum wal_status wal__snapshot_number(const struct wal__snapshot *snapshot,
-                                     uint32_t rank,
-                                     uint32_t *number) WAL_MUST_USE;
-enum wal_status wal__snapshot_flags(const struct wal__snapshot *snapshot,
-                                    uint32_t rank, uint32_t *number,
-                                    uint32_t *flags) WAL_MUST_USE;
 
 /* The rank and the summary of a number; WAL_ENOTFOUND, also when snapshot is
  * NULL. */
@@ -114,5 +89,44 @@ enum wal_status wal__snapshot_recent_begin(const struct wal__snapshot *snapshot,
 enum wal_status wal__snapshot_cwd_begin(const struct wal__snapshot *snapshot,
                                         const struct wal__snapshot_key *key,
                                         uint32_t *item) WAL_MUST_USE;
+
+/* --- overlays ----------------------------------------------------------- */
+
+/* The summaries that changed since the snapshot. Layers are counted, so that an
+ * iterator, or a thread that writes a snapshot, keeps the layers it began with.
+ * A session has at most one slot. A slot holds an encoded summary (SPEC.md
+ * 2.12), which takes half the memory of a decoded one. A frozen layer has no
+ * writer, and needs no lock. Retain and release: any thread. */
+
+/* A summary and its texts, with some room in which the head's id may grow: the
+ * only text that changes with each append. */
+struct wal__overlay_slot {
+    uint32_t text_capacity;
+    uint8_t summary[WAL__SUMMARY_SIZE];
+    uint8_t text[];
+};
+
+struct wal__overlay {
+    const struct wal__heap *heap;
+    _Atomic uint32_t references;
+    struct wal__overlay_slot **slots;
+    /* The position of each slot's session in lists; number 0: it is hidden.
+     * Apart from the slots, so that a list reads consecutive memory. */
+    struct wal__list_key *keys;
+    uint32_t count;
+    uint32_t capacity;
+    uint64_t slot_bytes; /* memory of all slots */
+    struct wal__hashmap by_number;
+    struct wal__hashmap by_id;
+};
+
+/* Finds the slot of a session; false, with *slot untouched, when it has none or
+ * overlay is NULL. */
+bool wal__overlay_find(const struct wal__overlay *overlay, uint32_t number,
+                       uint32_t *slot);
+
+/* Decodes the summary of a slot; its texts are the slot's. */
+void wal__overlay_get(const struct wal__overlay *overlay, uint32_t slot,
+                      struct wal__summary *summary);
 
 #endif

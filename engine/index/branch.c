@@ -51,7 +51,7 @@ void wal__branch_set_fork(struct wal__branch *branch, uint64_t sequence,
     branch->inherited_depth = inherited_depth;
 }
 
-/* ------------------------------------------------------------- streams --- */
+/* --- streams ------------------------------------------------------------ */
 
 static struct wal__stream *find_stream(const struct wal__branch *branch,
                                        uint32_t number)
@@ -119,7 +119,7 @@ uint64_t wal__branch_head(const struct wal__branch *branch, uint32_t stream)
     return found != NULL ? found->head : initial_head(branch, stream);
 }
 
-/* ----------------------------------------------------------------- ids --- */
+/* --- ids ---------------------------------------------------------------- */
 
 bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
                          uint32_t *cursor, struct wal__branch_hit *hit)
@@ -143,7 +143,7 @@ bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
     return false;
 }
 
-/* -------------------------------------------------------------- adding --- */
+/* --- adding ------------------------------------------------------------- */
 
 void wal__branch_defer_ids(struct wal__branch *branch)
 {
@@ -435,7 +435,7 @@ enum wal_status wal__branch_add(struct wal__branch *branch,
     return WAL_OK;
 }
 
-/* ------------------------------------------------------------- reading --- */
+/* --- reading ------------------------------------------------------------ */
 
 uint32_t wal__branch_lower_bound(const struct wal__stream *stream, uint32_t at,
                                  uint32_t end, uint64_t sequence)

@@ -1,10 +1,19 @@
 /*
- * documents.c - keys and their versions (documents.h). No section of SPEC.md.
- * Invariant: versions ascend by sequence, and each links to the version of the
- * same key before it. The caller's lock: one writer, or any readers.
+ * documents.c - keys, their versions, and their order (documents.h, SPEC.md
+ * 5.8).
+ *
+ * The order has two arrays of ranks: a sorted one, and a short one of documents
+ * added since, which is merged into the first when it is full. It is built when
+ * documents are first listed. Keys are read from the log where they are
+ * compared; those that cannot be read come first.
+ *
+ * Invariants: versions ascend by sequence, and each links to the version of the
+ * same key before it; each rank below `known` is in exactly one of the arrays.
+ * The caller's lock: one writer, or any readers; listing writes.
  */
 #include "engine/index/documents.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/bytes/assert.h"
@@ -18,12 +27,22 @@ void wal__documents_init(struct wal__documents *documents,
     wal__hashmap_init(&documents->by_hash, heap);
 }
 
+/* Frees the order by key, which is built again when it is needed. */
+static void drop_order(struct wal__documents *documents)
+{
+    struct wal__document_order *order = &documents->order;
+
+    wal__heap_free(documents->heap, order->sorted.items);
+    wal__heap_free(documents->heap, order->recent.items);
+    memset(order, 0, sizeof(*order));
+}
+
 void wal__documents_deinit(struct wal__documents *documents)
 {
     if (documents->heap == NULL) {
         return;
     }
-    wal__documents_drop_order(documents);
+    drop_order(documents);
     wal__heap_free(documents->heap, documents->items);
     wal__heap_free(documents->heap, documents->versions);
     wal__hashmap_deinit(&documents->by_hash);
@@ -148,4 +167,406 @@ wal__documents_previous(const struct wal__documents *documents,
     WAL__ASSERT(version->previous <= documents->version_count);
     return version->previous == 0 ? NULL
                                   : &documents->versions[version->previous - 1];
+}
+
+/* --- the order ---------------------------------------------------------- */
+
+enum {
+    RECENT_MAX = 512,
+    REBUILD_FRACTION = 8 /* more new documents than that: sort all */
+};
+
+/* --- sorting ------------------------------------------------------------ */
+
+struct sort_item {
+    size_t offset; /* of the key */
+    uint32_t size; /* 0: unreadable */
+    uint32_t rank;
+};
+
+/* Documents with their keys, which are in memory while they are sorted. */
+struct batch {
+    struct wal__buf items; /* of struct sort_item */
+    struct wal__buf keys;
+};
+
+static struct sort_item *batch_items(const struct batch *batch)
+{
+    return (void *)batch->items.data;
+}
+
+static uint32_t batch_count(const struct batch *batch)
+{
+    return (uint32_t)(batch->items.size / sizeof(struct sort_item));
+}
+
+/* keys may be NULL when all are unreadable. */
+static struct wal__span item_key(const struct sort_item *item,
+                                 const uint8_t *keys)
+{
+    return (struct wal__span){item->size == 0 ? NULL : keys + item->offset,
+                              item->size};
+}
+
+static struct wal__span batch_key(const struct batch *batch, uint32_t i)
+{
+    return item_key(&batch_items(batch)[i], batch->keys.data);
+}
+
+static int compare_keys(struct wal__span a, struct wal__span b)
+{
+    size_t size = a.size < b.size ? a.size : b.size;
+    int order = size == 0 ? 0 : memcmp(a.data, b.data, size);
+
+    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+static int compare_items(const void *left, const void *right, void *ctx)
+{
+    const uint8_t *keys = ctx;
+    const struct sort_item *a = left;
+    const struct sort_item *b = right;
+    int order = compare_keys(item_key(a, keys), item_key(b, keys));
+
+    return order != 0 ? order : (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+static enum wal_status add_to_batch(struct batch *batch,
+                                    const struct wal__documents *documents,
+                                    const struct wal__document_keys *keys,
+                                    uint32_t rank)
+{
+    struct sort_item item = {.offset = batch->keys.size, .rank = rank};
+    struct wal__span key = {NULL, 0};
+    enum wal_status status =
+        keys->read(keys->ctx, &documents->items[rank], &key);
+
+    if (status == WAL_OK) {
+        item.size = (uint32_t)key.size;
+        status = wal__buf_append(&batch->keys, key.data, key.size);
+    } else if (status == WAL_ENOTFOUND) {
+        status = WAL_OK;
+    }
+    return status == WAL_OK
+               ? wal__buf_append(&batch->items, &item, sizeof(item))
+               : status;
+}
+
+static void sort_batch(struct batch *batch)
+{
+    if (batch->items.size > 0) {
+        qsort_r(batch->items.data, batch_count(batch), sizeof(struct sort_item),
+                compare_items, batch->keys.data);
+    }
+}
+
+/* Replaces an array by the documents of a batch. */
+static enum wal_status set_ranks(const struct wal__heap *heap,
+                                 struct wal__document_ranks *ranks,
+                                 const struct batch *batch)
+{
+    uint32_t count = batch_count(batch);
+    uint32_t *items =
+        wal__heap_resize(heap, ranks->items, count, sizeof(*items));
+
+    if (items == NULL && count > 0) {
+        return WAL_ENOMEM;
+    }
+    ranks->items = items;
+    ranks->count = count;
+    ranks->unreadable = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        items[i] = batch_items(batch)[i].rank;
+        ranks->unreadable += batch_items(batch)[i].size == 0;
+    }
+    return WAL_OK;
+}
+
+/* --- searching ---------------------------------------------------------- */
+
+/* A search in an array: for the first key that is not before `key`, or that
+ * does not begin with it. */
+struct search {
+    const struct wal__documents *documents;
+    const struct wal__document_keys *keys;
+    struct wal__span key;
+    bool is_prefix;
+};
+
+static bool has_prefix(struct wal__span prefix, struct wal__span key)
+{
+    return prefix.size <= key.size &&
+           (prefix.size == 0 ||
+            memcmp(prefix.data, key.data, prefix.size) == 0);
+}
+
+/* *item: the result among the items [low, high). WAL_ECORRUPT when a key became
+ * unreadable. */
+static enum wal_status find(const struct search *search, const uint32_t *ranks,
+                            uint32_t low, uint32_t high, uint32_t *item)
+{
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct wal__span key;
+        enum wal_status status = search->keys->read(
+            search->keys->ctx, &search->documents->items[ranks[middle]], &key);
+        bool before;
+
+        if (status != WAL_OK) {
+            return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
+        }
+        before = search->is_prefix ? has_prefix(search->key, key)
+                                   : compare_keys(key, search->key) < 0;
+        if (before) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *item = low;
+    return WAL_OK;
+}
+
+/* --- updating ----------------------------------------------------------- */
+
+/* Inserts a batch into a sorted array, the last item first, so that each item
+ * of the array moves once. */
+static enum wal_status insert_sorted(struct wal__documents *documents,
+                                     const struct wal__document_keys *keys,
+                                     const struct batch *batch,
+                                     struct wal__document_ranks *sorted)
+{
+    struct search search = {.documents = documents, .keys = keys};
+    uint32_t added = batch_count(batch);
+    uint32_t unreadable = sorted->unreadable;
+    uint32_t end = sorted->count;
+    uint32_t *items =
+        wal__heap_resize(documents->heap, sorted->items,
+                         (size_t)sorted->count + added, sizeof(*items));
+
+    if (items == NULL) {
+        return WAL_ENOMEM;
+    }
+    sorted->items = items;
+    for (uint32_t i = added; i > 0; i--) {
+        uint32_t at = unreadable;
+        enum wal_status status = WAL_OK;
+
+        search.key = batch_key(batch, i - 1);
+        if (search.key.size > 0) {
+            status = find(&search, items, unreadable, end, &at);
+        }
+        if (status != WAL_OK) {
+            return status;
+        }
+        memmove(items + at + i, items + at, (end - at) * sizeof(*items));
+        items[at + i - 1] = batch_items(batch)[i - 1].rank;
+        sorted->unreadable += search.key.size == 0;
+        end = at;
+    }
+    sorted->count += added;
+    return WAL_OK;
+}
+
+/* Where new documents go. */
+enum target {
+    TARGET_RECENT,
+    TARGET_SORTED, /* with those in `recent` */
+    TARGET_ALL     /* all documents are sorted anew */
+};
+
+static enum target choose_target(const struct wal__documents *documents)
+{
+    const struct wal__document_order *order = &documents->order;
+    uint32_t added = documents->count - order->known + order->recent.count;
+
+    if (added <= RECENT_MAX) {
+        return TARGET_RECENT;
+    }
+    return added > documents->count / REBUILD_FRACTION ? TARGET_ALL
+                                                       : TARGET_SORTED;
+}
+
+static enum wal_status fill_batch(struct wal__documents *documents,
+                                  const struct wal__document_keys *keys,
+                                  enum target target, struct batch *batch)
+{
+    const struct wal__document_order *order = &documents->order;
+    uint32_t recent = target == TARGET_SORTED ? order->recent.count : 0;
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < recent && status == WAL_OK; i++) {
+        status = add_to_batch(batch, documents, keys, order->recent.items[i]);
+    }
+    for (uint32_t rank = target == TARGET_ALL ? 0 : order->known;
+         rank < documents->count && status == WAL_OK; rank++) {
+        status = add_to_batch(batch, documents, keys, rank);
+    }
+    if (status == WAL_OK) {
+        sort_batch(batch);
+    }
+    return status;
+}
+
+static enum wal_status update(struct wal__documents *documents,
+                              const struct wal__document_keys *keys)
+{
+    struct wal__document_order *order = &documents->order;
+    enum target target = choose_target(documents);
+    struct batch batch;
+    enum wal_status status;
+
+    if (order->known == documents->count) {
+        return WAL_OK;
+    }
+    wal__buf_init(&batch.items, documents->heap);
+    wal__buf_init(&batch.keys, documents->heap);
+    status = fill_batch(documents, keys, target, &batch);
+    if (status == WAL_OK) {
+        status = target == TARGET_ALL
+                     ? set_ranks(documents->heap, &order->sorted, &batch)
+                     : insert_sorted(documents, keys, &batch,
+                                     target == TARGET_RECENT ? &order->recent
+                                                             : &order->sorted);
+    }
+    if (target != TARGET_RECENT) {
+        order->recent.count = 0;
+        order->recent.unreadable = 0;
+    }
+    order->known = documents->count;
+    wal__buf_deinit(&batch.items);
+    wal__buf_deinit(&batch.keys);
+    return status;
+}
+
+/* --- visiting ----------------------------------------------------------- */
+
+/* The items of an array that are in a range. */
+struct slice {
+    const uint32_t *items;
+    uint32_t begin;
+    uint32_t end;
+};
+
+static enum wal_status find_slice(const struct search *search,
+                                  const struct wal__document_range *range,
+                                  const struct wal__document_ranks *ranks,
+                                  struct slice *slice)
+{
+    struct search bound = *search;
+    enum wal_status status;
+
+    *slice = (struct slice){ranks->items, 0, ranks->count};
+    bound.key = range->from;
+    status = find(&bound, ranks->items, ranks->unreadable, ranks->count,
+                  &slice->begin);
+    bound.key = range->prefix;
+    bound.is_prefix = true;
+    if (status == WAL_OK && range->prefix.size > 0) {
+        status =
+            find(&bound, ranks->items, slice->begin, ranks->count, &slice->end);
+    }
+    return status;
+}
+
+static enum wal_status visit_items(const uint32_t *items, uint32_t begin,
+                                   uint32_t end, wal__document_visitor *visit,
+                                   void *ctx)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = begin; i < end && status == WAL_OK; i++) {
+        status = visit(ctx, items[i], true);
+    }
+    return status;
+}
+
+/* Visits the two slices in one order. */
+static enum wal_status merge(const struct search *search,
+                             const struct slice *sorted,
+                             const struct slice *recent,
+                             wal__document_visitor *visit, void *ctx)
+{
+    struct search bound = *search;
+    struct wal__buf copy;
+    uint32_t begin = sorted->begin;
+    enum wal_status status = WAL_OK;
+
+    wal__buf_init(&copy, search->documents->heap);
+    for (uint32_t i = recent->begin; i < recent->end && status == WAL_OK; i++) {
+        uint32_t rank = recent->items[i];
+        uint32_t at = begin;
+
+        status = search->keys->read(
+            search->keys->ctx, &search->documents->items[rank], &bound.key);
+        copy.size = 0;
+        if (status == WAL_OK) {
+            status = wal__buf_append(&copy, bound.key.data, bound.key.size);
+            bound.key.data = copy.data;
+        }
+        if (status == WAL_OK) {
+            status = find(&bound, sorted->items, begin, sorted->end, &at);
+        }
+        if (status == WAL_OK) {
+            status = visit_items(sorted->items, begin, at, visit, ctx);
+        }
+        if (status == WAL_OK) {
+            status = visit(ctx, rank, true);
+        }
+        begin = at;
+    }
+    wal__buf_deinit(&copy);
+    return status == WAL_OK
+               ? visit_items(sorted->items, begin, sorted->end, visit, ctx)
+               : status;
+}
+
+static enum wal_status visit_unreadable(const struct wal__document_ranks *ranks,
+                                        wal__document_visitor *visit, void *ctx)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < ranks->unreadable && status == WAL_OK; i++) {
+        status = visit(ctx, ranks->items[i], false);
+    }
+    return status;
+}
+
+static enum wal_status visit_range(const struct search *search,
+                                   const struct wal__document_range *range,
+                                   wal__document_visitor *visit, void *ctx)
+{
+    const struct wal__document_order *order = &search->documents->order;
+    struct slice sorted;
+    struct slice recent;
+    enum wal_status status = find_slice(search, range, &order->sorted, &sorted);
+
+    if (status == WAL_OK) {
+        status = find_slice(search, range, &order->recent, &recent);
+    }
+    if (status == WAL_OK) {
+        status = visit_unreadable(&order->sorted, visit, ctx);
+    }
+    if (status == WAL_OK) {
+        status = visit_unreadable(&order->recent, visit, ctx);
+    }
+    return status == WAL_OK ? merge(search, &sorted, &recent, visit, ctx)
+                            : status;
+}
+
+enum wal_status wal__documents_visit(struct wal__documents *documents,
+                                     const struct wal__document_keys *keys,
+                                     const struct wal__document_range *range,
+                                     wal__document_visitor *visit, void *ctx)
+{
+    const struct search search = {.documents = documents, .keys = keys};
+    enum wal_status status = update(documents, keys);
+
+    if (status == WAL_OK) {
+        status = visit_range(&search, range, visit, ctx);
+    }
+    if (status != WAL_OK) {
+        drop_order(documents);
+    }
+    return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
 }

@@ -1,7 +1,7 @@
 /*
  * documents.h - the documents of one session, or of the store: each key with
  * its versions, newest first (SPEC.md 5.8). Built from postings; the texts of
- * keys stay in the log (document_order.h).
+ * keys stay in the log.
  *
  * A document is identified by the hash of its key: the writer of a document
  * refuses a key whose hash equals that of another key.
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "agentwal.h"
+#include "engine/base/buf.h"
 #include "engine/base/containers.h"
 #include "engine/base/heap.h"
 #include "format/index/index_fmt.h"
@@ -37,7 +38,7 @@ struct wal__document_ranks {
     uint32_t unreadable; /* of these, the first: their keys are unreadable */
 };
 
-/* Built by document_order.c. */
+/* The order by key, built when documents are first listed. */
 struct wal__document_order {
     struct wal__document_ranks sorted;
     struct wal__document_ranks recent; /* not in `sorted` yet */
@@ -84,7 +85,37 @@ const struct wal__doc_version *
 wal__documents_previous(const struct wal__documents *documents,
                         const struct wal__doc_version *version);
 
-/* Frees the order by key, which is built again when it is needed. */
-void wal__documents_drop_order(struct wal__documents *documents);
+/*
+ * Listing documents in the order of their keys: a prefix is found by binary
+ * search. Every call here writes.
+ */
+
+/* Reads keys. WAL_ENOTFOUND: the key is unreadable, and the document comes
+ * before all others. *key is valid until the next call. */
+struct wal__document_keys {
+    enum wal_status (*read)(void *ctx, const struct wal__document *document,
+                            struct wal__span *key);
+    void *ctx;
+};
+
+/* The documents to visit: those with an unreadable key, then those with keys
+ * from `from` on, up to the first that does not begin with `prefix`. All keys
+ * that begin with it follow `from`. */
+struct wal__document_range {
+    struct wal__span from;
+    struct wal__span prefix;
+};
+
+/* Calls `visit` with the rank of each document of the range, and whether its
+ * key is readable, in order, deleted ones included; stops at its first failure.
+ * WAL_ENOMEM; WAL_ECORRUPT or what keys->read failed with: the order is then
+ * built anew by the next call. */
+typedef enum wal_status wal__document_visitor(void *ctx, uint32_t rank,
+                                              bool is_readable);
+enum wal_status wal__documents_visit(struct wal__documents *documents,
+                                     const struct wal__document_keys *keys,
+                                     const struct wal__document_range *range,
+                                     wal__document_visitor *visit,
+                                     void *ctx) WAL_MUST_USE;
 
 #endif

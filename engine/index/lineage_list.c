@@ -66,7 +66,7 @@ void wal__lineage_release(struct wal__lineage_view *view)
     *view = (struct wal__lineage_view){NULL, 0};
 }
 
-/* -------------------------------------------------------------- levels --- */
+/* --- levels ------------------------------------------------------------- */
 
 /* The list that holds the rank. */
 static struct wal__lineage *list_of(const struct wal__lineage_view *view,
@@ -142,7 +142,7 @@ static enum wal_status append_level(struct wal__lineage *lineage,
     return WAL_OK;
 }
 
-/* ----------------------------------------------------------------- ids --- */
+/* --- ids ---------------------------------------------------------------- */
 
 enum wal_status wal__lineage_add_id(const struct wal__lineage_view *view,
                                     uint32_t rank, uint64_t id_hash,
@@ -233,7 +233,7 @@ void wal__lineage_set_indexed(const struct wal__lineage_view *view,
     }
 }
 
-/* ----------------------------------------------------------- extending --- */
+/* --- extending ---------------------------------------------------------- */
 
 /* Creates a list with the levels of the view and no base. */
 static enum wal_status flatten(const struct wal__heap *heap,

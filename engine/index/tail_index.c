@@ -156,7 +156,7 @@ static bool find_rank(const struct wal__tail_index *tail, uint32_t session,
     return found;
 }
 
-/* ------------------------------------------------------------- the base --- */
+/* --- the base ----------------------------------------------------------- */
 
 static bool is_in_base(const struct wal__tail_index *tail, uint32_t session)
 {
@@ -195,7 +195,7 @@ static const uint8_t *base_posting(const struct wal__tail_index *tail,
     return tail->base.postings + (size_t)item * WAL__POSTING_SIZE;
 }
 
-/* --------------------------------------------------------------- adding --- */
+/* --- adding ------------------------------------------------------------- */
 
 /* Room was reserved. */
 static uint32_t add_session(struct wal__tail_index *tail, uint32_t session)
@@ -239,7 +239,7 @@ enum wal_status wal__tail_index_add(struct wal__tail_index *tail,
     return WAL_OK;
 }
 
-/* -------------------------------------------------------------- reading --- */
+/* --- reading ------------------------------------------------------------ */
 
 /* The base is ordered by session, so every posting is read. */
 static uint64_t base_last_before(const struct wal__tail_index *tail,
@@ -351,7 +351,7 @@ wal__tail_index_visit_sessions(const struct wal__tail_index *tail,
     return status;
 }
 
-/* ------------------------------------------------------------- encoding --- */
+/* --- encoding ----------------------------------------------------------- */
 
 static uint32_t total_sessions(const struct wal__tail_index *tail)
 {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/index/document_order.h"
+#include "engine/index/documents.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"

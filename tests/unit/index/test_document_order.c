@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/index/document_order.h"
+#include "engine/index/documents.h"
 #include "format/segment/frame.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"

@@ -15,7 +15,6 @@
 #include <stdatomic.h>
 
 #include "engine/blob/blob_store.h"
-#include "engine/index/annotations.h"
 #include "engine/index/branch.h"
 #include "engine/index/catalogue.h"
 #include "engine/index/documents.h"

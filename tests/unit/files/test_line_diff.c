@@ -1,6 +1,6 @@
 /*
- * test_line_diff.c - tests of format/line_diff and engine/session/line_count.
- * AGENTWAL_SEED sets the seed. What git says is compared in
+ * test_line_diff.c - tests of engine/files/numstat.h. AGENTWAL_SEED sets the
+ * seed. What git says is compared in
  * tests/cli/convert/line_diff_git.py.
  */
 #include <stddef.h>
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/files/line_diff.h"
 #include "engine/files/numstat.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"

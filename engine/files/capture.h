@@ -12,7 +12,11 @@
 #ifndef AGENTWAL_ENGINE_FILES_CAPTURE_H
 #define AGENTWAL_ENGINE_FILES_CAPTURE_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "engine/base/env.h"
+#include "engine/base/sha256.h"
 #include "engine/base/worktree.h"
 #include "engine/files/file_set.h"
 
@@ -54,5 +58,33 @@ enum wal_status wal__capture(struct wal__capture *capture,
 enum wal_status wal__worktree_fail(struct wal_error *error,
                                    enum wal_status status, int sys_errno,
                                    const char *path, const char *what);
+
+/* The two batches of a running capture. Only a test fills them by hand. */
+
+/* Prepared contents that are written together. */
+struct wal__capture_batch {
+    struct wal__blob_prepared *items;
+    uint32_t count;
+    uint64_t size; /* bytes of their frames, with overhead */
+};
+
+struct wal__capture_job {
+    struct wal__capture *capture;
+    struct wal__files *files;
+    struct wal__sha256_alg sha256_alg; /* for contents that are not stored */
+    atomic_uint_fast64_t read_count;
+    pthread_mutex_t mutex; /* guards the members below */
+    pthread_cond_t batch_written;
+    struct wal__capture_batch filling;
+    struct wal__capture_batch writing; /* of the writing worker */
+    uint32_t capacity;                 /* items of each batch */
+    bool is_writing;                   /* a worker writes a batch */
+};
+
+/* Takes ownership of prepared content, also on failure; writes a batch when it
+ * is full. Any worker; takes the mutex. */
+enum wal_status wal__capture_add_content(struct wal__capture_job *job,
+                                         struct wal__blob_prepared *prepared,
+                                         struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -34,7 +34,7 @@ enum {
     WORD_BITS = 64,
 };
 
-/* --- git's rule ------------------------------------------------------------ */
+/* --- git's rule ---------------------------------------------------------- */
 
 /* A power of two near the square root of the number of lines. */
 static uint32_t frequent_min(uint32_t total)
@@ -115,7 +115,7 @@ uint32_t wal__lines_filter(struct wal__lines lines, const uint8_t *kinds)
     return kept;
 }
 
-/* --- by diagonals ---------------------------------------------------------- */
+/* --- by diagonals -------------------------------------------------------- */
 
 struct search {
     const uint32_t *shorter;
@@ -191,7 +191,7 @@ static bool lcs_by_diagonals(struct wal__lines shorter,
     return false;
 }
 
-/* --- by bits --------------------------------------------------------------- */
+/* --- by bits ------------------------------------------------------------- */
 
 static uint32_t row_word_count(uint32_t line_count)
 {
@@ -378,7 +378,7 @@ static uint32_t lcs_bit_parallel(struct wal__lines shorter,
     return common;
 }
 
-/* --- either way ------------------------------------------------------------ */
+/* --- either way ---------------------------------------------------------- */
 
 /* Lines that only one text has are in no common subsequence. */
 static void discard_unmatched(struct wal__lines *lines, const uint32_t *others)
@@ -522,7 +522,7 @@ struct diff {
     uint32_t *numbers; /* the lines of both sides */
 };
 
-/* --- bytes ----------------------------------------------------------------- */
+/* --- bytes --------------------------------------------------------------- */
 
 static bool is_binary(struct wal__span content)
 {
@@ -632,7 +632,7 @@ static void trim_common(struct diff *diff)
     after->size -= diff->suffix.size;
 }
 
-/* --- numbers --------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------- */
 
 static uint32_t hash_line(struct wal__span line)
 {
@@ -787,7 +787,7 @@ static enum wal_status classify_all(struct diff *diff)
     return status;
 }
 
-/* --- the count ------------------------------------------------------------- */
+/* --- the count ----------------------------------------------------------- */
 
 static enum wal_status discard_confusing(struct diff *diff, int index)
 {

@@ -8,7 +8,7 @@
 
 #include "engine/api/api_store.h"
 #include "engine/base/io.h"
-#include "engine/files/capture_job.h"
+#include "engine/files/capture.h"
 #include "engine/log/locks.h"
 #include "engine/store/session.h"
 #include "tests/lib/faulty_heap.h"

@@ -96,25 +96,6 @@ struct wal__batch {
     char previous_head[256];
 };
 
-/* The state of resolving one batch. */
-struct wal__resolver {
-    struct wal__core *core;
-    struct wal__op *op;
-    struct wal__batch *batch;
-    struct wal__branch_slot *slot;
-    struct wal__hashmap batch_ids; /* id hash -> entry rank, if needed */
-    uint64_t *sequences;           /* of each entry, new or existing */
-    uint64_t sequence;             /* storage for a batch of one entry */
-    uint64_t next;          /* sequence of the next frame that is not skipped */
-    uint32_t heads_created; /* without `main` */
-    uint32_t heads_removed;
-    /* a bit per stream: heads[] is valid */
-    uint64_t heads_loaded[WAL__BATCH_STREAMS / 64];
-    uint64_t heads[WAL__BATCH_STREAMS]; /* `main` within the batch */
-};
-
-#define WAL__NO_ENTRY UINT32_MAX
-
 /* batch_entries.c: adds the entries to the operation. */
 enum wal_status wal__batch_add_entries(struct wal__op *op,
                                        const struct wal_entry *entries,
@@ -173,51 +154,8 @@ wal__session_check_writable(struct wal__core *core, uint32_t number,
                             bool is_migration, struct wal__summary *summary,
                             struct wal_error *error) WAL_MUST_USE;
 
-/* resolver.c: a frame's payload in the operation's bytes; valid until a frame
- * is added. */
+/* batch_resolve.c: a frame's payload in the operation's bytes; valid until a
+ * frame is added. */
 struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame);
-
-/* An id stored in `texts`. */
-static inline struct wal__span wal__batch_text(const struct wal__batch *batch,
-                                               uint32_t offset, size_t size)
-{
-    struct wal__span span = {size == 0 ? NULL : batch->texts.data + offset,
-                             size};
-
-    return span;
-}
-
-/* resolver.c: the rank of an earlier entry of the batch with this id, or
- * WAL__NO_ENTRY. */
-uint32_t wal__resolver_find_in_batch(const struct wal__resolver *resolver,
-                                     struct wal__span id);
-
-/* Finds an entry by id among those of the batch with a rank below `before`, and
- * in the session and its ancestors. Position 0: it is in the batch.
- * WAL_ENOTFOUND. */
-enum wal_status
-wal__resolver_find_entry(struct wal__resolver *resolver, struct wal__span id,
-                         uint32_t before,
-                         struct wal__entry_location *found) WAL_MUST_USE;
-
-/* Writes the id of the entry with this sequence, terminated by NUL; empty for 0
- * and for a lost entry. */
-enum wal_status wal__resolver_read_id(struct wal__resolver *resolver,
-                                      uint32_t stream, uint64_t sequence,
-                                      char out[256]) WAL_MUST_USE;
-
-/* resolve_references.c: checks that the entries exist which an entry's payload
- * names, once its parent is known; and finds the session that owns each
- * redaction's target. */
-enum wal_status wal__resolve_reference(struct wal__resolver *resolver,
-                                       uint32_t entry) WAL_MUST_USE;
-enum wal_status
-wal__resolve_redacts(struct wal__resolver *resolver) WAL_MUST_USE;
-
-/* resolve_records.c */
-enum wal_status wal__resolve_docs(struct wal__resolver *resolver) WAL_MUST_USE;
-enum wal_status wal__resolve_heads(struct wal__resolver *resolver) WAL_MUST_USE;
-enum wal_status
-wal__resolve_change(struct wal__resolver *resolver) WAL_MUST_USE;
 
 #endif

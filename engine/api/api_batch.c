@@ -11,7 +11,6 @@
 #include "engine/base/error.h"
 #include "engine/session/session_create.h"
 #include "engine/session/session_title.h"
-#include "engine/write/payload_build.h"
 #include "engine/write/write_batch.h"
 
 enum {

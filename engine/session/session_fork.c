@@ -13,7 +13,6 @@
 #include "engine/session/session_create.h"
 #include "engine/store/input_text.h"
 #include "engine/store/payload.h"
-#include "engine/write/payload_build.h"
 #include "engine/write/write_batch.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"

@@ -85,7 +85,7 @@ struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame)
     return span;
 }
 
-/* Returns the rank of an earlier entry of the batch with this id, or NO_ENTRY. */
+/* Returns the rank of the batch's earlier entry with this id, or NO_ENTRY. */
 static uint32_t find_in_batch(const struct resolver *resolver,
                               struct wal__span id)
 {
@@ -405,8 +405,6 @@ static enum wal_status resolve_redacts(struct resolver *resolver)
     }
     return WAL_OK;
 }
-
-/* --- documents, heads and the SESSION record ------------------------------ */
 
 static enum wal_status reject_version(struct resolver *resolver,
                                       enum wal_expectation expectation,

@@ -96,35 +96,18 @@ struct wal__batch {
     char previous_head[256];
 };
 
-/* batch_entries.c: adds the entries to the operation. */
-enum wal_status wal__batch_add_entries(struct wal__op *op,
-                                       const struct wal_entry *entries,
-                                       uint32_t count,
-                                       struct wal_error *error) WAL_MUST_USE;
-
-/* write_batch.c: whether a batch has parts, and arrays of permitted length for
- * its counts; reads no array. */
+/* Checks that a batch has parts, and arrays of permitted length for its counts;
+ * reads no array. */
 enum wal_status wal__batch_check_counts(const struct wal_batch *batch,
                                         struct wal_error *error) WAL_MUST_USE;
 
-/* write_batch.c: creates the operation of a batch, not submitted. */
+/* Creates the operation of a batch, not submitted. */
 enum wal_status wal__batch_create(struct wal_session *session,
                                   const struct wal_batch *requested,
                                   const struct wal_append_options *options,
                                   enum wal__batch_mode mode,
                                   struct wal__op **op,
                                   struct wal_error *error) WAL_MUST_USE;
-
-/* Creates an operation with an empty batch and room for entry_count entries;
- * NULL when out of memory. */
-struct wal__op *wal__batch_alloc_op(struct wal__core *core, uint32_t session,
-                                    uint32_t entry_count);
-
-/* batch_change.c: adds the SESSION record with the change as the operation's
- * last frame; adds nothing when it changes nothing. Takes the state lock. */
-enum wal_status wal__batch_add_change(struct wal__op *op,
-                                      const struct wal_session_change *change,
-                                      struct wal_error *error) WAL_MUST_USE;
 
 /* The newest SESSION record of a session. */
 struct wal__current_record {
@@ -134,15 +117,15 @@ struct wal__current_record {
     uint64_t version;  /* sequence */
 };
 
-/* batch_change.c: reads it, or makes one from the catalogue when it was lost.
- * current->scratch is initialised. WAL_ENOTFOUND when the session was deleted.
- * Takes the state lock. */
+/* Reads it, or makes one from the catalogue when it was lost. current->scratch
+ * is initialised. WAL_ENOTFOUND when the session was deleted. Takes the state
+ * lock. */
 enum wal_status wal__session_read_current(struct wal__core *core,
                                           uint32_t number,
                                           struct wal__current_record *current,
                                           struct wal_error *error) WAL_MUST_USE;
 
-/* batch_resolve.c: resolves the operation under the append lock and the state
+/* Resolves the operation under the append lock and the state
  * lock for writing; ctx is the core. */
 enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op);
 
@@ -154,8 +137,20 @@ wal__session_check_writable(struct wal__core *core, uint32_t number,
                             bool is_migration, struct wal__summary *summary,
                             struct wal_error *error) WAL_MUST_USE;
 
-/* batch_resolve.c: a frame's payload in the operation's bytes; valid until a
- * frame is added. */
+/* Returns a frame's payload in the operation's bytes; valid until a frame is
+ * added. */
 struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame);
+
+/* Appends the payload of a compaction_summary entry (SPEC.md 5.6). *first_kept
+ * borrows from the options. */
+enum wal_status wal__payload_build_compaction(
+    const struct wal_compact_options *options, struct wal__span *first_kept,
+    struct wal__buf *payload, struct wal_error *error) WAL_MUST_USE;
+
+/* Appends the payload of a redaction entry (SPEC.md 5.7). */
+enum wal_status
+wal__payload_build_redaction(struct wal_slice target, struct wal_slice reason,
+                             struct wal__buf *payload,
+                             struct wal_error *error) WAL_MUST_USE;
 
 #endif

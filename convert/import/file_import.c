@@ -1,5 +1,11 @@
 /*
- * file_import.c - imports one file as one session (file_import.h).
+ * file_import.c - imports one file: as one session, as a stream of one, or as
+ * a view of one (file_import.h).
+ *
+ * A session that an import created is created again when the file was
+ * incomplete before and reads otherwise now; not if anything but imports wrote
+ * to it. What is read of a session to decide that holds as long as its
+ * last_sequence, which is read before, and by which the session is deleted.
  *
  * Threads: one thread at a time per import.
  */
@@ -7,15 +13,359 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "convert/import/import_time.h"
-#include "convert/import/session_modified.h"
+#include "agentwal.h"
+#include "agentwal/convert.h"
+#include "convert/import/import.h"
 #include "convert/import/source_file.h"
+#include "convert/source/source_lines.h"
 #include "engine/base/error.h"
+#include "format/json/json_scan.h"
+
+/* --- changes to an imported session -------------------------------------- */
+
+/* Returns true if the session has no head other than `main`. */
+static bool has_one_head(struct wal_session *session)
+{
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_head_cursor *heads = NULL;
+    unsigned count = 0;
+
+    if (wal_head_cursor_open(session, &heads, NULL) != WAL_OK) {
+        return false;
+    }
+    while (wal_head_cursor_next(heads, &head, NULL) == WAL_OK) {
+        count++;
+    }
+    wal_head_cursor_close(heads);
+    return count <= 1;
+}
+
+/* Advances *at past a member, if the metadata has it there and once. */
+static bool skip_member(struct wal_slice metadata, const char *key, size_t *at)
+{
+    const uint8_t *bytes = metadata.data;
+    char quoted[32];
+    struct wal__json_token found;
+    size_t size = (size_t)snprintf(quoted, sizeof(quoted), "\"%s\":", key);
+
+    if (metadata.size < *at + size || memcmp(bytes + *at, quoted, size) != 0 ||
+        wal__json_find(bytes, (size_t)metadata.size, key, &found) !=
+            WAL__JSON_OK ||
+        found.span.data != bytes + *at + size) {
+        return false;
+    }
+    *at += size + found.span.size;
+    return true;
+}
+
+/* Returns true if the metadata is empty or consists of "created" and
+ * "imported": what an import writes, or one of an older library wrote. */
+static bool is_metadata_of_import(struct wal_slice metadata)
+{
+    const char *bytes = metadata.data;
+    size_t at = 1;
+
+    if (metadata.size == 0) {
+        return true;
+    }
+    if (skip_member(metadata, "created", &at) && at < metadata.size &&
+        bytes[at] == ',') {
+        at++;
+    }
+    (void)skip_member(metadata, "imported", &at);
+    return at + 1 == metadata.size;
+}
+
+/* *is_modified: the session has documents, checkpoints, heads or metadata that
+ * an import did not write, or a title but no entries. Does not check the
+ * entries. */
+static enum wal_status session_is_modified(struct wal_session *session,
+                                           bool *is_modified,
+                                           struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    if (status == WAL_OK) {
+        /* A title of a session with entries may be from their lines. */
+        *is_modified = info.documents > 0 ||
+                       !is_metadata_of_import(info.metadata) ||
+                       (info.entries == 0 && info.title.size > 0) ||
+                       !has_one_head(session);
+    }
+    return status;
+}
+
+static enum wal_status count_stream(struct wal_session *session,
+                                    uint32_t stream, uint64_t *others,
+                                    struct wal_error *error)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
+                 WAL_ENTRY_CURSOR_OUT_OF_LINE,
+        .stream = stream,
+    };
+    bool has_lines = stream == 0 || stream == WAL__PARTIAL_STREAM;
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    enum wal_status status =
+        wal_entry_cursor_open(session, &options, &cursor, error);
+
+    while (status == WAL_OK) {
+        status = wal_entry_cursor_next(cursor, &entry, error);
+        if (status == WAL_OK &&
+            (!has_lines || (entry.flags & WAL_ENTRY_LINE) == 0 ||
+             wal__source_line_is_from_view(&entry))) {
+            ++*others;
+        }
+    }
+    wal_entry_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* Counts the entries, of all streams, that are no lines such as an import
+ * writes; one at least where the session is damaged. The session is no fork. */
+static enum wal_status session_count_others(struct wal_session *session,
+                                            uint64_t *others,
+                                            struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    *others = (info.flags & WAL_SESSION_DAMAGED) != 0 ? 1 : 0;
+    for (uint32_t i = 0; status == WAL_OK && i <= UINT8_MAX; i++) {
+        status = count_stream(session, i, others, error);
+    }
+    return status;
+}
+
+/* --- the session that a file continues ----------------------------------- */
+
+#define FILE_ID_MAX 200 /* bytes of an id that is a file's name */
+
+/* Compares the file with a session's lines, of which others may append more
+ * meanwhile. */
+static enum wal_status match_source(struct wal__import_file *file,
+                                    struct wal_session *session,
+                                    struct wal__source_match *match,
+                                    struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    file->seen = info.last_sequence;
+    return status == WAL_OK
+               ? wal__source_compare(file->import->heap, file->import->store,
+                                     session, 0, file->fd, match, error)
+               : status;
+}
+
+/* Finds the session that the file continues among those of a dialect. If there
+ * is none, file->session stays NULL and file->source is the first unused
+ * source. */
+static enum wal_status find_in_dialect(struct wal__import_file *file,
+                                       const char *dialect,
+                                       struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    struct wal__source_match match;
+    enum wal_status status;
+
+    for (uint64_t ordinal = 0;; ordinal++) {
+        if (!wal__source_text(file->source, dialect, ordinal, file->path)) {
+            return wal__fail(error, WAL_ETOOBIG, "%s",
+                             wal_status_text(WAL_ETOOBIG));
+        }
+        status = wal__session_open_source(file->import->store, file->source,
+                                          &session, error);
+        if (status != WAL_OK) {
+            return status == WAL_ENOTFOUND ? WAL_OK : status;
+        }
+        match = (struct wal__source_match){.issues = NULL};
+        status = match_source(file, session, &match, error);
+        if (status == WAL_OK && match.is_prefix) {
+            file->session = session;
+            file->lines.match = match;
+            return WAL_OK;
+        }
+        wal__source_match_deinit(&match);
+        wal_session_close(session);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* For the parts: the id that the file suggests: its session's id; for a file of
+ * a side chain, that and the file's name. NULL: none, or no memory. */
+static const char *file_id(const struct wal__import_file *file)
+{
+    const struct wal__file_probe *probe = &file->probe;
+    bool is_side_chain =
+        probe->session != NULL && !probe->has_mainline && probe->has_sidechain;
+    const char *base = base_name(file->path);
+    const char *dot = strrchr(base, '.');
+    size_t base_size = dot != NULL ? (size_t)(dot - base) : strlen(base);
+    size_t size;
+    char *id;
+
+    if (!is_side_chain &&
+        (probe->session != NULL || !file->import->matches_ids ||
+         base_size == 0 || base_size > FILE_ID_MAX)) {
+        return probe->session;
+    }
+    size = (is_side_chain ? strlen(probe->session) : 0) + base_size + 2;
+    id = wal__arena_alloc(&file->import->arena.arena, size);
+    if (id != NULL) {
+        snprintf(id, size, "%s%s%.*s", is_side_chain ? probe->session : "",
+                 is_side_chain ? "~" : "", (int)base_size, base);
+    }
+    return id;
+}
+
+/* Returns true if the session was imported from a file of the same dialect and
+ * name. */
+static bool has_file_name(const struct wal__import_file *file,
+                          struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal__source source;
+
+    return wal_session_get_info(session, &info, NULL) == WAL_OK &&
+           wal__source_parse(info.source, &source) &&
+           strcmp(source.dialect, file->probe.dialect->name) == 0 &&
+           strcmp(base_name(source.path), base_name(file->path)) == 0;
+}
+
+/* Opens the session of this id if the file continues it, or if it begins with
+ * the file's lines: *is_covered. */
+static enum wal_status match_id(struct wal__import_file *file, const char *id,
+                                bool *is_covered, struct wal_error *error)
+{
+    struct wal__source_match match = {.issues = NULL};
+    struct wal_session *session = NULL;
+    enum wal_status status = wal_session_open(
+        file->import->store, wal__slice_from_text(id), &session, error);
+
+    *is_covered = false;
+    if (status != WAL_OK) {
+        return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK
+                                                               : status;
+    }
+    if (has_file_name(file, session)) {
+        status = match_source(file, session, &match, error);
+        *is_covered = status == WAL_OK && match.is_covered;
+        if (status == WAL_OK && (match.is_prefix || match.is_covered)) {
+            file->session = session;
+            file->lines.match = match;
+            return WAL_OK;
+        }
+    }
+    wal__source_match_deinit(&match);
+    wal_session_close(session);
+    return status;
+}
+
+/* For the parts: closes the session, and forgets what was found of it. */
+static void forget_session(struct wal__import_file *file)
+{
+    wal__source_match_deinit(&file->lines.match);
+    file->lines.match = (struct wal__source_match){.entries = 0};
+    wal_session_close(file->session);
+    file->session = NULL;
+}
+
+/* Finds the session that the file continues among those of its id, wherever
+ * the file was when they were imported; or else one that begins with it. */
+static enum wal_status find_by_id(struct wal__import_file *file,
+                                  struct wal_error *error)
+{
+    const char *base = file_id(file);
+    enum wal_status status = WAL_OK;
+    char covering[WAL__SOURCE_SIZE_MAX] = "";
+    char id[WAL__SOURCE_SIZE_MAX];
+
+    for (unsigned n = 1; base != NULL && n <= WAL__IMPORT_ID_TRIES &&
+                         status == WAL_OK && file->session == NULL;
+         n++) {
+        bool is_covered;
+
+        snprintf(id, sizeof(id), n == 1 ? "%s" : "%s~%u", base, n);
+        status = match_id(file, id, &is_covered, error);
+        if (status == WAL_OK && is_covered) {
+            forget_session(file);
+            memcpy(covering, id, sizeof(covering));
+        }
+    }
+    if (status == WAL_OK && file->session == NULL && covering[0] != '\0') {
+        status = match_id(file, covering, &file->is_covered, error);
+    }
+    return status;
+}
+
+/* Sets file->source to that of the session. */
+static enum wal_status read_source(struct wal__import_file *file,
+                                   struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(file->session, &info, error);
+
+    if (status == WAL_OK) {
+        snprintf(file->source, sizeof(file->source), "%.*s",
+                 (int)info.source.size, (const char *)info.source.data);
+    }
+    return status;
+}
+
+/* For the parts: opens the session that the file continues and sets its source.
+ * If there is none, file->session stays NULL and free_source is the first
+ * unused source. */
+static enum wal_status find_session(struct wal__import_file *file,
+                                    struct wal_error *error)
+{
+    const struct wal__dialect *own = file->probe.dialect;
+    const struct wal__dialect *dialect;
+    enum wal_status status = find_in_dialect(file, own->name, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    memcpy(file->free_source, file->source, sizeof(file->source));
+    for (size_t i = 0;
+         status == WAL_OK && file->session == NULL &&
+         file->import->forced == NULL && (dialect = wal__dialect_at(i)) != NULL;
+         i++) {
+        if (dialect != own) {
+            status = find_in_dialect(file, dialect->name, error);
+        }
+    }
+    if (status == WAL_OK && file->session == NULL &&
+        file->import->matches_ids) {
+        status = find_by_id(file, error);
+        if (status == WAL_OK && file->session != NULL) {
+            status = read_source(file, error);
+        }
+    }
+    return status;
+}
+
+/* --- the import of a file ------------------------------------------------ */
 
 #define REPLACED_SIZE_MAX ((uint64_t)64 << 20) /* of an opaque file */
 #define CHECKED_SIZE_MAX  ((uint64_t)16 << 20) /* of an opaque file */
@@ -54,7 +404,7 @@ static enum wal_status create_session(struct wal__import_file *file,
     const struct wal__file_probe *probe = &file->probe;
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_options options = {.struct_size = sizeof(options)};
-    const char *id = wal__import_file_id(file);
+    const char *id = file_id(file);
     enum wal_status status = WAL_EEXISTS;
     char hashed[32];
 
@@ -286,7 +636,7 @@ static enum wal_status has_other_content(const struct wal__import_file *file,
     struct wal_session_info info = {.struct_size = sizeof(info)};
     bool is_modified = false;
     enum wal_status status =
-        wal__session_is_modified(file->session, &is_modified, error);
+        session_is_modified(file->session, &is_modified, error);
 
     if (status == WAL_OK) {
         status = wal_session_get_info(file->session, &info, error);
@@ -359,7 +709,7 @@ static enum wal_status delete_session(struct wal__import_file *file,
     if (status != WAL_OK) {
         return status;
     }
-    wal__import_file_forget(file);
+    forget_session(file);
     if (wal__source_parse(wal__slice_from_text(file->source), &source) &&
         strcmp(source.dialect, file->probe.dialect->name) == 0) {
         memcpy(file->free_source, file->source, sizeof(file->source));
@@ -401,7 +751,7 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
         return status;
     }
     if (differs) {
-        status = wal__session_count_others(file->session, &others, error);
+        status = session_count_others(file->session, &others, error);
     }
     return differs && status == WAL_OK && others == 0
                ? delete_session(file, error)
@@ -413,7 +763,7 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
 static enum wal_status try_find_or_create(struct wal__import_file *file,
                                           struct wal_error *error)
 {
-    enum wal_status status = wal__import_file_find(file, error);
+    enum wal_status status = find_session(file, error);
 
     if (status == WAL_OK && file->session != NULL && !file->is_covered) {
         status = delete_outdated_session(file, error);
@@ -431,13 +781,13 @@ static enum wal_status find_or_create_session(struct wal__import_file *file,
     enum wal_status status = WAL_ECONFLICT;
 
     for (unsigned i = 0; i < ATTEMPTS_MAX && status == WAL_ECONFLICT; i++) {
-        wal__import_file_forget(file);
+        forget_session(file);
         status = try_find_or_create(file, error);
     }
     return status;
 }
 
-/* ------------------------------------------------------------ reports --- */
+/* --- reports ------------------------------------------------------------- */
 
 static enum wal_status report(const struct wal__import_file *file,
                               enum wal_import_kind kind,
@@ -540,5 +890,189 @@ enum wal_status wal__import_stream(struct wal__import *import, int fd,
         status = report(file, WAL_IMPORT_STREAM, error);
     }
     deinit(file);
+    return status;
+}
+
+/* --- the import of a view ------------------------------------------------ */
+
+struct view_import {
+    struct wal__import *import;
+    int fd;
+    const char *name;
+    struct wal_view_info info;
+    struct wal_session *session;
+    struct wal_view *view;
+    struct wal_view_import_result result;
+};
+
+static enum wal_status import_view(struct view_import *view_import,
+                                   struct wal_error *error)
+{
+    struct wal_store *store = view_import->import->store;
+    const struct wal_view_options options = {
+        .struct_size = sizeof(options),
+        .dialect = wal__slice_from_text(view_import->info.dialect),
+        .root = wal__slice_from_text(view_import->info.root),
+    };
+    enum wal_status status =
+        wal_session_open(store, wal__slice_from_text(view_import->info.session),
+                         &view_import->session, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal_view_open(store, view_import->session, &options,
+                           &view_import->view, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    view_import->result.struct_size = sizeof(view_import->result);
+    return wal_view_import(view_import->view, &view_import->result, error);
+}
+
+/* Returns true if the file is the main file of a view whose dialect the options
+ * allow. */
+static bool is_view_file(struct view_import *view_import)
+{
+    const struct wal__dialect *forced = view_import->import->forced;
+
+    view_import->info.struct_size = sizeof(view_import->info);
+    return wal__view_index_find(&view_import->import->views,
+                                wal__slice_from_text(view_import->name),
+                                &view_import->info, NULL) == WAL_OK &&
+           (forced == NULL ||
+            strcmp(forced->name, view_import->info.dialect) == 0);
+}
+
+/* Whether the file is a document: its view has no lines. */
+static bool is_document(const struct view_import *view_import)
+{
+    const struct wal__dialect *dialect =
+        wal__dialect_find(view_import->info.dialect);
+
+    return dialect != NULL && dialect->write_ops->join != NULL;
+}
+
+/* Counts the file's lines, and of these the ones that the session had. */
+static enum wal_status count_lines(struct view_import *view_import,
+                                   struct wal_import_report *report,
+                                   struct wal_error *error)
+{
+    struct stat stat;
+    char last = '\n';
+
+    if (is_document(view_import)) {
+        report->lines = view_import->result.lines;
+        report->duplicates = view_import->result.duplicates;
+        return WAL_OK;
+    }
+    if (fstat(view_import->fd, &stat) != 0 ||
+        (stat.st_size > 0 &&
+         pread(view_import->fd, &last, 1, stat.st_size - 1) != 1) ||
+        wal__file_count_lines(view_import->import->heap, view_import->fd,
+                              (uint64_t)stat.st_size, &report->lines) < 0) {
+        return wal__import_errno(error);
+    }
+    view_import->import->result.bytes += (uint64_t)stat.st_size;
+    report->duplicates = report->lines - report->appended;
+    if (last != '\n' && report->duplicates > 0) {
+        report->duplicates--; /* a partial line waits for its newline */
+    }
+    return WAL_OK;
+}
+
+/* Lists the issues of the view, in the arena. */
+static enum wal_status list_issues(struct view_import *view_import,
+                                   struct wal_import_report *report,
+                                   struct wal_error *error)
+{
+    struct wal__import *import = view_import->import;
+    struct wal_import_issue *issues;
+    uint64_t lines = 0;
+    uint64_t offset;
+    const char *reason;
+    uint32_t count = 0;
+
+    while (wal_view_issue(view_import->view, count, &offset, &reason, NULL) ==
+           WAL_OK) {
+        count++;
+    }
+    issues = wal__arena_calloc(&import->arena.arena,
+                               (count + 1) * sizeof(issues[0]));
+    for (uint32_t i = 0; issues != NULL && i < count; i++) {
+        if (wal_view_issue(view_import->view, i, &offset, &reason, NULL) !=
+                WAL_OK ||
+            wal__file_count_lines(import->heap, view_import->fd, offset,
+                                  &lines) < 0) {
+            return wal__import_errno(error);
+        }
+        issues[i] = (struct wal_import_issue){
+            .struct_size = sizeof(struct wal_import_issue),
+            .path = wal__slice_from_text(view_import->name),
+            .reason = wal__slice_from_text(reason),
+            .line = lines + 1,
+            .offset = offset,
+        };
+    }
+    report->issues = issues;
+    report->issue_count = count;
+    return wal__import_check_memory(import, error);
+}
+
+static enum wal_status report_view(struct view_import *view_import,
+                                   struct wal_error *error)
+{
+    struct wal_import_report report = {
+        .kind = WAL_IMPORT_VIEW,
+        .path = wal__slice_from_text(view_import->name),
+        .dialect = wal__slice_from_text(view_import->info.dialect),
+        .appended = view_import->result.appended,
+    };
+    enum wal_status status = count_lines(view_import, &report, error);
+
+    if (status == WAL_OK) {
+        status = list_issues(view_import, &report, error);
+    }
+    return status == WAL_OK ? wal__import_report(view_import->import, &report,
+                                                 view_import->session, error)
+                            : status;
+}
+
+/* Keeps the id of the session of a changed view for the file's report. */
+static enum wal_status keep_session(struct view_import *view_import,
+                                    struct wal_error *error)
+{
+    struct wal__json_span id = {(const uint8_t *)view_import->info.session,
+                                strlen(view_import->info.session) + 1};
+
+    id = wal__arena_copy(&view_import->import->arena.arena, id);
+    view_import->import->view_session = (const char *)id.data;
+    return id.data != NULL ? WAL_OK : wal__no_memory(error);
+}
+
+enum wal_status wal__import_view(struct wal__import *import, int fd,
+                                 const char *name, bool *is_view,
+                                 struct wal_error *error)
+{
+    struct view_import view_import = {.import = import, .fd = fd, .name = name};
+    enum wal_status status;
+
+    *is_view = false;
+    if (!is_view_file(&view_import)) {
+        return WAL_OK;
+    }
+    status = import_view(&view_import, error);
+    if (status == WAL_ECHANGED) {
+        status = keep_session(&view_import, error);
+    } else if (status == WAL_ENOTFOUND) {
+        status = WAL_OK;
+    } else {
+        *is_view = true;
+    }
+    if (*is_view && status == WAL_OK) {
+        status = report_view(&view_import, error);
+    }
+    wal_view_close(view_import.view);
+    wal_session_close(view_import.session);
     return status;
 }

@@ -7,6 +7,8 @@
  * file name; and if such a session begins with the file's lines, the file adds
  * nothing.
  *
+ * A file that is a view of a session of the store adds to that session.
+ *
  * Invariant: importing a file again appends nothing. Importing a file that has
  * grown appends the new lines, and gives the same session as one import of the
  * whole file.
@@ -53,17 +55,11 @@ enum wal_status wal__import_stream(struct wal__import *import, int fd,
                                    uint32_t stream,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* For the parts: the id that the file suggests: its session's id; for a file of
- * a side chain, that and the file's name. NULL: none, or no memory. */
-const char *wal__import_file_id(const struct wal__import_file *file);
-
-/* For the parts: closes the session, and forgets what was found of it. */
-void wal__import_file_forget(struct wal__import_file *file);
-
-/* For the parts: opens the session that the file continues and sets its source.
- * If there is none, file->session stays NULL and free_source is the first
- * unused source. */
-enum wal_status wal__import_file_find(struct wal__import_file *file,
-                                      struct wal_error *error) WAL_MUST_USE;
+/* Imports the lines that were appended to a view into its session, and reports
+ * the result. *is_view is false if the file is not a view, or is one that was
+ * changed other than by appending; then import->view_session is its session. */
+enum wal_status wal__import_view(struct wal__import *import, int fd,
+                                 const char *name, bool *is_view,
+                                 struct wal_error *error) WAL_MUST_USE;
 
 #endif

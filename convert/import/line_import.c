@@ -1,18 +1,240 @@
 /*
- * line_import.c - parses lines and makes an entry of each.
+ * line_import.c - parses lines and makes an entry of each; entries are
+ * collected in a batch and appended together (line_import.h).
  *
  * Threads: one thread at a time per struct.
  */
 #include "convert/import/line_import.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "convert/import/import_time.h"
-#include "convert/import/json_error_text.h"
+#include "convert/import/import.h"
 #include "engine/base/error.h"
+#include "engine/base/heap.h"
+#include "format/bytes/assert.h"
+#include "format/bytes/crc32.h"
+#include "format/json/json_scan.h"
 #include "format/json/json_value.h"
+
+/* --- JSON errors --------------------------------------------------------- */
+
+static bool is_valid(const uint8_t *data, size_t size, size_t from)
+{
+    return from < size && data[from] == '{' &&
+           wal__json_validate(data + from, size - from, NULL) == WAL__JSON_OK;
+}
+
+/* Describes the result of a scan that failed at `offset`. `is_last`: the text
+ * is at the end of the file. */
+static const char *json_error_text(struct wal__json_span text,
+                                   enum wal__json_status status, size_t offset,
+                                   bool is_last)
+{
+    if (status == WAL__JSON_NUL_BYTE) {
+        return "holds NUL bytes";
+    }
+    if (status == WAL__JSON_UTF8) {
+        return "invalid UTF-8";
+    }
+    if (status == WAL__JSON_TRUNCATED) {
+        return is_last ? "torn: the file ends inside this line"
+                       : "cut short: ends inside a value";
+    }
+    /* The next line follows a line that was cut, possibly inside a string. */
+    if (is_valid(text.data, text.size, offset) ||
+        (offset >= 2 && is_valid(text.data, text.size, offset - 2))) {
+        return "welded: two values in one line";
+    }
+    if (status == WAL__JSON_TRAILING) {
+        return "bytes after the value";
+    }
+    return status == WAL__JSON_DEPTH ? "nested too deeply" : "not JSON";
+}
+
+/* --- the batch ----------------------------------------------------------- */
+
+static void copy_text(struct wal__import_batch *batch,
+                      struct wal__import_span *span, struct wal_slice text)
+{
+    span->offset = batch->used;
+    span->size = (size_t)text.size;
+    if (text.size > 0) {
+        memcpy(batch->memory + batch->used, text.data, (size_t)text.size);
+        batch->used += (size_t)text.size;
+    }
+}
+
+static enum wal_status reserve(struct wal__import_batch *batch, size_t size,
+                               struct wal_error *error)
+{
+    size_t capacity = batch->capacity > 0 ? batch->capacity : 65536;
+    char *memory;
+
+    while (batch->used + size > capacity) {
+        capacity *= 2;
+    }
+    if (capacity == batch->capacity) {
+        return WAL_OK;
+    }
+    memory = wal__heap_resize(batch->heap, batch->memory, capacity, 1);
+    if (memory == NULL) {
+        return wal__no_memory(error);
+    }
+    batch->memory = memory;
+    batch->capacity = capacity;
+    return WAL_OK;
+}
+
+static enum wal_status append(struct wal__import_batch *batch,
+                              const struct wal_entry *entries, uint32_t count,
+                              struct wal_error *error)
+{
+    struct wal_append_options options = {
+        .struct_size = sizeof(options),
+        .durability = WAL_WRITTEN,
+    };
+    struct wal_session_change change = {
+        .struct_size = sizeof(change),
+        .fields = WAL_CHANGE_TITLE,
+        .title = wal__slice_from_text(batch->title),
+    };
+    struct wal_batch request = {
+        .struct_size = sizeof(request),
+        .entry_count = count,
+        .entries = entries,
+        .change = batch->has_title ? &change : NULL,
+    };
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    enum wal_status status =
+        wal_batch_commit(batch->session, &request, &options, &result, error);
+
+    if (status == WAL_OK) {
+        batch->appended += result.appended;
+        batch->duplicates += result.duplicates;
+        batch->has_title = false;
+    }
+    return status;
+}
+
+static struct wal_slice text_at(const struct wal__import_batch *batch,
+                                const struct wal__import_span *span)
+{
+    struct wal_slice text = {batch->memory + span->offset, span->size};
+
+    return text;
+}
+
+/* Returns the slot of the id, or the free slot for it. */
+static size_t find_slot(const struct wal__import_batch *batch,
+                        struct wal_slice id)
+{
+    size_t slot = (size_t)(wal__id_hash(id.data, (size_t)id.size) %
+                           WAL__IMPORT_BATCH_SLOTS);
+
+    for (; batch->slots[slot] != 0;
+         slot = (slot + 1) % WAL__IMPORT_BATCH_SLOTS) {
+        const struct wal__import_pending *item =
+            &batch->items[batch->slots[slot] - 1];
+        if (wal__slice_equal(text_at(batch, &item->texts[WAL__IMPORT_ID]),
+                             id)) {
+            break;
+        }
+    }
+    return slot;
+}
+
+/* Adds an entry and copies its texts. Appends the batch first if the entry does
+ * not fit. An entry larger than a batch is appended at once. */
+static enum wal_status batch_add(struct wal__import_batch *batch,
+                                 const struct wal_entry *entry,
+                                 struct wal_error *error)
+{
+    const struct wal_slice texts[WAL__IMPORT_TEXTS] = {
+        [WAL__IMPORT_ID] = entry->id,
+        [WAL__IMPORT_PARENT] = entry->parent_id,
+        [WAL__IMPORT_TYPE] = entry->type,
+        [WAL__IMPORT_TIME] = entry->timestamp,
+        [WAL__IMPORT_PAYLOAD] = entry->payload,
+        [WAL__IMPORT_META] = entry->meta,
+    };
+    struct wal__import_pending *item;
+    enum wal_status status;
+    size_t size = 0;
+    size_t slot;
+
+    for (size_t i = 0; i < WAL__IMPORT_TEXTS; i++) {
+        size += (size_t)texts[i].size;
+    }
+    if (batch->count == WAL__IMPORT_BATCH_ENTRIES ||
+        batch->used + size > WAL__IMPORT_BATCH_SIZE) {
+        status = wal__import_batch_flush(batch, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
+    if (size > WAL__IMPORT_BATCH_SIZE) {
+        return append(batch, entry, 1, error);
+    }
+    status = reserve(batch, size, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    WAL__ASSERT(batch->count < WAL__IMPORT_BATCH_ENTRIES);
+    slot = find_slot(batch, entry->id);
+    item = &batch->items[batch->count++];
+    batch->slots[slot] = (uint16_t)batch->count;
+    item->flags = entry->flags;
+    item->stream = entry->stream;
+    for (size_t i = 0; i < WAL__IMPORT_TEXTS; i++) {
+        copy_text(batch, &item->texts[i], texts[i]);
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__import_batch_flush(struct wal__import_batch *batch,
+                                        struct wal_error *error)
+{
+    struct wal_entry *entries = batch->entries;
+    enum wal_status status;
+
+    if (batch->count == 0) {
+        return WAL_OK;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct wal__import_span *texts = batch->items[i].texts;
+        entries[i] = (struct wal_entry){
+            .struct_size = sizeof(entries[i]),
+            .flags = batch->items[i].flags,
+            .stream = batch->items[i].stream,
+            .id = text_at(batch, &texts[WAL__IMPORT_ID]),
+            .parent_id = text_at(batch, &texts[WAL__IMPORT_PARENT]),
+            .type = text_at(batch, &texts[WAL__IMPORT_TYPE]),
+            .timestamp = text_at(batch, &texts[WAL__IMPORT_TIME]),
+            .payload = text_at(batch, &texts[WAL__IMPORT_PAYLOAD]),
+            .meta = text_at(batch, &texts[WAL__IMPORT_META]),
+        };
+    }
+    status = append(batch, entries, (uint32_t)batch->count, error);
+    if (status == WAL_OK) {
+        batch->count = 0;
+        batch->used = 0;
+        memset(batch->slots, 0, sizeof(batch->slots));
+    }
+    return status;
+}
+
+static void batch_deinit(struct wal__import_batch *batch)
+{
+    if (batch->memory != NULL) {
+        wal__heap_free(batch->heap, batch->memory);
+    }
+    batch->memory = NULL;
+}
+
+/* --- lines --------------------------------------------------------------- */
 
 #define NAME_MAX_SIZE 255 /* bytes of an id or a type */
 
@@ -69,10 +291,11 @@ struct id_owner {
 static bool find_id_owner(const struct wal__import_lines *lines, const char *id,
                           struct id_owner *id_owner)
 {
+    const struct wal__import_batch *batch = &lines->batch;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     enum wal_status status;
 
-    if (wal__import_batch_contains(&lines->batch, wal__slice_from_text(id))) {
+    if (batch->slots[find_slot(batch, wal__slice_from_text(id))] != 0) {
         id_owner->stream = lines->stream;
         id_owner->is_earlier = true;
         return true;
@@ -233,7 +456,8 @@ static void update_title(struct wal__import_lines *lines,
 
     if (lines->sets_title &&
         wal__string_decode(title, WAL__LINE_TITLE_SIZE, text)) {
-        wal__import_batch_set_title(&lines->batch, text);
+        snprintf(lines->batch.title, sizeof(lines->batch.title), "%s", text);
+        lines->batch.has_title = true; /* set together with the next append */
     }
 }
 
@@ -337,9 +561,9 @@ static void parse_line(struct wal__import_lines *lines,
     if (!is_blank) {
         add_issue(lines, piece,
                   piece->offset + (piece->size - text.size) + offset,
-                  wal__json_error_text(text, status, offset,
-                                       piece->offset + piece->size + 1 >=
-                                           lines->file_size));
+                  json_error_text(text, status, offset,
+                                  piece->offset + piece->size + 1 >=
+                                      lines->file_size));
     }
     parsed->has_issue = !is_blank;
     make_unused_id(lines, "", piece->line, parsed->id);
@@ -382,7 +606,7 @@ static enum wal_status add_entry(struct wal__import_lines *lines,
         return wal__no_memory(error);
     }
     set_text(lines->previous_id, parsed->id);
-    return wal__import_batch_add(&lines->batch, &entry, error);
+    return batch_add(&lines->batch, &entry, error);
 }
 
 /* Returns true if the meta must record the bytes before the line. */
@@ -480,7 +704,7 @@ static enum wal_status add_partial_line(struct wal__import_lines *lines,
     }
     entry.id = wal__slice_from_text(id);
     entry.meta = wal__slice_from_text(meta);
-    status = wal__import_batch_add(&lines->batch, &entry, error);
+    status = batch_add(&lines->batch, &entry, error);
     lines->has_partial_line = true;
     return status;
 }
@@ -559,7 +783,7 @@ enum wal_status wal__import_lines_check_opaque(struct wal__import_lines *lines,
         piece.line += text.data[i] == '\n' ? 1 : 0;
     }
     add_issue(lines, &piece, size - text.size + offset,
-              wal__json_error_text(text, status, offset, true));
+              json_error_text(text, status, offset, true));
     return lines->arena->has_failed ? wal__no_memory(error) : WAL_OK;
 }
 
@@ -610,7 +834,7 @@ enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
 void wal__import_lines_deinit(struct wal__import_lines *lines)
 {
     wal_entry_cursor_close(lines->cursor);
-    wal__import_batch_deinit(&lines->batch);
+    batch_deinit(&lines->batch);
     wal__source_match_deinit(&lines->match);
     if (lines->issues != NULL) {
         wal__heap_free(lines->arena->heap, lines->issues);

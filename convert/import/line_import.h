@@ -10,18 +10,76 @@
  * string: only white space can follow in the same line. Any other is stored as
  * a partial line and read again when the file has grown.
  *
- * Invariant: known lines are not appended again, but their issues are reported
- * again. The same file gives the same entries in any number of imports.
+ * Invariants: known lines are not appended again, but their issues are reported
+ * again. The same file gives the same entries in any number of imports. Entries
+ * are appended in the order in which they were added. A batch stays below the
+ * engine's limit for one group.
  *
  * Threads: one thread at a time per struct.
  */
 #ifndef AGENTWAL_CONVERT_IMPORT_LINE_IMPORT_H
 #define AGENTWAL_CONVERT_IMPORT_LINE_IMPORT_H
 
-#include "convert/import/file_probe.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agentwal.h"
 #include "convert/import/import.h"
-#include "convert/import/import_batch.h"
+#include "convert/import/source_file.h"
 #include "convert/source/source_lines.h"
+#include "engine/base/heap.h"
+
+#define WAL__IMPORT_BATCH_ENTRIES 512
+#define WAL__LINE_TITLE_SIZE      4096
+#define WAL__IMPORT_BATCH_SIZE    ((size_t)4 << 20)
+
+/* A text in the batch's memory. */
+struct wal__import_span {
+    size_t offset;
+    size_t size;
+};
+
+enum {
+    WAL__IMPORT_ID,
+    WAL__IMPORT_PARENT,
+    WAL__IMPORT_TYPE,
+    WAL__IMPORT_TIME,
+    WAL__IMPORT_PAYLOAD,
+    WAL__IMPORT_META,
+    WAL__IMPORT_TEXTS
+};
+
+struct wal__import_pending {
+    uint32_t flags;
+    uint32_t stream;
+    struct wal__import_span texts[WAL__IMPORT_TEXTS];
+};
+
+#define WAL__IMPORT_BATCH_SLOTS \
+    2048 /* a power of two; at most a quarter is used */
+
+/* Zeroed, with heap and session set: an empty batch. */
+struct wal__import_batch {
+    const struct wal__heap *heap;
+    struct wal_session *session;
+    struct wal__import_pending items[WAL__IMPORT_BATCH_ENTRIES];
+    /* Scratch for the append. */
+    struct wal_entry entries[WAL__IMPORT_BATCH_ENTRIES];
+    /* Hash table by id: item + 1; 0: free. */
+    uint16_t slots[WAL__IMPORT_BATCH_SLOTS];
+    size_t count;
+    char *memory;
+    size_t used;
+    size_t capacity;
+    char title[WAL__LINE_TITLE_SIZE + 1]; /* set together with the entries */
+    bool has_title;
+    uint64_t appended; /* entries, in all batches */
+    uint64_t duplicates;
+};
+
+/* Appends the collected entries. */
+enum wal_status wal__import_batch_flush(struct wal__import_batch *batch,
+                                        struct wal_error *error);
 
 #define WAL__LINE_ID_SIZE 256
 

@@ -29,8 +29,7 @@ ENGINE = ["engine/" + room + "/" for room in (
     "base", "log", "index", "blob", "store", "read", "write", "session",
     "api", "files", "care")]
 CONVERT = ["convert/" + room + "/" for room in (
-    "clients", "copy", "files", "render", "source", "state", "import",
-    "import_tree", "follow", "view")]
+    "clients", "copy", "files", "render", "source", "state", "import", "view")]
 DIALECTS = ["convert/dialect/" + name + "/" for name in (
     "claude", "codex", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
 TOOL = [API, CONVERT_API] + LINES + MODEL + DIALECTS + [
@@ -67,7 +66,7 @@ LAYERS = {
     # The verbs by topic.
     "tools/convert/": TOOL + BYTES,
     "tools/care/": TOOL + ["engine/care/"],
-    "tools/files/": TOOL + ["convert/import_tree/"],
+    "tools/files/": TOOL + ["convert/import/"],
     "tools/sessions/": TOOL + ["tools/care/", "tools/files/"],
     SEARCH_API: [API],
     # Likewise.

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "convert/import_tree/checkpoint_import.h"
+#include "convert/import/checkpoint_import.h"
 #include "convert/source/checkpoint_manifest.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "agentwal/import.h"
-#include "convert/import_tree/import_tree.h"
+#include "convert/import/import_tree.h"
 #include "tests/lib/faulty_heap.h"
 
 #define MODEL AGENTWAL_SOURCE_DIR "/tests/golden/model/"

@@ -3,7 +3,7 @@
  *
  * Threads: one thread at a time per walk.
  */
-#include "convert/import_tree/tree_walk.h"
+#include "convert/import/tree_walk.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert/import/file_probe.h"
-#include "convert/import_tree/session_dir.h"
+#include "convert/import/session_dir.h"
+#include "convert/import/source_file.h"
 #include "engine/base/error.h"
 
 #define TAKES_OTHERS (WAL_IMPORT_ALL_FILES | WAL_IMPORT_OTHER_FILES)
@@ -28,7 +28,7 @@ void wal__tree_leave_out(struct wal__import *import, const char *path)
     import->result.left_out[wal__left_kind_of(path)]++;
 }
 
-/* ------------------------------------------------------------- places --- */
+/* --- places -------------------------------------------------------------- */
 
 /* A folder's place is in its fts_number while the walk is below it. */
 static void set_place(FTSENT *entry, const struct wal__place *place)
@@ -90,7 +90,7 @@ static void set_path(struct wal__tree_walk *walk, const FTSENT *entry)
     }
 }
 
-/* --------------------------------------------------------- directories --- */
+/* --- directories --------------------------------------------------------- */
 
 /* Returns true for the excluded directory, and for the folder in which views
  * store their state. */
@@ -212,7 +212,7 @@ static enum wal_status report_folder(struct wal__tree_walk *walk, FTSENT *entry,
                        &place, error);
 }
 
-/* --------------------------------------------------------------- files --- */
+/* --- files --------------------------------------------------------------- */
 
 /* Returns the path below the client's folder if the file is a session of a
  * client by its path, else NULL. */
@@ -360,7 +360,7 @@ enum wal_status wal__tree_is_session(struct wal__import *import, int fd,
     return wal__import_check_memory(import, error);
 }
 
-/* ---------------------------------------------------------------- walk --- */
+/* --- walk ---------------------------------------------------------------- */
 
 static enum wal_status visit(struct wal__tree_walk *walk, FTSENT *entry,
                              struct wal_error *error)

@@ -4,7 +4,7 @@
  *
  * Threads: one thread at a time per session.
  */
-#include "convert/import_tree/checkpoint_import.h"
+#include "convert/import/checkpoint_import.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,10 +16,108 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "convert/import_tree/checkpoint_content.h"
+#include "agentwal/blob.h"
 #include "convert/model/model_table.h"
+#include "convert/source/checkpoint_manifest.h"
 #include "convert/source/file_read.h"
 #include "engine/base/error.h"
+
+/* --- contents as blobs --------------------------------------------------- */
+
+/* Decodes the hash of a listed file. */
+static void parse_hash(const char *hash, uint8_t digest[WAL_DIGEST_SIZE])
+{
+    for (size_t i = 0; i < WAL_DIGEST_SIZE; i++) {
+        const char digits[] = {hash[2 * i], hash[2 * i + 1], '\0'};
+
+        digest[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+}
+
+/* Stores the file's bytes as a blob. */
+static enum wal_status store_stream(struct wal_blob_writer *writer,
+                                    uint8_t *buffer, const char *hash, int fd,
+                                    uint8_t digest[WAL_DIGEST_SIZE],
+                                    struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    uint64_t size = 0;
+    ssize_t got = 1;
+
+    while (status == WAL_OK && got > 0) {
+        struct wal_slice piece = {buffer, 0};
+
+        got = wal__file_read_full(fd, buffer, WAL__CHECKPOINT_BUFFER_SIZE);
+        if (got < 0) {
+            status = wal__fail_at(error, WAL_EIO, errno, NULL, 0, "%s: %s",
+                                  hash, strerror(errno));
+        } else if (got > 0) {
+            piece.size = (uint64_t)got;
+            status = wal_blob_write(writer, piece, error);
+        }
+    }
+    return status == WAL_OK ? wal_blob_finish(writer, digest, &size, error)
+                            : status;
+}
+
+/* Stores the content of an open file. WAL_ECORRUPT: its digest is not the hash
+ * that the manifest lists. `buffer` has WAL__CHECKPOINT_BUFFER_SIZE bytes. Free
+ * *writer with wal_blob_discard once the checkpoint names the content. */
+static enum wal_status
+store_content(struct wal_store *store,
+              const struct wal__checkpoint_manifest_file *listed, int fd,
+              uint8_t *buffer, struct wal_blob_writer **writer,
+              struct wal_error *error)
+{
+    uint8_t expected[WAL_DIGEST_SIZE];
+    uint8_t digest[WAL_DIGEST_SIZE];
+    char hash[WAL__CHECKPOINT_HASH_SIZE + 1];
+    enum wal_status status = wal_blob_create_named(store, writer, error);
+
+    if (status == WAL_OK) {
+        status = store_stream(*writer, buffer, listed->hash, fd, digest, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    parse_hash(listed->hash, expected);
+    if (memcmp(digest, expected, sizeof(digest)) == 0) {
+        return WAL_OK;
+    }
+    wal__checkpoint_hash_text(digest, hash);
+    return wal__fail(error, WAL_ECORRUPT,
+                     "the content %s of \"%s\" is damaged: its SHA-256 is %s; "
+                     "skipped",
+                     listed->hash, (const char *)listed->path.data, hash);
+}
+
+/* Gets the size of a content that has no file. It may be in the store already:
+ * stores that share one file between checkpoints keep it with the first of
+ * them. WAL_ENOTFOUND: it is not. */
+static enum wal_status
+find_content(struct wal_store *store,
+             const struct wal__checkpoint_manifest_file *listed, uint64_t *size,
+             struct wal_error *error)
+{
+    uint8_t digest[WAL_DIGEST_SIZE];
+    struct wal_blob *blob = NULL;
+    enum wal_status status;
+
+    parse_hash(listed->hash, digest);
+    status = wal_blob_open(store, digest, &blob, error);
+    if (status == WAL_OK) {
+        *size = wal_blob_size(blob);
+        wal_blob_close(blob);
+        return WAL_OK;
+    }
+    return status != WAL_ENOTFOUND
+               ? status
+               : wal__fail(error, WAL_ENOTFOUND,
+                           "the content %s of \"%s\" is missing; skipped",
+                           listed->hash, (const char *)listed->path.data);
+}
+
+/* --- the importer -------------------------------------------------------- */
 
 /* Bytes; a manifest of a million files is smaller. */
 #define MANIFEST_MAX ((off_t)256 << 20)
@@ -196,12 +294,11 @@ import_content(struct importer *importer, struct item *item,
         return fail_open(error, listed->hash);
     }
     if (fd < 0) {
-        status = wal__checkpoint_content_find(importer->in->store, listed,
-                                              &size, error);
+        status = find_content(importer->in->store, listed, &size, error);
     } else {
         size = (uint64_t)stat.st_size;
         if (!wal__model_table_get(&item->stored, key, &stored)) {
-            status = wal__checkpoint_content_store(
+            status = store_content(
                 importer->in->store, listed, fd, importer->buffer,
                 &item->writers[listed - item->manifest.files], error);
         }
@@ -244,7 +341,7 @@ static enum wal_status import_contents(struct importer *importer,
                                   .mode = listed->mode};
         if (!listed->is_absent) {
             file->kind = WAL_FILE_REGULAR;
-            wal__checkpoint_parse_hash(listed->hash, file->digest);
+            parse_hash(listed->hash, file->digest);
             status = import_content(importer, item, listed, error);
         }
         if (status == WAL_OK) {

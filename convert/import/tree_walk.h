@@ -8,8 +8,8 @@
  *
  * Threads: one thread at a time per walk.
  */
-#ifndef AGENTWAL_CONVERT_IMPORT_TREE_TREE_WALK_H
-#define AGENTWAL_CONVERT_IMPORT_TREE_TREE_WALK_H
+#ifndef AGENTWAL_CONVERT_IMPORT_TREE_WALK_H
+#define AGENTWAL_CONVERT_IMPORT_TREE_WALK_H
 
 #include <fts.h>
 #include <sys/stat.h>

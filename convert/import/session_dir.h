@@ -17,9 +17,13 @@
  *
  * Threads: one thread at a time per import.
  */
-#ifndef AGENTWAL_CONVERT_IMPORT_TREE_SESSION_DIR_H
-#define AGENTWAL_CONVERT_IMPORT_TREE_SESSION_DIR_H
+#ifndef AGENTWAL_CONVERT_IMPORT_SESSION_DIR_H
+#define AGENTWAL_CONVERT_IMPORT_SESSION_DIR_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agentwal.h"
 #include "convert/import/import.h"
 #include "convert/source/session_dir_files.h"
 
@@ -81,26 +85,32 @@ void wal__session_dir_group_storage(struct wal__session_dir *dir);
 bool wal__session_dir_read_exported(struct wal__session_dir *dir,
                                     const char *path);
 
-/* Adds a file or a group, and returns it; NULL: no memory. */
-struct wal__session_dir_file *
-wal__session_dir_add_file(struct wal__session_dir *dir, const char *path);
-struct wal__session_dir_group *
-wal__session_dir_add_group(struct wal__session_dir *dir, const char *name);
 void wal__session_dir_deinit(struct wal__session_dir *dir);
 
 /* Whether a file should contain JSON, by its name. */
 bool wal__session_dir_is_json(const char *name);
 
-/* Reads a file into memory from the heap, with a NUL after it. Returns NULL if
- * it is not a regular file, cannot be read, or is larger than
- * WAL__SESSION_DIR_DOC_SIZE. Without memory import->arena.has_failed is set. */
-char *wal__session_dir_read_file(struct wal__import *import, const char *root,
-                                 const char *path, size_t *size);
+/* --- paths of OpenCode's storage ----------------------------------------- */
 
-/* Returns a string member of a JSON object in the arena; NULL: there is
- * none. */
-const char *wal__session_dir_member(struct wal__import *import,
-                                    const char *json, size_t size,
-                                    const char *key);
+enum {
+    WAL__STORAGE_PATH_PARTS = 8 /* deeper components are ignored */
+};
+
+struct wal__storage_path {
+    /* The last one without .json. */
+    struct wal_slice parts[WAL__STORAGE_PATH_PARTS];
+    size_t count;
+};
+
+void wal__storage_path_split(const char *text, struct wal__storage_path *path);
+
+/* Returns true if the file is in the folder of that kind, which older
+ * versions keep below "session". *first is the index of the component after
+ * the folder. */
+bool wal__storage_path_is_kind(const struct wal__storage_path *path,
+                               const char *kind, size_t *first);
+
+/* Returns true if it is a session's info file. */
+bool wal__storage_path_is_info(const struct wal__storage_path *path);
 
 #endif

@@ -1,29 +1,460 @@
 /*
- * session_dir_import.c - imports session directories (session_dir_import.h).
+ * session_dir_import.c - imports session directories (session_dir_import.h):
+ * finds or creates the session of a directory's files, writes what it lacks,
+ * and compares the ids in files with the files' paths.
+ *
+ * Invariant: the same files find the session that they were imported into, as
+ * long as its streams are prefixes of the files.
  *
  * Threads: one thread at a time per import.
  */
-#include "convert/import_tree/session_dir_import.h"
+#include "convert/import/session_dir_import.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "convert/import/checkpoint_import.h"
 #include "convert/import/file_import.h"
-#include "convert/import_tree/checkpoint_import.h"
-#include "convert/import_tree/session_dir_check.h"
-#include "convert/import_tree/session_dir_target.h"
-#include "convert/import_tree/view_lines.h"
+#include "convert/import/import.h"
+#include "convert/import/session_dir.h"
 #include "convert/source/checkpoint_manifest.h"
 #include "convert/source/json_string.h"
+#include "convert/source/source_lines.h"
+#include "convert/source/source_name.h"
 #include "engine/base/error.h"
 #include "engine/base/map.h"
 #include "format/bytes/assert.h"
+#include "format/json/json_scan.h"
+
+/* --- ids against paths --------------------------------------------------- */
+
+/* Issues of the files of a session. Zeroed: none. Texts are in the import's
+ * arena. */
+struct import_issues {
+    struct wal_import_issue *items;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* Adds an issue of the file `path` below the root; copies `reason`. Without
+ * memory import->arena.has_failed is set. */
+static void add_issue(const struct wal__session_dir *dir,
+                      struct import_issues *issues, const char *path,
+                      uint64_t offset, const char *reason)
+{
+    struct wal__import *import = dir->import;
+    struct wal__json_span why = {(const uint8_t *)reason, strlen(reason) + 1};
+    const char *name = wal__import_path(import, dir->root, path);
+    struct wal_import_issue *items =
+        wal__heap_grow_array(import->heap, issues->items, issues->count,
+                             &issues->capacity, sizeof(items[0]));
+
+    why = wal__arena_copy(&import->arena.arena, why);
+    if (items == NULL) {
+        import->arena.has_failed = true;
+        return;
+    }
+    issues->items = items;
+    items[issues->count++] = (struct wal_import_issue){
+        .struct_size = sizeof(struct wal_import_issue),
+        .path = wal__slice_from_text(name),
+        .reason = wal__slice_from_text((const char *)why.data),
+        .offset = offset};
+}
+
+struct check {
+    const struct wal__session_dir *dir;
+    const char *path;
+    struct wal_slice json;
+    struct import_issues *issues;
+};
+
+/* If the member is a string, checks that it equals the name and returns
+ * true. */
+static bool check_member(const struct check *check, const char *key,
+                         struct wal_slice name, const char *reason)
+{
+    struct wal__json_member member = {.key = key};
+    char text[WAL__STRING_MAX + 1];
+    bool is_equal;
+
+    if (wal__json_members(check->json.data, (size_t)check->json.size, &member,
+                          1, NULL) != WAL__JSON_OK ||
+        member.value.kind != WAL__JSON_STRING) {
+        return false;
+    }
+    is_equal = wal__string_decode(member.value.span, WAL__STRING_MAX, text) &&
+               wal__slice_equal(wal__slice_from_text(text), name);
+    if (!is_equal) {
+        const uint8_t *start = check->json.data;
+        add_issue(check->dir, check->issues, check->path,
+                  (uint64_t)(member.value.span.data - start), reason);
+    }
+    return true;
+}
+
+static void check_id(const struct check *check, struct wal_slice name)
+{
+    if (!check_member(check, "id", name, "the id is not the file's name")) {
+        add_issue(check->dir, check->issues, check->path, WAL_IMPORT_NO_OFFSET,
+                  "has no id; the file name is used");
+    }
+}
+
+static void check_storage(const struct check *check)
+{
+    struct wal__storage_path path;
+    size_t first;
+    size_t last;
+
+    wal__storage_path_split(check->path, &path);
+    last = path.count - 1;
+    if (wal__storage_path_is_info(&path)) {
+        check_id(check, path.parts[last]);
+        if (!wal__slice_equal(path.parts[1], wal__slice_from_text("info"))) {
+            check_member(check, "projectID", path.parts[1],
+                         "the project's id is not the folder's name");
+        }
+    } else if (wal__storage_path_is_kind(&path, "message", &first) &&
+               last > first) {
+        check_id(check, path.parts[last]);
+        check_member(check, "sessionID", path.parts[first],
+                     "the session's id is not the folder's name");
+    } else if (wal__storage_path_is_kind(&path, "part", &first)) {
+        check_id(check, path.parts[last]);
+        if (last > first) {
+            check_member(check, "messageID", path.parts[last - 1],
+                         "the message's id is not the folder's name");
+        }
+    }
+}
+
+/* Returns the name of the session's directory. */
+static struct wal_slice root_name(const char *root, char real[PATH_MAX])
+{
+    const char *path = realpath(root, real) != NULL ? real : root;
+    const char *slash = strrchr(path, '/');
+
+    return wal__slice_from_text(slash != NULL ? slash + 1 : path);
+}
+
+/* Adds an issue for each id in a JSON file that differs from the id in its
+ * path. */
+static void check_file(const struct wal__session_dir *dir,
+                       const struct wal__dialect *dialect,
+                       const struct wal__session_dir_file *file,
+                       struct wal_slice json, struct import_issues *issues)
+{
+    const struct check check = {dir, file->path, json, issues};
+    static const char reason[] = "the id is not the directory's name";
+    struct wal_slice name;
+    char real[PATH_MAX];
+
+    if (dialect->read_ops->stream == NULL) {
+        check_storage(&check);
+    } else if (strcmp(file->path, "metadata.json") == 0) {
+        name = root_name(dir->root, real);
+        if (!check_member(&check, "session_id", name, reason)) {
+            check_member(&check, "id", name, reason);
+        }
+    }
+}
+
+/* Adds an issue for each missing file of a session's directory. */
+static void check_files(const struct wal__session_dir *dir,
+                        const struct wal__dialect *dialect,
+                        struct import_issues *issues)
+{
+    bool has_lines = false;
+
+    for (size_t i = 0; i < dir->file_count; i++) {
+        uint32_t stream = 0;
+        const char *path = dir->files[i].path;
+        if (strcmp(path, "metadata.json") == 0) {
+            return;
+        }
+        has_lines |= dialect->read_ops->stream != NULL &&
+                     dialect->read_ops->stream(path, &stream);
+    }
+    if (has_lines) {
+        add_issue(dir, issues, "metadata.json", WAL_IMPORT_NO_OFFSET,
+                  "is missing");
+    }
+}
+
+/* --- the session --------------------------------------------------------- */
+
+/* The caller sets the first four members and zeroes the others. */
+struct session_dir_target {
+    const struct wal__session_dir *dir;
+    const struct wal__session_dir_group *group; /* of the directory */
+    const struct wal__dialect *dialect;
+    const char *path; /* of the directory, in the source */
+    char source[WAL__SOURCE_SIZE_MAX + 1];
+    struct wal_session *session;
+};
+
+#define HASHED_SIZE 32
+
+/* Returns true if the session has this id, possibly with a number appended. */
+static bool has_id(const struct wal_session_info *info, const char *id)
+{
+    size_t size = strlen(id);
+
+    return info->id.size >= size && memcmp(info->id.data, id, size) == 0 &&
+           (info->id.size == size ||
+            ((const char *)info->id.data)[size] == '~');
+}
+
+/* The fallback id when the suggested one is taken or not valid. */
+static void hashed_id(const char *source, char id[HASHED_SIZE])
+{
+    snprintf(id, HASHED_SIZE, "files-%016" PRIx64, wal__source_hash(source));
+}
+
+/* Returns true if the session has the id that the group suggests. */
+static bool has_group_id(const struct session_dir_target *target,
+                         struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    char hashed[HASHED_SIZE];
+
+    hashed_id(target->source, hashed);
+    return target->group->id == NULL ||
+           (wal_session_get_info(session, &info, NULL) == WAL_OK &&
+            (has_id(&info, target->group->id) || has_id(&info, hashed)));
+}
+
+/* Compares the file's stream with it, if the file is a stream. */
+static enum wal_status match_stream(const struct session_dir_target *target,
+                                    const struct wal__session_dir_file *file,
+                                    struct wal_session *session, bool *matches,
+                                    struct wal_error *error)
+{
+    const struct wal__session_dir *dir = target->dir;
+    struct wal__source_match match = {.is_prefix = true};
+    enum wal_status status;
+    uint32_t stream = 0;
+    char *name;
+    int fd;
+
+    if (target->dialect->read_ops->stream == NULL ||
+        !target->dialect->read_ops->stream(file->path, &stream)) {
+        return WAL_OK;
+    }
+    name = wal__import_path(dir->import, dir->root, file->path);
+    if (name == NULL) {
+        return wal__no_memory(error);
+    }
+    fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        return WAL_OK;
+    }
+    status = wal__source_compare(dir->import->heap, dir->import->store, session,
+                                 stream, fd, &match, error);
+    close(fd);
+    *matches = match.is_prefix;
+    wal__source_match_deinit(&match);
+    return status;
+}
+
+/* Compares each stream of the session with its file; *matches: all are
+ * prefixes. */
+static enum wal_status match_streams(const struct session_dir_target *target,
+                                     struct wal_session *session, bool *matches,
+                                     struct wal_error *error)
+{
+    const struct wal__session_dir *dir = target->dir;
+    size_t group = (size_t)(target->group - dir->groups);
+    enum wal_status status = WAL_OK;
+
+    *matches = true;
+    for (uint32_t i = 0; status == WAL_OK && *matches && i < dir->file_count;
+         i++) {
+        if (dir->files[i].group == group) {
+            status =
+                match_stream(target, &dir->files[i], session, matches, error);
+        }
+    }
+    return status;
+}
+
+static enum wal_status set_source(struct session_dir_target *target,
+                                  uint64_t ordinal, struct wal_error *error)
+{
+    const char *path = target->path[0] != '\0' ? target->path : ".";
+    size_t size = strlen(path) + strlen(target->group->name) + 3;
+    char *text = wal__arena_alloc(&target->dir->import->arena.arena, size);
+
+    if (text == NULL) {
+        return wal__no_memory(error);
+    }
+    snprintf(text, size, "%s//%s", path, target->group->name);
+    return wal__source_text(target->source, target->dialect->name, ordinal,
+                            text)
+               ? WAL_OK
+               : wal__fail(error, WAL_ETOOBIG, "%s",
+                           wal_status_text(WAL_ETOOBIG));
+}
+
+/* Finds the session; if there is none, sets the source of a new one. */
+static enum wal_status find_session(struct session_dir_target *target,
+                                    struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    enum wal_status status = WAL_OK;
+
+    for (uint64_t ordinal = 0; status == WAL_OK; ordinal++) {
+        bool matches = false;
+        status = set_source(target, ordinal, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        status = wal__session_open_source(target->dir->import->store,
+                                          target->source, &session, error);
+        if (status != WAL_OK) {
+            break;
+        }
+        if (has_group_id(target, session)) {
+            status = match_streams(target, session, &matches, error);
+        }
+        if (status == WAL_OK && matches) {
+            target->session = session;
+            return WAL_OK;
+        }
+        wal_session_close(session);
+    }
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+/* Returns true if the session was imported from a directory of the same
+ * dialect, as the same group. */
+static bool has_group_name(const struct session_dir_target *target,
+                           struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal__source source;
+    const char *group = NULL;
+
+    if (wal_session_get_info(session, &info, NULL) == WAL_OK &&
+        wal__source_parse(info.source, &source) &&
+        strcmp(source.dialect, target->dialect->name) == 0) {
+        for (const char *at = source.path; (at = strstr(at, "//")) != NULL;) {
+            at += 2;
+            group = at;
+        }
+    }
+    return group != NULL && strcmp(group, target->group->name) == 0;
+}
+
+/* Opens the session of this id if the directory continues it. */
+static enum wal_status match_id(struct session_dir_target *target,
+                                const char *id, struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    bool matches = false;
+    enum wal_status status = wal_session_open(
+        target->dir->import->store, wal__slice_from_text(id), &session, error);
+
+    if (status != WAL_OK) {
+        return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK
+                                                               : status;
+    }
+    if (has_group_name(target, session)) {
+        status = match_streams(target, session, &matches, error);
+    }
+    if (status == WAL_OK && matches) {
+        target->session = session;
+        return WAL_OK;
+    }
+    wal_session_close(session);
+    return status;
+}
+
+/* Finds the session among those of the id that the files state, wherever the
+ * directory was when they were imported. */
+static enum wal_status find_by_id(struct session_dir_target *target,
+                                  struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    char id[WAL__SOURCE_SIZE_MAX];
+
+    for (unsigned n = 1; n <= WAL__IMPORT_ID_TRIES && status == WAL_OK &&
+                         target->session == NULL;
+         n++) {
+        snprintf(id, sizeof(id), n == 1 ? "%s" : "%s~%u", target->group->id, n);
+        status = match_id(target, id, error);
+    }
+    return status;
+}
+
+/* A wal__import_create_fn. */
+static enum wal_status try_create(void *ctx,
+                                  struct wal_session_options *options,
+                                  struct wal_error *error)
+{
+    struct session_dir_target *target = ctx;
+
+    return wal_session_create(target->dir->import->store, options,
+                              &target->session, error);
+}
+
+static enum wal_status create_session(struct session_dir_target *target,
+                                      struct wal_error *error)
+{
+    const struct wal__session_dir_group *group = target->group;
+    struct wal_session_options options = {
+        .struct_size = sizeof(options),
+        .source = wal__slice_from_text(target->source),
+        .cwd = wal__slice_from_text(group->cwd),
+        .title = wal__slice_from_text(group->title),
+        .project = wal__slice_from_text(group->project),
+        .parent_id = wal__slice_from_text(group->parent),
+    };
+    enum wal_status status;
+    char hashed[HASHED_SIZE];
+
+    wal__import_describe(target->dir->import, group->created, &options);
+    status = wal__import_check_memory(target->dir->import, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = group->id == NULL
+                 ? WAL_EINVAL
+                 : wal__import_try_ids(try_create, target, &options, group->id,
+                                       error);
+    if (status == WAL_EEXISTS || status == WAL_EINVAL) {
+        hashed_id(target->source, hashed);
+        status =
+            wal__import_try_ids(try_create, target, &options, hashed, error);
+    }
+    return status;
+}
+
+/* Opens the session, or creates it. The caller closes it. */
+static enum wal_status open_target(struct session_dir_target *target,
+                                   struct wal_error *error)
+{
+    enum wal_status status = find_session(target, error);
+
+    if (status == WAL_OK && target->session == NULL &&
+        target->dir->import->matches_ids && target->group->has_id) {
+        status = find_by_id(target, error);
+    }
+    return status == WAL_OK && target->session == NULL
+               ? create_session(target, error)
+               : status;
+}
+
+/* --- the import ---------------------------------------------------------- */
 
 #define BATCH_DOCS 64
 #define BATCH_SIZE ((size_t)4 << 20)
@@ -37,7 +468,7 @@ struct dir_import {
     const struct wal__session_dir_group *group;
     const struct wal__dialect *dialect;
     const char *name; /* of the directory, in reports */
-    struct wal__session_dir_target target;
+    struct session_dir_target target;
     struct wal__session_dir_files files;
     struct wal_doc docs[BATCH_DOCS];
     size_t doc_count;
@@ -46,7 +477,7 @@ struct dir_import {
     uint64_t changed;
     uint64_t checkpoints; /* new ones, and ones that gained files */
     bool has_failed;      /* a failure was reported */
-    struct wal__import_issues issues;
+    struct import_issues issues;
 };
 
 /* Reports a failure; the import of other files goes on. */
@@ -57,7 +488,7 @@ static enum wal_status fail(struct dir_import *dir_import, const char *name,
     return wal__import_fail(dir_import->import, name, status, error);
 }
 
-/* ------------------------------------------------------------- files --- */
+/* --- files --------------------------------------------------------------- */
 
 static enum wal_status commit_docs(struct dir_import *dir_import,
                                    struct wal_error *error)
@@ -211,8 +642,8 @@ static bool check_document(struct dir_import *dir_import,
     size_t offset = 0;
 
     if (file->missing != NULL) {
-        wal__import_issues_add(dir, &dir_import->issues, file->path,
-                               WAL_IMPORT_NO_OFFSET, file->missing);
+        add_issue(dir, &dir_import->issues, file->path, WAL_IMPORT_NO_OFFSET,
+                  file->missing);
     }
     if (bytes.size > WAL__SESSION_DIR_DOC_SIZE) {
         reason = "too large for a document; stored unchanged";
@@ -223,13 +654,11 @@ static bool check_document(struct dir_import *dir_import,
         reason = "not JSON; stored unchanged";
     }
     if (reason == NULL) {
-        wal__session_dir_check_file(dir, dir_import->dialect, file, bytes,
-                                    &dir_import->issues);
+        check_file(dir, dir_import->dialect, file, bytes, &dir_import->issues);
     } else if (wal__session_dir_is_json(file->path)) {
-        wal__import_issues_add(
-            dir, &dir_import->issues, file->path,
-            offset > 0 || bytes.size == 0 ? offset : WAL_IMPORT_NO_OFFSET,
-            reason);
+        add_issue(dir, &dir_import->issues, file->path,
+                  offset > 0 || bytes.size == 0 ? offset : WAL_IMPORT_NO_OFFSET,
+                  reason);
     }
     return reason == NULL;
 }
@@ -325,7 +754,7 @@ static enum wal_status import_file(struct dir_import *dir_import,
     return status == WAL_OK ? WAL_OK : fail(dir_import, name, status, error);
 }
 
-/* ------------------------------------------------------- checkpoints --- */
+/* --- checkpoints --------------------------------------------------------- */
 
 static void on_imported(void *ctx,
                         const struct wal__checkpoint_imported *imported)
@@ -345,9 +774,8 @@ static enum wal_status on_skipped(void *ctx, const char *path,
     if (!wal__checkpoint_is_refused(status)) {
         return fail(dir_import, path, status, error);
     }
-    wal__import_issues_add(dir_import->dir, &dir_import->issues,
-                           below + strspn(below, "/"), WAL_IMPORT_NO_OFFSET,
-                           error->text);
+    add_issue(dir_import->dir, &dir_import->issues, below + strspn(below, "/"),
+              WAL_IMPORT_NO_OFFSET, error->text);
     return wal__import_check_memory(dir_import->import, error);
 }
 
@@ -389,7 +817,7 @@ static enum wal_status import_checkpoints(struct dir_import *dir_import,
                : WAL_OK;
 }
 
-/* ------------------------------------------------------------ session --- */
+/* --- session ------------------------------------------------------------- */
 
 static enum wal_status report(struct dir_import *dir_import,
                               struct wal_error *error)
@@ -417,7 +845,7 @@ static enum wal_status import_files(struct dir_import *dir_import,
     size_t group = (size_t)(dir_import->group - dir->groups);
     enum wal_status status = WAL_OK;
 
-    wal__session_dir_check(dir, dir_import->dialect, &dir_import->issues);
+    check_files(dir, dir_import->dialect, &dir_import->issues);
     for (uint32_t i = 0; status == WAL_OK && i < dir->file_count; i++) {
         if (dir->files[i].group == group) {
             status = import_file(dir_import, &dir->files[i], error);
@@ -474,7 +902,7 @@ static enum wal_status import_group(struct dir_import *dir_import,
     if (status != WAL_OK || is_view) {
         return status;
     }
-    status = wal__session_dir_target_open(&dir_import->target, error);
+    status = open_target(&dir_import->target, error);
     if (status != WAL_OK) {
         return status;
     }

@@ -11,10 +11,10 @@
  *
  * Threads: one thread at a time per import.
  */
-#ifndef AGENTWAL_CONVERT_IMPORT_TREE_SESSION_DIR_IMPORT_H
-#define AGENTWAL_CONVERT_IMPORT_TREE_SESSION_DIR_IMPORT_H
+#ifndef AGENTWAL_CONVERT_IMPORT_SESSION_DIR_IMPORT_H
+#define AGENTWAL_CONVERT_IMPORT_SESSION_DIR_IMPORT_H
 
-#include "convert/import_tree/session_dir.h"
+#include "convert/import/session_dir.h"
 
 /* Imports a session directory: files of lines and files of JSON. `path` is
  * relative to the argument of the import, and empty for the argument itself.

@@ -1,0 +1,1048 @@
+/*
+ * import_follow.c - wal_import_follow: imports what changes in folders
+ * (agentwal/import.h).
+ *
+ * Folders are watched before they are read, so that no change is missed. A
+ * change puts a path on a list, each path once; what is at and below that path
+ * is scanned, and files that differ from their stamp are imported. After lost
+ * events everything is scanned; where folders cannot be watched, every few
+ * seconds.
+ *
+ * Folders. A watch, from inotify, is of one folder, not of those below it.
+ * Paths are relative to one of the followed arguments. Of a session directory
+ * only the folders are watched that a client changes with every message: two
+ * levels, without OpenCode's folders of parts, of which there is one per
+ * message; the message's own file changes when it is complete.
+ *
+ * Stamps. The stamp of a file is the state of it that was imported, so that a
+ * scan reads only files that changed. Names are compared by their 64-bit hash.
+ *
+ * Invariants: a stamp is taken before the file is read, so that a later change
+ * differs from it. Every change after a folder was added is reported, or
+ * loses_events or needs_scans is set.
+ *
+ * Threads: one thread at a time per follow.
+ */
+#include <errno.h>
+#include <fts.h>
+#include <poll.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agentwal.h"
+#include "convert/clients/client_place.h"
+#include "convert/import/import_tree.h"
+#include "convert/source/source_name.h"
+#include "engine/base/containers.h"
+#include "engine/base/error.h"
+#include "engine/base/heap.h"
+#include "engine/base/struct_size.h"
+
+/* --- folders that are watched -------------------------------------------- */
+
+/* A watched folder. */
+struct folder {
+    int wd;            /* -1: no longer watched */
+    uint32_t argument; /* index */
+    char *path;        /* below the argument; owned */
+    struct wal__place place;
+    /* Its files are those of a session directory at this prefix of the path. */
+    bool is_part;
+    size_t unit_size;
+};
+
+struct folder_watch {
+    const struct wal__heap *heap;
+    int fd;                 /* inotify; -1: not available */
+    struct folder *folders; /* in the order of their descriptors */
+    uint32_t count;
+    uint32_t capacity;
+    bool loses_events; /* events were lost: everything must be scanned again */
+    bool needs_scans;  /* not every folder can be watched */
+    int sys_errno;     /* why */
+};
+
+/* Receives a change: the name in the folder, empty for the folder itself. */
+typedef enum wal_status folder_change_fn(void *ctx, const struct folder *folder,
+                                         const char *name,
+                                         struct wal_error *error);
+
+#define WATCH_EVENTS                                                        \
+    (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | \
+     IN_DELETE_SELF | IN_MOVE_SELF)
+#define WATCH_FLAGS  (IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
+#define BUFFER_SIZE  65536
+#define DEAD_WATCHES 64 /* that are kept in the list at least */
+
+static void folder_watch_init(struct folder_watch *watch,
+                              const struct wal__heap *heap)
+{
+    *watch = (struct folder_watch){
+        .heap = heap, .fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
+    if (watch->fd < 0) {
+        watch->needs_scans = true;
+        watch->sys_errno = errno;
+    }
+}
+
+static void folder_watch_deinit(struct folder_watch *watch)
+{
+    for (uint32_t i = 0; i < watch->count; i++) {
+        wal__heap_free(watch->heap, watch->folders[i].path);
+    }
+    wal__heap_free(watch->heap, watch->folders);
+    if (watch->fd >= 0) {
+        close(watch->fd);
+    }
+    watch->fd = -1;
+    watch->folders = NULL;
+    watch->count = 0;
+}
+
+/* Returns the index of the first folder whose descriptor is not smaller. New
+ * descriptors are larger than all before. */
+static uint32_t find_index(const struct folder_watch *watch, int wd)
+{
+    uint32_t low = 0;
+    uint32_t high = watch->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (watch->folders[middle].wd < wd) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static struct folder *find_folder(const struct folder_watch *watch, int wd)
+{
+    uint32_t index = find_index(watch, wd);
+
+    return index < watch->count && watch->folders[index].wd == wd &&
+                   watch->folders[index].path != NULL
+               ? &watch->folders[index]
+               : NULL;
+}
+
+static void forget_folder(struct folder_watch *watch, struct folder *folder)
+{
+    wal__heap_free(watch->heap, folder->path);
+    folder->path = NULL;
+}
+
+/* Returns the number of folders that are watched. */
+static uint32_t folder_watch_count(const struct folder_watch *watch)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < watch->count; i++) {
+        count += watch->folders[i].path != NULL ? 1 : 0;
+    }
+    return count;
+}
+
+/* Removes the folders that are no longer watched from the list. */
+static void compact_folders(struct folder_watch *watch)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < watch->count; i++) {
+        if (watch->folders[i].path != NULL) {
+            watch->folders[kept++] = watch->folders[i];
+        }
+    }
+    watch->count = kept;
+}
+
+static enum wal_status insert_folder(struct folder_watch *watch,
+                                     const struct folder *folder,
+                                     struct wal_error *error)
+{
+    uint32_t index = find_index(watch, folder->wd);
+    struct folder *folders;
+
+    if (index < watch->count && watch->folders[index].wd == folder->wd) {
+        wal__heap_free(watch->heap, watch->folders[index].path);
+        watch->folders[index] = *folder;
+        return WAL_OK;
+    }
+    folders = wal__heap_grow_array(watch->heap, watch->folders, watch->count,
+                                   &watch->capacity, sizeof(folders[0]));
+    if (folders == NULL) {
+        wal__heap_free(watch->heap, folder->path);
+        return wal__no_memory(error);
+    }
+    watch->folders = folders;
+    memmove(&folders[index + 1], &folders[index],
+            (watch->count - index) * sizeof(folders[0]));
+    folders[index] = *folder;
+    watch->count++;
+    return WAL_OK;
+}
+
+/* Watches the folder at `name`, or notes that it has another path now. `folder`
+ * is copied. WAL_ENOMEM. */
+static enum wal_status folder_watch_add(struct folder_watch *watch,
+                                        const char *name,
+                                        const struct folder *folder,
+                                        struct wal_error *error)
+{
+    struct folder added = *folder;
+
+    if (watch->fd < 0) {
+        return WAL_OK;
+    }
+    added.wd = inotify_add_watch(watch->fd, name, WATCH_EVENTS | WATCH_FLAGS);
+    if (added.wd < 0) {
+        /* A folder that is gone has nothing to report. */
+        if (errno != ENOENT && errno != ENOTDIR) {
+            watch->needs_scans = true;
+            watch->sys_errno = errno;
+        }
+        return WAL_OK;
+    }
+    added.path =
+        wal__heap_copy_text(watch->heap, folder->path, strlen(folder->path));
+    return added.path != NULL ? insert_folder(watch, &added, error)
+                              : wal__no_memory(error);
+}
+
+/* Returns true if the path is the folder, or below it. */
+static bool is_at_or_below(const char *path, const char *folder, size_t size)
+{
+    return strncmp(path, folder, size) == 0 &&
+           (path[size] == '\0' || path[size] == '/');
+}
+
+/* A folder was moved away: those below it have other paths now. */
+static void forget_below(struct folder_watch *watch, uint32_t argument,
+                         const char *parent, const char *name)
+{
+    size_t parent_size = strlen(parent);
+    size_t size = strlen(name);
+    uint32_t dead = 0;
+
+    for (uint32_t i = 0; i < watch->count; i++) {
+        struct folder *folder = &watch->folders[i];
+        const char *below = folder->path;
+
+        if (below != NULL && folder->argument == argument &&
+            is_at_or_below(below, parent, parent_size)) {
+            below += parent_size;
+            below += *below == '/' ? 1 : 0;
+            if (is_at_or_below(below, name, size)) {
+                (void)inotify_rm_watch(watch->fd, folder->wd);
+                forget_folder(watch, folder);
+            }
+        }
+        dead += folder->path == NULL ? 1 : 0;
+    }
+    if (dead > DEAD_WATCHES && dead > watch->count / 2) {
+        compact_folders(watch);
+    }
+}
+
+static enum wal_status handle_event(struct folder_watch *watch,
+                                    const struct inotify_event *event,
+                                    folder_change_fn *change, void *ctx,
+                                    struct wal_error *error)
+{
+    struct folder *folder;
+    const char *name = event->len > 0 ? event->name : "";
+
+    if ((event->mask & IN_Q_OVERFLOW) != 0) {
+        watch->loses_events = true;
+        return WAL_OK;
+    }
+    folder = find_folder(watch, event->wd);
+    if (folder == NULL) {
+        return WAL_OK;
+    }
+    if ((event->mask & IN_IGNORED) != 0) {
+        forget_folder(watch, folder);
+        return WAL_OK;
+    }
+    if ((event->mask & (IN_MOVED_FROM | IN_ISDIR)) ==
+        (IN_MOVED_FROM | IN_ISDIR)) {
+        forget_below(watch, folder->argument, folder->path, name);
+        return WAL_OK;
+    }
+    if ((event->mask & (IN_MOVED_FROM | IN_DELETE_SELF)) != 0) {
+        return WAL_OK;
+    }
+    if ((event->mask & IN_MOVE_SELF) != 0) {
+        /* An argument that was moved away, or a folder whose new place was
+         * reported by its parent. */
+        watch->loses_events |= folder->path[0] == '\0';
+        return WAL_OK;
+    }
+    return change(ctx, folder, name, error);
+}
+
+/* Reads the events that there are, without waiting. */
+static enum wal_status folder_watch_read(struct folder_watch *watch,
+                                         folder_change_fn *change, void *ctx,
+                                         struct wal_error *error)
+{
+    alignas(struct inotify_event) char buffer[BUFFER_SIZE];
+    enum wal_status status = WAL_OK;
+    ssize_t got;
+
+    while (watch->fd >= 0 && status == WAL_OK &&
+           (got = read(watch->fd, buffer, sizeof(buffer))) > 0) {
+        for (char *at = buffer; status == WAL_OK && at < buffer + got;) {
+            const struct inotify_event *event = (void *)at;
+
+            status = handle_event(watch, event, change, ctx, error);
+            at += sizeof(*event) + event->len;
+        }
+    }
+    return status;
+}
+
+#define UNIT_DEPTH 2
+
+static enum wal_status add_unit_folder(struct folder_watch *watch,
+                                       const struct folder *unit,
+                                       const char *name, const char *below,
+                                       struct wal_error *error)
+{
+    char path[2 * WAL__CLIENT_PATH_SIZE];
+    struct folder folder = *unit;
+
+    snprintf(path, sizeof(path), "%s%s%s", unit->path,
+             unit->path[0] != '\0' && below[0] != '\0' ? "/" : "", below);
+    folder.path = path;
+    return folder_watch_add(watch, name, &folder, error);
+}
+
+/*
+ * Watches a session directory at `path` below the argument, and the folders in
+ * it that a client changes with every message: two levels, without OpenCode's
+ * folders of parts, of which there is one per message; the message's own file
+ * changes when it is complete. `place` is that of the folder around it.
+ */
+static enum wal_status watch_unit(struct folder_watch *watch, uint32_t argument,
+                                  const char *name, const char *path,
+                                  const struct wal__place *place,
+                                  struct wal_error *error)
+{
+    const struct folder unit = {.argument = argument,
+                                .path = (char *)(uintptr_t)path,
+                                .place = *place,
+                                .is_part = true,
+                                .unit_size = strlen(path)};
+    char *paths[] = {(char *)(uintptr_t)name, NULL};
+    FTS *fts = fts_open(
+        paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR | FTS_NOSTAT, NULL);
+    enum wal_status status = WAL_OK;
+    FTSENT *entry;
+
+    while (fts != NULL && status == WAL_OK && (entry = fts_read(fts)) != NULL) {
+        const char *below = entry->fts_path + strlen(name);
+
+        if (entry->fts_info != FTS_D) {
+            continue;
+        }
+        below += strspn(below, "/");
+        status = add_unit_folder(watch, &unit, entry->fts_path, below, error);
+        if (entry->fts_level == UNIT_DEPTH ||
+            (entry->fts_level == 1 && strcmp(entry->fts_name, "part") == 0)) {
+            fts_set(fts, entry, FTS_SKIP);
+        }
+    }
+    if (fts != NULL) {
+        fts_close(fts);
+    }
+    return status;
+}
+
+/* --- stamps -------------------------------------------------------------- */
+
+struct scan_stamp {
+    uint64_t inode;
+    uint64_t size;
+    int64_t modified_ns;
+    int64_t next_ms; /* not to be read again before this time */
+};
+
+struct scan_stamps {
+    struct wal__hashmap map; /* from a hash of the name */
+    struct scan_stamp *items;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+static void scan_stamps_deinit(struct scan_stamps *stamps)
+{
+    wal__heap_free(stamps->map.heap, stamps->items);
+    wal__hashmap_deinit(&stamps->map);
+    stamps->items = NULL;
+    stamps->count = 0;
+}
+
+/* Returns the stamp of a file, zeroed if it is new; it holds until the next
+ * call. NULL: no memory. */
+static struct scan_stamp *scan_stamps_get(struct scan_stamps *stamps,
+                                          const char *name)
+{
+    uint64_t hash = wal__source_hash(name);
+    struct scan_stamp *items;
+    uint32_t cursor = 0;
+    uint32_t index;
+
+    if (wal__hashmap_find(&stamps->map, hash, &cursor, &index)) {
+        return &stamps->items[index];
+    }
+    items = wal__heap_grow_array(stamps->map.heap, stamps->items, stamps->count,
+                                 &stamps->capacity, sizeof(items[0]));
+    if (items == NULL) {
+        return NULL;
+    }
+    stamps->items = items;
+    if (wal__hashmap_add(&stamps->map, hash, stamps->count) != WAL_OK) {
+        return NULL;
+    }
+    items[stamps->count] = (struct scan_stamp){.inode = 0};
+    return &items[stamps->count++];
+}
+
+/* Returns true if the file is not as the stamp has it, and updates the
+ * stamp. */
+static bool scan_stamp_update(struct scan_stamp *stamp, const struct stat *stat)
+{
+    const struct scan_stamp now = {
+        .inode = (uint64_t)stat->st_ino,
+        .size = (uint64_t)stat->st_size,
+        .modified_ns =
+            (int64_t)stat->st_mtim.tv_sec * 1000000000 + stat->st_mtim.tv_nsec,
+        .next_ms = stamp->next_ms,
+    };
+    bool differs = now.inode != stamp->inode || now.size != stamp->size ||
+                   now.modified_ns != stamp->modified_ns;
+
+    *stamp = now;
+    return differs;
+}
+
+/* --- paths to scan ------------------------------------------------------- */
+
+struct pending {
+    uint32_t argument;       /* index */
+    char *path;              /* below it */
+    struct wal__place place; /* of the folder that contains the path */
+    int64_t due_ms;
+};
+
+struct pending_list {
+    const struct wal__heap *heap;
+    struct pending *items; /* their paths are owned */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* A path that is further back may be in the list twice; then its second scan
+ * finds nothing new. */
+#define COMPARED_MAX 64
+
+static void pending_free(struct pending_list *list, struct pending *pending)
+{
+    wal__heap_free(list->heap, pending->path);
+    pending->path = NULL;
+}
+
+static void pending_deinit(struct pending_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        pending_free(list, &list->items[i]);
+    }
+    wal__heap_free(list->heap, list->items);
+    list->items = NULL;
+    list->count = 0;
+}
+
+/* Adds a copy, unless the path is in the list already; then the earlier time
+ * counts. WAL_ENOMEM. */
+static enum wal_status pending_add(struct pending_list *list,
+                                   const struct pending *pending,
+                                   struct wal_error *error)
+{
+    struct pending added = *pending;
+    struct pending *items;
+    uint32_t first =
+        list->count > COMPARED_MAX ? list->count - COMPARED_MAX : 0;
+
+    for (uint32_t i = first; i < list->count; i++) {
+        struct pending *item = &list->items[i];
+
+        if (item->argument == pending->argument &&
+            strcmp(item->path, pending->path) == 0) {
+            item->due_ms =
+                pending->due_ms < item->due_ms ? pending->due_ms : item->due_ms;
+            return WAL_OK;
+        }
+    }
+    added.path =
+        wal__heap_copy_text(list->heap, pending->path, strlen(pending->path));
+    items = wal__heap_grow_array(list->heap, list->items, list->count,
+                                 &list->capacity, sizeof(items[0]));
+    if (items != NULL) {
+        list->items = items;
+    }
+    if (items == NULL || added.path == NULL) {
+        wal__heap_free(list->heap, added.path);
+        return wal__no_memory(error);
+    }
+    items[list->count++] = added;
+    return WAL_OK;
+}
+
+/* Removes one that is due and returns true; the caller frees it. */
+static bool pending_take(struct pending_list *list, int64_t now_ms,
+                         struct pending *pending)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (list->items[i].due_ms <= now_ms) {
+            *pending = list->items[i];
+            list->items[i] = list->items[--list->count];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns the time of the first that is due, or INT64_MAX. */
+static int64_t pending_due(const struct pending_list *list)
+{
+    int64_t due_ms = INT64_MAX;
+
+    for (uint32_t i = 0; i < list->count; i++) {
+        due_ms =
+            list->items[i].due_ms < due_ms ? list->items[i].due_ms : due_ms;
+    }
+    return due_ms;
+}
+
+/* --- the follow ---------------------------------------------------------- */
+
+#define SCAN_MS      2000 /* between scans of folders that are not watched */
+#define SCAN_SHARE   20   /* a scan takes at most 1/20 of the time */
+#define RETRY_MS     200  /* after another import wrote the session */
+#define DIRECTORY_MS 1000 /* between imports of one session directory */
+#define BUSY_SHARE   4    /* a file is read at most 1/5 of the time */
+#define FREE_READ_MS 20   /* reading a file for this long costs nothing */
+
+struct wal_import_follow {
+    struct wal__import import;
+    struct wal__tree_walk walk;
+    struct folder_watch watch;
+    struct scan_stamps stamps;
+    struct pending_list pending;
+    struct wal_import_options options; /* slices are in the arena */
+    struct wal_slice *paths;
+    char **arguments; /* in the arena of the whole call */
+    uint32_t count;
+    uint32_t argument; /* of the current walk */
+    bool has_begun;    /* everything was imported once */
+    bool only_stamps;  /* the walk takes stamps and imports nothing */
+    bool has_missing;  /* an argument does not exist */
+    int64_t scan_ms;   /* time of the next scan of everything */
+    uint64_t scans;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static enum wal_status postpone(struct wal_import_follow *follow,
+                                const char *path,
+                                const struct wal__place *place, int64_t due_ms,
+                                struct wal_error *error)
+{
+    const struct pending pending = {.argument = follow->argument,
+                                    .path = (char *)(uintptr_t)path,
+                                    .place = *place,
+                                    .due_ms = due_ms};
+
+    return pending_add(&follow->pending, &pending, error);
+}
+
+/* --- visits -------------------------------------------------------------- */
+
+/* Imports a file that is not as its stamp has it. */
+static enum wal_status import_changed(struct wal_import_follow *follow,
+                                      const struct wal__tree_source *source,
+                                      struct scan_stamp *stamp,
+                                      struct wal_error *error)
+{
+    const struct wal__place place = follow->walk.parent;
+    int64_t begin_ms = now_ms();
+    struct scan_stamp old = *stamp;
+    enum wal_status status;
+    int64_t took_ms;
+
+    follow->import.must_retry = false;
+    status = wal__tree_import_file(&follow->import, source, error);
+    took_ms = now_ms() - begin_ms;
+    stamp = scan_stamps_get(&follow->stamps, source->name);
+    if (stamp != NULL && took_ms > FREE_READ_MS) {
+        stamp->next_ms = begin_ms + took_ms + BUSY_SHARE * took_ms;
+    }
+    if (status == WAL_OK && stamp != NULL && follow->import.must_retry) {
+        *stamp = (struct scan_stamp){.next_ms = old.next_ms};
+        status =
+            postpone(follow, source->below, &place, now_ms() + RETRY_MS, error);
+    }
+    return status;
+}
+
+/* A wal__tree_visit_fn. */
+static enum wal_status visit_file(void *ctx,
+                                  const struct wal__tree_source *source,
+                                  struct wal_error *error)
+{
+    struct wal_import_follow *follow = ctx;
+    const struct wal__place place = follow->walk.parent;
+    struct scan_stamp *stamp = scan_stamps_get(&follow->stamps, source->name);
+    struct stat info;
+
+    if (stamp == NULL) {
+        return wal__no_memory(error);
+    }
+    if (stat(source->name, &info) != 0) {
+        return WAL_OK;
+    }
+    if (!follow->only_stamps && stamp->next_ms > now_ms()) {
+        return postpone(follow, source->below, &place, stamp->next_ms, error);
+    }
+    if (!scan_stamp_update(stamp, &info) || follow->only_stamps) {
+        return WAL_OK;
+    }
+    return import_changed(follow, source, stamp, error);
+}
+
+/* A wal__tree_visit_fn: watches the folders of a session directory, and imports
+ * it at most once in a while. */
+static enum wal_status visit_directory(void *ctx,
+                                       const struct wal__tree_source *source,
+                                       struct wal_error *error)
+{
+    struct wal_import_follow *follow = ctx;
+    const struct wal__place place = follow->walk.parent;
+    struct scan_stamp *stamp = scan_stamps_get(&follow->stamps, source->name);
+    int64_t begin_ms = now_ms();
+    enum wal_status status;
+
+    if (stamp == NULL) {
+        return wal__no_memory(error);
+    }
+    if (!follow->only_stamps && stamp->next_ms > begin_ms) {
+        return postpone(follow, source->below, &place, stamp->next_ms, error);
+    }
+    status = watch_unit(&follow->watch, follow->argument, source->name,
+                        source->below, &place, error);
+    if (status != WAL_OK || follow->only_stamps) {
+        return status;
+    }
+    status = wal__tree_import_directory(&follow->import, source, error);
+    stamp = scan_stamps_get(&follow->stamps, source->name);
+    if (stamp != NULL) {
+        stamp->next_ms =
+            now_ms() + DIRECTORY_MS + SCAN_SHARE * (now_ms() - begin_ms);
+    }
+    return status;
+}
+
+/* A wal__tree_enter_fn. */
+static enum wal_status enter_folder(void *ctx, const char *name,
+                                    const char *path,
+                                    const struct wal__place *place,
+                                    struct wal_error *error)
+{
+    struct wal_import_follow *follow = ctx;
+    const struct folder folder = {.argument = follow->argument,
+                                  .path = (char *)(uintptr_t)path,
+                                  .place = *place};
+
+    return folder_watch_add(&follow->watch, name, &folder, error);
+}
+
+/* --- scans --------------------------------------------------------------- */
+
+/* Watches the folder that contains an argument that is a file. */
+static enum wal_status watch_file(struct wal_import_follow *follow,
+                                  const char *argument, struct wal_error *error)
+{
+    const char *slash = strrchr(argument, '/');
+    const struct folder folder = {.argument = follow->argument,
+                                  .path = (char *)(uintptr_t) ""};
+    char name[WAL__CLIENT_PATH_SIZE];
+
+    snprintf(name, sizeof(name), "%.*s",
+             slash != NULL ? (int)(slash - argument) : 1,
+             slash != NULL ? argument : ".");
+    return folder_watch_add(&follow->watch, name[0] != '\0' ? name : "/",
+                            &folder, error);
+}
+
+static enum wal_status scan_argument(struct wal_import_follow *follow,
+                                     uint32_t index, struct wal_error *error)
+{
+    char *argument = follow->arguments[index];
+    struct stat info;
+    enum wal_status status = WAL_OK;
+
+    follow->argument = index;
+    if (stat(argument, &info) != 0) {
+        /* The first import reported it. */
+        follow->has_missing = true;
+        return WAL_OK;
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        status = watch_file(follow, argument, error);
+    }
+    return status == WAL_OK
+               ? wal__tree_walk_argument(&follow->walk, argument, error)
+               : status;
+}
+
+static enum wal_status scan_all(struct wal_import_follow *follow,
+                                struct wal_error *error)
+{
+    int64_t begin_ms = now_ms();
+    enum wal_status status = WAL_OK;
+    int64_t delay_ms;
+
+    follow->has_missing = false;
+    follow->scans++;
+    for (uint32_t i = 0; status == WAL_OK && i < follow->count; i++) {
+        status = scan_argument(follow, i, error);
+    }
+    delay_ms = SCAN_SHARE * (now_ms() - begin_ms);
+    follow->scan_ms = now_ms() + (delay_ms > SCAN_MS ? delay_ms : SCAN_MS);
+    return status;
+}
+
+/* A folder_change_fn. */
+static enum wal_status on_change(void *ctx, const struct folder *folder,
+                                 const char *name, struct wal_error *error)
+{
+    struct wal_import_follow *follow = ctx;
+    const char *argument = follow->arguments[folder->argument];
+    const char *slash = strrchr(argument, '/');
+    char path[2 * WAL__CLIENT_PATH_SIZE];
+    struct stat info;
+
+    follow->argument = folder->argument;
+    if (folder->is_part) {
+        snprintf(path, sizeof(path), "%.*s", (int)folder->unit_size,
+                 folder->path);
+    } else if (stat(argument, &info) == 0 && !S_ISDIR(info.st_mode)) {
+        if (strcmp(name, slash != NULL ? slash + 1 : argument) != 0) {
+            return WAL_OK;
+        }
+        path[0] = '\0';
+    } else if (name[0] == '\0') {
+        return WAL_OK;
+    } else {
+        snprintf(path, sizeof(path), "%s%s%s", folder->path,
+                 folder->path[0] != '\0' ? "/" : "", name);
+    }
+    return postpone(follow, path, &folder->place, 0, error);
+}
+
+/* Scans the paths that are due. */
+static enum wal_status import_pending(struct wal_import_follow *follow,
+                                      struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    struct pending pending;
+
+    while (status == WAL_OK &&
+           pending_take(&follow->pending, now_ms(), &pending)) {
+        char *argument = follow->arguments[pending.argument];
+
+        follow->argument = pending.argument;
+        status =
+            pending.path[0] == '\0'
+                ? wal__tree_walk_argument(&follow->walk, argument, error)
+                : wal__tree_walk_below(&follow->walk, argument, pending.path,
+                                       &pending.place, error);
+        pending_free(&follow->pending, &pending);
+    }
+    return status;
+}
+
+/* --- interface ----------------------------------------------------------- */
+
+static void init(struct wal_import_follow *follow, struct wal_store *store)
+{
+    const struct wal__heap *heap = &wal__heap_libc;
+
+    wal__tree_init_import(&follow->import, store, heap);
+    follow->walk.import = &follow->import;
+    follow->walk.file = visit_file;
+    follow->walk.directory = visit_directory;
+    follow->walk.enter = enter_folder;
+    follow->walk.ctx = follow;
+    follow->watch.fd = -1;
+    wal__hashmap_init(&follow->stamps.map, heap);
+    follow->pending.heap = heap;
+}
+
+static enum wal_status set_arguments(struct wal_import_follow *follow,
+                                     const struct wal_slice *paths,
+                                     uint32_t count, struct wal_error *error)
+{
+    struct wal__arena *arena = &follow->import.walk.arena;
+
+    follow->arguments = wal__arena_calloc(arena, (count + 1) * sizeof(char *));
+    follow->paths = wal__arena_calloc(arena, (count + 1) * sizeof(paths[0]));
+    for (uint32_t i = 0;
+         follow->arguments != NULL && follow->paths != NULL && i < count; i++) {
+        follow->arguments[i] = wal__tree_argument(&follow->import, paths[i]);
+        follow->paths[i] = wal__slice_from_text(follow->arguments[i]);
+    }
+    follow->count = count;
+    return wal__import_check_memory(&follow->import, error);
+}
+
+/* Copies the options that the first import needs. */
+static void keep_options(struct wal_import_follow *follow,
+                         const struct wal_import_options *options)
+{
+    struct wal__import *import = &follow->import;
+
+    follow->options = *options;
+    follow->options.dialect =
+        wal__slice_from_text(wal__tree_argument(import, options->dialect));
+    follow->options.exclude =
+        wal__slice_from_text(wal__tree_argument(import, options->exclude));
+}
+
+enum wal_status wal_import_follow_open(struct wal_store *store,
+                                       const struct wal_slice *paths,
+                                       uint32_t path_count,
+                                       const struct wal_import_options *options,
+                                       struct wal_import_follow **follow,
+                                       struct wal_error *error)
+{
+    struct wal_import_options own;
+    struct wal_import_follow *opened = NULL;
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_import_options), &own, options, error);
+
+    if (status == WAL_OK) {
+        status = store != NULL && follow != NULL
+                     ? wal__tree_check_arguments(paths, path_count, &own, error)
+                     : wal__invalid(error, "store and follow must not be NULL");
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    opened = wal__heap_zalloc(&wal__heap_libc, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    init(opened, store);
+    status = wal__tree_set_options(&opened->walk, &own, error);
+    keep_options(opened, &own);
+    if (status == WAL_OK) {
+        status = set_arguments(opened, paths, path_count, error);
+    }
+    if (status != WAL_OK) {
+        wal_import_follow_close(opened);
+        return status;
+    }
+    folder_watch_init(&opened->watch, &wal__heap_libc);
+    *follow = opened;
+    return WAL_OK;
+}
+
+/* A wal_import_report_fn of the first import. A source that another import is
+ * writing is imported by the scan after it. */
+static int32_t on_first_report(void *ctx,
+                               const struct wal_import_report *report)
+{
+    struct wal_import_follow *follow = ctx;
+    struct scan_stamp *stamp;
+
+    if (report->status == WAL_EBUSY || report->status == WAL_ECLAIMED) {
+        stamp = scan_stamps_get(&follow->stamps, report->path.data);
+        if (stamp != NULL) {
+            *stamp = (struct scan_stamp){.inode = 0};
+        }
+        follow->watch.loses_events = true;
+        return 0;
+    }
+    return follow->options.report != NULL
+               ? follow->options.report(follow->options.ctx, report)
+               : 0;
+}
+
+/* A wal_import_progress_fn of the first import. */
+static int32_t on_first_progress(void *ctx, struct wal_slice path,
+                                 uint64_t done, uint64_t total)
+{
+    const struct wal_import_follow *follow = ctx;
+
+    return follow->options.progress != NULL
+               ? follow->options.progress(follow->options.ctx, path, done,
+                                          total)
+               : 0;
+}
+
+/* A wal_import_project_fn of the first import. */
+static int32_t on_first_project(void *ctx, struct wal_slice directory,
+                                char *project, uint64_t size)
+{
+    const struct wal_import_follow *follow = ctx;
+
+    return follow->options.project(follow->options.ctx, directory, project,
+                                   size);
+}
+
+/* Watches everything and takes the stamps, then imports as wal_import_tree
+ * does. What changes meanwhile differs from its stamp. */
+static enum wal_status begin(struct wal_import_follow *follow,
+                             struct wal_error *error)
+{
+    struct wal_import_options options = follow->options;
+    enum wal_status status;
+
+    options.report = on_first_report;
+    options.progress = on_first_progress;
+    options.project = options.project != NULL ? on_first_project : NULL;
+    options.ctx = follow;
+    follow->only_stamps = true;
+    follow->import.report = NULL;
+    status = scan_all(follow, error);
+    follow->only_stamps = false;
+    follow->import.report = follow->options.report;
+    if (status == WAL_OK) {
+        status = wal__import_paths(
+            follow->import.store, follow->paths, follow->count, false, &options,
+            &wal__heap_libc, &follow->import.result, error);
+    }
+    follow->import.waits_for_newline = true;
+    follow->import.retries = true;
+    follow->has_begun = status == WAL_OK;
+    return status;
+}
+
+/* Waits for events or for the next thing that is due, at most timeout_ms. */
+static void wait_for_events(const struct wal_import_follow *follow,
+                            uint32_t timeout_ms)
+{
+    struct pollfd fd = {.fd = follow->watch.fd, .events = POLLIN};
+    int64_t due_ms = pending_due(&follow->pending);
+    int64_t now = now_ms();
+    int64_t wait_ms = timeout_ms > INT32_MAX ? INT32_MAX : timeout_ms;
+
+    if ((follow->watch.needs_scans || follow->has_missing) &&
+        follow->scan_ms < due_ms) {
+        due_ms = follow->scan_ms;
+    }
+    if (due_ms - now < wait_ms) {
+        wait_ms = due_ms > now ? due_ms - now : 0;
+    }
+    (void)poll(&fd, 1, (int)wait_ms);
+}
+
+static enum wal_status import_changes(struct wal_import_follow *follow,
+                                      struct wal_error *error)
+{
+    enum wal_status status =
+        folder_watch_read(&follow->watch, on_change, follow, error);
+    bool must_scan = follow->watch.loses_events ||
+                     ((follow->watch.needs_scans || follow->has_missing) &&
+                      now_ms() >= follow->scan_ms);
+
+    if (status == WAL_OK && must_scan) {
+        follow->watch.loses_events = false;
+        status = scan_all(follow, error);
+    }
+    return status == WAL_OK ? import_pending(follow, error) : status;
+}
+
+enum wal_status wal_import_follow_next(struct wal_import_follow *follow,
+                                       uint32_t timeout_ms,
+                                       struct wal_import_result *result,
+                                       struct wal_error *error)
+{
+    const struct wal__struct *type = WAL__STRUCT(wal_import_result);
+    struct wal_error cause = {.struct_size = sizeof(cause)};
+    enum wal_status status;
+
+    if (follow == NULL) {
+        return wal__invalid(error, "follow must not be NULL");
+    }
+    status = wal__struct_check_optional(type, result, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    follow->import.result = (struct wal_import_result){
+        .struct_size = sizeof(struct wal_import_result)};
+    if (follow->has_begun) {
+        wait_for_events(follow, timeout_ms);
+        status = import_changes(follow, &cause);
+    } else {
+        status = begin(follow, &cause);
+    }
+    wal__struct_store(type, result, &follow->import.result);
+    if (status != WAL_OK) {
+        wal__error_copy(error, &cause);
+    }
+    return status;
+}
+
+enum wal_status
+wal_import_follow_get_info(const struct wal_import_follow *follow,
+                           struct wal_import_follow_info *info,
+                           struct wal_error *error)
+{
+    const struct wal__struct *type = WAL__STRUCT(wal_import_follow_info);
+    struct wal_import_follow_info own = WAL_INIT(wal_import_follow_info);
+    enum wal_status status =
+        follow != NULL ? wal__struct_check_output(type, info, error)
+                       : wal__invalid(error, "follow must not be NULL");
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    own.folders = folder_watch_count(&follow->watch);
+    own.scans = follow->scans;
+    own.is_scanning = follow->watch.needs_scans ? 1 : 0;
+    own.sys_errno = follow->watch.sys_errno;
+    wal__struct_store(type, info, &own);
+    return WAL_OK;
+}
+
+void wal_import_follow_close(struct wal_import_follow *follow)
+{
+    if (follow == NULL) {
+        return;
+    }
+    pending_deinit(&follow->pending);
+    scan_stamps_deinit(&follow->stamps);
+    folder_watch_deinit(&follow->watch);
+    wal__heap_arena_deinit(&follow->import.arena);
+    wal__heap_arena_deinit(&follow->import.walk);
+    wal__view_index_deinit(&follow->import.views);
+    wal__heap_free(&wal__heap_libc, follow);
+}

@@ -2,12 +2,12 @@
  * blob_store.c - the blob stream of an open store (blob_store.h; SPEC.md 5.12):
  * opens and recovers it, looks digests up, and appends records.
  *
- * The stream is a log of its own, in pack/, of which this is the client. The
+ * The stream is a separate log, in pack/, of which this is the client. The
  * index of a segment has its digests, ascending (2.20): mapped from the
  * segment's INDEX frame or from index/pack-ID.idx, or kept in memory where
- * neither could be written. The first look-up of a digest opens the indexes, so
- * that blobs cost nothing when a store is opened. The digests of the tail are in
- * a memtable, which is encoded as an index when the segment ends.
+ * neither could be written. The first search for a digest opens the indexes,
+ * so that blobs cost nothing when a store is opened. The digests of the tail
+ * are in a memtable, which is encoded as an index when the segment ends.
  *
  * Locks, in this order: write_mutex, which serialises the threads that append;
  * the append lock of the stream, which serialises the processes; index_lock,
@@ -16,10 +16,10 @@
  * or compressed. Any thread, but for init and deinit.
  *
  * Invariants: records that the log names durable are never cut off as a torn
- * tail; the indexes contain exactly the records below the applied end, ascend by
- * id, and are at most one for a segment. A digest that is in the stream when the
- * append lock is acquired is not written again; a group is written whole or not
- * at all.
+ * tail; the indexes contain exactly the records below the applied end, ascend
+ * by id, and are at most one for a segment. A digest that is in the stream
+ * when the append lock is acquired is not written again; a group is written
+ * whole or not at all.
  */
 #include "engine/blob/blob_store.h"
 

@@ -150,7 +150,7 @@ enum wal_status wal__pack_list(struct wal__blob_store *blobs, uint64_t id,
 
 /*
  * Records by their digests, for compaction too. No lock is held while content
- * is read, hashed or compressed; index_lock is taken briefly to look digests up.
+ * is read, hashed or compressed; index_lock is taken briefly to find digests.
  */
 
 /* Verifies the checksums of the newest record with the digest, and of the

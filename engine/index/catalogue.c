@@ -1,8 +1,8 @@
 /*
  * catalogue.c - the state of every session, in layers (catalogue.h, SPEC.md
  * 2.13): looks sessions up, puts their summaries, applies records of the log
- * (2.5 to 2.8) and iterates, newest first. catalogue_snapshot.c reads and writes
- * the mapped layer.
+ * (2.5 to 2.8) and iterates, newest first. catalogue_snapshot.c reads and
+ * writes the mapped layer.
  *
  * An overlay is a layer in memory. Its slots are never removed or reordered, so
  * that an iterator knows from the count at init which slots it covers; keys[i]

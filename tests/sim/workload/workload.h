@@ -79,8 +79,8 @@ bool workload_is_long(void);
 /* The distance between two cases that a loop tries: 1 with AGENTWAL_LONG, else
  * `stride` times that of tests/lib/sanitizers.h. */
 uint32_t workload_sample(uint32_t stride);
-/* The same for the way of a loop: `every` where any call is tried, each where it
- * is one kind of call; with a sanitizer one in four of those. */
+/* The same for the way of a loop: `every` where any call is tried, each where
+ * it is one kind of call; with a sanitizer one in four of those. */
 uint32_t workload_stride(enum sim_call call, uint32_t every);
 /* The number of cases that a loop tries: `long_count` with AGENTWAL_LONG, else
  * `count` divided by the stride of tests/lib/sanitizers.h, but at least 1. */

@@ -106,32 +106,6 @@ static uint64_t overlay_size(const struct wal__overlay *overlay)
                         sizeof(*overlay->by_id.values));
 }
 
-bool wal__overlay_find(const struct wal__overlay *overlay, uint32_t number,
-                       uint32_t *slot)
-{
-    uint32_t cursor = 0;
-    bool found = overlay != NULL &&
-                 wal__hashmap_find(&overlay->by_number, number, &cursor, slot);
-
-    WAL__ASSERT(!found || (*slot < overlay->count &&
-                           wal__summary_number(
-                               overlay->slots[*slot]->summary) == number));
-    return found;
-}
-
-void wal__overlay_get(const struct wal__overlay *overlay, uint32_t slot,
-                      struct wal__summary *summary)
-{
-    const struct wal__overlay_slot *at = overlay->slots[slot];
-    struct wal__span texts = {at->text, at->text_capacity};
-    enum wal__fmt fmt;
-
-    WAL__ASSERT(slot < overlay->count);
-    fmt = wal__summary_decode(at->summary, texts, summary);
-    WAL__ASSERT(fmt == WAL__FMT_OK);
-    (void)fmt;
-}
-
 /* Finds the slot of the visible session with the id, likewise. */
 static bool overlay_find_id(const struct wal__overlay *overlay,
                             struct wal__span id, uint64_t hash, uint32_t *slot)
@@ -335,13 +309,6 @@ void wal__catalogue_deinit(struct wal__catalogue *catalogue)
     wal__snapshot_release(catalogue->snapshot);
     wal__hashmap_deinit(&catalogue->by_source);
     wal__catalogue_init(catalogue, catalogue->heap);
-}
-
-uint32_t wal__catalogue_overlay_count(const struct wal__catalogue *catalogue)
-{
-    uint32_t count = catalogue->overlay == NULL ? 0 : catalogue->overlay->count;
-
-    return catalogue->frozen == NULL ? count : count + catalogue->frozen->count;
 }
 
 uint64_t wal__catalogue_overlay_size(const struct wal__catalogue *catalogue)

@@ -40,6 +40,41 @@ enum {
     PREFETCH_TEXT_DISTANCE = 8
 };
 
+/* --- the layers above ----------------------------------------------------- */
+
+bool wal__overlay_find(const struct wal__overlay *overlay, uint32_t number,
+                       uint32_t *slot)
+{
+    uint32_t cursor = 0;
+    bool found = overlay != NULL &&
+                 wal__hashmap_find(&overlay->by_number, number, &cursor, slot);
+
+    WAL__ASSERT(!found || (*slot < overlay->count &&
+                           wal__summary_number(
+                               overlay->slots[*slot]->summary) == number));
+    return found;
+}
+
+void wal__overlay_get(const struct wal__overlay *overlay, uint32_t slot,
+                      struct wal__summary *summary)
+{
+    const struct wal__overlay_slot *at = overlay->slots[slot];
+    struct wal__span texts = {at->text, at->text_capacity};
+    enum wal__fmt fmt;
+
+    WAL__ASSERT(slot < overlay->count);
+    fmt = wal__summary_decode(at->summary, texts, summary);
+    WAL__ASSERT(fmt == WAL__FMT_OK);
+    (void)fmt;
+}
+
+uint32_t wal__catalogue_overlay_count(const struct wal__catalogue *catalogue)
+{
+    uint32_t count = catalogue->overlay == NULL ? 0 : catalogue->overlay->count;
+
+    return catalogue->frozen == NULL ? count : count + catalogue->frozen->count;
+}
+
 /* --- verifying ---------------------------------------------------------- */
 
 /* The checksum of page 0 excludes the header, which has a separate one. */

@@ -56,7 +56,7 @@ run() {
 
 # Under /usr the libraries are in Debian's folder of the processor.
 run configure cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_INSTALL_PREFIX=/usr -DAGENTWAL_TESTS=OFF -DAGENTWAL_BENCH=OFF
+    -DCMAKE_INSTALL_PREFIX=/usr
 run build cmake --build "$build" -j "$(nproc)"
 if grep -q 'CPACK_GENERATOR.*TGZ' "$build/CPackConfig.cmake"; then
     run portable cmake --build "$build" -j "$(nproc)" --target agentwal_portable

@@ -59,10 +59,8 @@ build() {
     fi
     printf 'Building in %s, which takes about a minute the first time ...\n' "$1"
     {
-        cmake -S "$root" -B "$1" "${options[@]}" -DCMAKE_BUILD_TYPE=Release \
-            -DAGENTWAL_TESTS=OFF -DAGENTWAL_BENCH=OFF &&
-            cmake --build "$1" -j "$(nproc)" \
-                --target agentwal_program walcat walcheck
+        cmake -S "$root" -B "$1" "${options[@]}" -DCMAKE_BUILD_TYPE=Release &&
+            cmake --build "$1" -j "$(nproc)"
     } >"$log" 2>&1 || {
         tail -n 30 "$log" >&2
         quit 1 "the build failed; $log has all of its output"

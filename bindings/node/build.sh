@@ -12,7 +12,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 
 cmake -S "$here/../.." -B "$here/build/cmake" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DAGENTWAL_NODE=ON -DAGENTWAL_TESTS=OFF -DAGENTWAL_BENCH=OFF "$@"
+    -DAGENTWAL_NODE=ON "$@"
 cmake --build "$here/build/cmake" --target agentwal_node --parallel "$(nproc)"
 cp "$here/build/cmake/node/agentwal.node" "$here/build/agentwal.node.new"
 mv "$here/build/agentwal.node.new" "$here/build/agentwal.node"

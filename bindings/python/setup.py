@@ -30,7 +30,7 @@ class BuildWithCMake(build_ext):
                      "name one by AGENTWAL_SOURCE" % source)
         build = Path(self.build_temp).absolute()
         subprocess.run(["cmake", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release",
-                        "-DAGENTWAL_PYTHON=ON", "-DAGENTWAL_TESTS=OFF", "-DAGENTWAL_BENCH=OFF",
+                        "-DAGENTWAL_PYTHON=ON",
                         "-DPYTHON_INCLUDE=" + sysconfig.get_path("include")], check=True)
         subprocess.run(["cmake", "--build", build, "--target", "agentwal_python", "--parallel",
                         str(len(os.sched_getaffinity(0)))], check=True)

@@ -59,7 +59,7 @@ RULES = [
 ELSEWHERE = {
     "tools/package.sh": "tests/packaging/packages.sh",
     "sudo apt install ./build/packages/*.deb": "tests/packaging/packages.sh",
-    "cmake -B build -DAGENTWAL_TESTS=OFF": "tests/packaging/packages.sh",
+    "cmake -B build": "tests/packaging/packages.sh",
     "cmake --build build": "tests/packaging/packages.sh",
     "sudo cmake --install build && sudo ldconfig": "tests/style/install.sh",
     "bench/run.sh --quick --json docs/bench/results.json "

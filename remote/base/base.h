@@ -12,7 +12,7 @@
 
 #include "remote/history/fetch.h"
 #include "remote/history/history.h"
-#include "remote/layout/base_list.h"
+#include "remote/layout/layout.h"
 
 /* Reads the newest base into an initialised list; *number is 0 when there is
  * none. */

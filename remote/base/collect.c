@@ -13,7 +13,7 @@
 
 #include "engine/base/error.h"
 #include "remote/history/fetch.h"
-#include "remote/layout/part_object.h"
+#include "remote/layout/layout.h"
 
 enum {
     PAGE = 1000 /* objects that are removed after a listing */

@@ -9,7 +9,7 @@
 
 #include "remote/history/log_parts.h"
 #include "remote/history/remote.h"
-#include "remote/layout/part_object.h"
+#include "remote/layout/layout.h"
 
 /*
  * Where an epoch ends: before the first number that no object has, or at a

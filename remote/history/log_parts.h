@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "agentwal/replica.h"
-#include "remote/layout/object_json.h"
+#include "remote/layout/layout.h"
 
 /* What a part says of itself, from its first bytes: wal_part_get_info. */
 typedef enum wal_status wal__part_info_fn(struct wal_slice head,

@@ -7,7 +7,7 @@
 #ifndef AGENTWAL_REMOTE_HISTORY_MACHINE_H
 #define AGENTWAL_REMOTE_HISTORY_MACHINE_H
 
-#include "remote/layout/object_json.h"
+#include "remote/layout/layout.h"
 
 /* Milliseconds that pass while the machine sleeps too, from any start. */
 uint64_t wal__machine_now_ms(void);

@@ -7,7 +7,7 @@
 #define AGENTWAL_REMOTE_HISTORY_REMOTE_H
 
 #include "remote/driver/driver.h"
-#include "remote/layout/object_json.h"
+#include "remote/layout/layout.h"
 
 struct wal_remote {
     struct wal__driver *driver;

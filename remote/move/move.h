@@ -15,7 +15,7 @@
 #include "agentwal/admin.h"
 #include "agentwal/remote.h"
 #include "remote/history/remote.h"
-#include "remote/layout/own_json.h"
+#include "remote/layout/layout.h"
 
 /* --- claim.c ------------------------------------------------------------ */
 

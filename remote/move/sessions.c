@@ -11,7 +11,7 @@
 
 #include "engine/base/error.h"
 #include "remote/history/machine.h"
-#include "remote/layout/session_list.h"
+#include "remote/layout/layout.h"
 #include "remote/move/move.h"
 
 /* --- writing ------------------------------------------------------------ */

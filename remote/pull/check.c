@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "remote/layout/session_list.h"
+#include "remote/layout/layout.h"
 
 enum wal_status wal__check_report(struct wal__check *check, const char *name,
                                   enum wal_status status, const char *text,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "remote/layout/part_object.h"
+#include "remote/layout/layout.h"
 #include "remote/pull/check.h"
 
 struct walk {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "remote/layout/part_object.h"
+#include "remote/layout/layout.h"
 
 void wal__pull_deinit(struct wal__pull *pull)
 {

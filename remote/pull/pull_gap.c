@@ -7,7 +7,7 @@
  * count, and an epoch that has anything comes after fences.
  */
 #include "engine/base/error.h"
-#include "remote/layout/part_object.h"
+#include "remote/layout/layout.h"
 #include "remote/pull/pull.h"
 
 /* Whether the object at `at` of the page says that the next part was stored. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "remote/layout/part_object.h"
+#include "remote/layout/layout.h"
 
 enum {
     LOOK_MS = 30 * 1000, /* between looks for a newer epoch */

@@ -7,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "remote/layout/base_list.h"
-#include "remote/layout/object_json.h"
-#include "remote/layout/own_json.h"
-#include "remote/layout/part_object.h"
-#include "remote/layout/session_list.h"
+#include "remote/layout/layout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

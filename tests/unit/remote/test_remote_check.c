@@ -3,7 +3,7 @@
  * history is removed, and damaged, and must be named.
  */
 #include "remote/base/base_make.h"
-#include "remote/layout/part_object.h"
+#include "remote/layout/layout.h"
 #include "remote/pull/check.h"
 #include "tests/lib/remote/small_log.h"
 #include "tests/lib/test.h"

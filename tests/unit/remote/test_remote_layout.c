@@ -3,10 +3,7 @@
  * that are JSON.
  */
 #include "agentwal/replica.h"
-#include "remote/layout/base_list.h"
-#include "remote/layout/object_json.h"
-#include "remote/layout/own_json.h"
-#include "remote/layout/part_object.h"
+#include "remote/layout/layout.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/test.h"
 

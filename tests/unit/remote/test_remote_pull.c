@@ -3,7 +3,7 @@
  * on the way when the writer was killed, parts that are lost, and many parts,
  * which are read at the same time.
  */
-#include "remote/layout/part_object.h"
+#include "remote/layout/layout.h"
 #include "tests/lib/remote/small_log.h"
 #include "tests/lib/test.h"
 

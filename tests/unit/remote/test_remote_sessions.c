@@ -3,7 +3,7 @@
  * codec, and lists of stores on the disk in a remote in memory whose calls
  * fail.
  */
-#include "remote/layout/session_list.h"
+#include "remote/layout/layout.h"
 #include "remote/move/move.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/remote/memory_driver.h"

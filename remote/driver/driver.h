@@ -110,4 +110,53 @@ enum wal_status wal__driver_open(const char *url, const struct wal__heap *heap,
                                  struct wal__driver **driver,
                                  struct wal_error *error) WAL_MUST_USE;
 
+enum wal__driver_kind {
+    WAL__DRIVER_FILE = 1,
+    WAL__DRIVER_S3 = 2
+};
+
+/* Terminated texts; what the kind of remote does not have is empty. */
+struct wal__driver_url {
+    enum wal__driver_kind kind;
+    char directory[4096]; /* file: absolute, without a '/' at its end */
+    char bucket[64];
+    char prefix[512];   /* empty, or a path that ends in '/' */
+    char endpoint[512]; /* scheme, host and port, without a '/' at its end */
+    char region[64];
+};
+
+/* Reads the URL. WAL_EINVAL, with a text that does not repeat the URL: it may
+ * have a password. */
+enum wal_status wal__driver_url_parse(const char *text,
+                                      struct wal__driver_url *url,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* Whether the name is such a path of at most WAL__OBJECT_NAME_MAX bytes. */
+bool wal__object_name_is_valid(const char *name);
+
+/* WAL_EINVAL unless the name is valid. */
+enum wal_status wal__object_name_check(const char *name,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* The same, and WAL_ETOOBIG for an object above WAL__OBJECT_MAX. */
+enum wal_status wal__object_check(const char *name, struct wal_slice bytes,
+                                  struct wal_error *error) WAL_MUST_USE;
+
+/* Opens the directory of the URL, which need not exist yet. */
+enum wal_status wal__driver_file_open(const struct wal__driver_url *url,
+                                      const struct wal__heap *heap,
+                                      struct wal__driver **driver,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* Opens the bucket of the URL. Credentials are looked for by the first call. */
+enum wal_status wal__driver_s3_open(const struct wal__driver_url *url,
+                                    const struct wal__heap *heap,
+                                    struct wal__driver **driver,
+                                    struct wal_error *error) WAL_MUST_USE;
+
+/* Sets the time after which a call tries nothing again. Its last attempt may
+ * take longer while bytes of a large object arrive. Before any call. */
+void wal__driver_s3_set_deadline(struct wal__driver *driver,
+                                 uint32_t deadline_ms);
+
 #endif

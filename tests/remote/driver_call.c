@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "remote/driver/driver_s3.h"
+#include "remote/driver/driver.h"
 
 static struct wal_error failure = {.struct_size = sizeof(failure)};
 

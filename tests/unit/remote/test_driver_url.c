@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "remote/driver/driver_url.h"
+#include "remote/driver/driver.h"
 #include "tests/lib/test.h"
 
 TEST(url__directory)

@@ -1,18 +1,86 @@
 /*
- * driver_url.c - reads the URL of a remote, and opens its driver (driver.h).
- * Invariant: no error text repeats the URL, which may have a password. Any
- * thread.
+ * driver.c - the names of objects, and the URL of a remote (driver.h).
+ * Invariant: a valid name is a relative path that stays below its root, and
+ * needs no encoding in a URL or in XML. No error text repeats the URL, which
+ * may have a password. Any thread.
  */
-#include "remote/driver/driver_url.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "remote/driver/driver_file.h"
-#include "remote/driver/driver_s3.h"
-#include "remote/driver/object_name.h"
+#include "remote/driver/driver.h"
+
+/* --- names of objects ----------------------------------------------------- */
+
+static bool is_name_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+}
+
+static bool is_part(const char *part, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (!is_name_byte(part[i])) {
+            return false;
+        }
+    }
+    return size > 0 && !(size == 1 && part[0] == '.') &&
+           !(size == 2 && part[0] == '.' && part[1] == '.');
+}
+
+/* Whether the `size` bytes are parts of letters, digits, '-', '.' and '_' with
+ * one '/' between two, none of them empty, "." or "..". */
+static bool object_path_is_valid(const char *path, size_t size)
+{
+    size_t start = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        if (path[i] == '/') {
+            if (!is_part(path + start, i - start)) {
+                return false;
+            }
+            start = i + 1;
+        }
+    }
+    return is_part(path + start, size - start);
+}
+
+bool wal__object_name_is_valid(const char *name)
+{
+    size_t size = strnlen(name, WAL__OBJECT_NAME_MAX + 1);
+
+    return size <= WAL__OBJECT_NAME_MAX && object_path_is_valid(name, size);
+}
+
+enum wal_status wal__object_name_check(const char *name,
+                                       struct wal_error *error)
+{
+    return wal__object_name_is_valid(name)
+               ? WAL_OK
+               : wal__invalid(error,
+                              "the name of an object has at most %d letters, "
+                              "digits, '-', '.' and '_', with '/' between "
+                              "parts that are not empty, \".\" or \"..\"",
+                              WAL__OBJECT_NAME_MAX);
+}
+
+enum wal_status wal__object_check(const char *name, struct wal_slice bytes,
+                                  struct wal_error *error)
+{
+    enum wal_status status = wal__object_name_check(name, error);
+
+    if (status == WAL_OK && bytes.size > WAL__OBJECT_MAX) {
+        status = wal__fail(error, WAL_ETOOBIG,
+                           "an object has at most %d MiB, and %s would have "
+                           "%zu bytes",
+                           WAL__OBJECT_MAX >> 20, name, (size_t)bytes.size);
+    }
+    return status;
+}
+
+/* --- the URL -------------------------------------------------------------- */
 
 /* A range of the URL. */
 struct range {
@@ -207,7 +275,7 @@ static enum wal_status parse_bucket(struct range bucket, struct range prefix,
                             "come from the environment or a file");
     }
     if (bucket.size < 3 || bucket.size >= sizeof(url->bucket) ||
-        !wal__object_path_is_valid(bucket.at, bucket.size)) {
+        !object_path_is_valid(bucket.at, bucket.size)) {
         return wal__invalid(error,
                             "the name of a bucket has 3 to 63 letters, digits, "
                             "'-', '.' and '_'");
@@ -220,7 +288,7 @@ static enum wal_status parse_bucket(struct range bucket, struct range prefix,
         return WAL_OK;
     }
     if (prefix.size + 2 > sizeof(url->prefix) ||
-        !wal__object_path_is_valid(prefix.at, prefix.size)) {
+        !object_path_is_valid(prefix.at, prefix.size)) {
         return wal__invalid(error,
                             "the path of a URL s3:// has at most %zu letters, "
                             "digits, '-', '.' and '_', with '/' between parts",

@@ -4,7 +4,7 @@
  *
  * Invariant: of the objects that are read and were not returned, at most
  * WAL__FETCH_AHEAD are in memory, of at most WAL__FETCH_BYTES together, and
- * fewer where the link is slow (flow.h), unless the next one is larger. These
+ * fewer where the link is slow (struct wal__flow), unless the next one is larger. These
  * are more than are read at a time, so that a request that takes longer than
  * the others does not stop them.
  *
@@ -14,7 +14,37 @@
 #ifndef AGENTWAL_REMOTE_HISTORY_FETCH_H
 #define AGENTWAL_REMOTE_HISTORY_FETCH_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "remote/history/remote.h"
+
+enum {
+    WAL__FLOW_FAST_MS = 5 * 1000,
+    WAL__FLOW_SLOW_MS = 10 * 1000,
+    WAL__FLOW_MIN = 64 * 1024 /* bytes */
+};
+
+struct wal__flow {
+    uint64_t bytes;  /* on the way at a time */
+    uint64_t max;    /* of `bytes` */
+    uint64_t cut_ms; /* when it became less */
+};
+
+void wal__flow_init(struct wal__flow *flow, uint64_t bytes, uint64_t max);
+
+/* How many bytes an object should have, at most `max`: so that another one is
+ * on the way while its answer is awaited. */
+uint64_t wal__flow_object_size(const struct wal__flow *flow, uint64_t max);
+
+/* Whether an object of `size` bytes may be sent or read while others, of
+ * `on_way` bytes together, are. One always may. */
+bool wal__flow_has_room(const struct wal__flow *flow, uint64_t on_way,
+                        uint64_t size);
+
+/* An object went, or failed to, from began_ms to ended_ms of any clock. */
+void wal__flow_count(struct wal__flow *flow, uint64_t size, bool failed,
+                     uint64_t began_ms, uint64_t ended_ms);
 
 enum {
     WAL__FETCH_READERS = 64,

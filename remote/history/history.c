@@ -6,6 +6,427 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "format/bytes/assert.h"
+
+/* --- the parts of a store and of a replica -------------------------------- */
+
+static const struct wal_part_place *
+places_of(const struct wal__position *position)
+{
+    return position != NULL ? position->places : NULL;
+}
+
+/* --- a store ------------------------------------------------------------ */
+
+static enum wal_status next(void *ctx, const struct wal__position *position,
+                            uint64_t max_size, struct wal_slice *part,
+                            struct wal_part_info *info, struct wal_error *error)
+{
+    struct wal__store_source *store = ctx;
+
+    return wal_part_reader_next(store->reader, places_of(position), max_size,
+                                part, info, error);
+}
+
+static enum wal_status next_to(void *ctx, const struct wal__position *position,
+                               const struct wal__position *end,
+                               uint64_t max_size, struct wal_slice *part,
+                               struct wal_part_info *info,
+                               struct wal_error *error)
+{
+    struct wal__store_source *store = ctx;
+
+    return wal_part_reader_next_to(store->reader, places_of(position),
+                                   places_of(end), max_size, part, info, error);
+}
+
+static enum wal_status durable(void *ctx, uint64_t *sequence,
+                               struct wal_error *error)
+{
+    struct wal__store_source *store = ctx;
+    uint64_t newest = 0;
+    enum wal_status status =
+        wal_store_wait(store->store, &newest, WAL_DURABLE, 0, error);
+
+    if (status == WAL_OK || status == WAL_EBUSY) {
+        *sequence = newest;
+        status = WAL_OK;
+    }
+    return status;
+}
+
+static enum wal_status wait(void *ctx, uint64_t sequence, int64_t timeout_ms,
+                            struct wal_error *error)
+{
+    struct wal__store_source *store = ctx;
+
+    return wal_store_wait(store->store, &sequence, WAL_DURABLE, timeout_ms,
+                          error);
+}
+
+enum wal_status wal__store_source_open(struct wal_store *store,
+                                       struct wal__store_source *source,
+                                       uint8_t uuid[16],
+                                       struct wal_error *error)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    enum wal_status status = wal_store_get_info(store, &info, error);
+
+    if (status == WAL_OK) {
+        source->store = store;
+        memcpy(uuid, info.uuid, sizeof(info.uuid));
+        status = wal_part_reader_open(store, &source->reader, error);
+    }
+    return status;
+}
+
+struct wal__part_source wal__part_source_of(struct wal__store_source *store)
+{
+    return (struct wal__part_source){.next = next,
+                                     .next_to = next_to,
+                                     .durable = durable,
+                                     .wait = wait,
+                                     .info = wal_part_get_info,
+                                     .ctx = store};
+}
+
+/* --- a replica ---------------------------------------------------------- */
+
+static enum wal_status position(void *ctx, struct wal__position *position,
+                                struct wal_error *error)
+{
+    return wal_replica_get_position(ctx, position->places, error);
+}
+
+static enum wal_status apply(void *ctx, struct wal_slice part,
+                             struct wal_error *error)
+{
+    return wal_replica_write(ctx, part, error);
+}
+
+static enum wal_status make_durable(void *ctx, struct wal_error *error)
+{
+    return wal_replica_sync(ctx, error);
+}
+
+static enum wal_status needs(void *ctx, struct wal_slice begin, int32_t *result,
+                             struct wal_error *error)
+{
+    return wal_replica_needs(ctx, begin, result, error);
+}
+
+struct wal__part_target wal__part_target_of(struct wal_replica *replica)
+{
+    return (struct wal__part_target){.position = position,
+                                     .apply = apply,
+                                     .sync = make_durable,
+                                     .needs = needs,
+                                     .info = wal_part_get_info,
+                                     .ctx = replica};
+}
+
+/* --- positions ---------------------------------------------------------- */
+
+struct wal__position
+wal__position_of(const struct wal_part_place places[WAL_PART_STREAMS])
+{
+    struct wal__position position;
+
+    memcpy(position.places, places, sizeof(position.places));
+    return position;
+}
+
+bool wal__position_equal(const struct wal__position *a,
+                         const struct wal__position *b)
+{
+    for (size_t i = 0; i < WAL_PART_STREAMS; i++) {
+        const struct wal_part_place *one = &a->places[i];
+        const struct wal_part_place *other = &b->places[i];
+
+        if (one->segment != other->segment ||
+            one->identity != other->identity || one->offset != other->offset ||
+            one->sequence != other->sequence || one->chain != other->chain) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool place_is_empty(const struct wal_part_place *place)
+{
+    return place->segment == 0 && place->offset == 0 && place->sequence == 0;
+}
+
+bool wal__position_is_empty(const struct wal__position *position)
+{
+    return place_is_empty(&position->places[WAL_PART_LOG]) &&
+           place_is_empty(&position->places[WAL_PART_CONTENT]);
+}
+
+/* Whether everything before `a` is before `b` too. */
+/* Compaction gives what is before a place other segments, not other numbers;
+ * an index that ends a segment has none. */
+static bool place_is_within(const struct wal_part_place *a,
+                            const struct wal_part_place *b)
+{
+    if (a->sequence != b->sequence) {
+        return a->sequence < b->sequence;
+    }
+    if (a->segment != b->segment) {
+        return a->segment < b->segment;
+    }
+    return a->offset <= b->offset;
+}
+
+bool wal__position_is_within(const struct wal__position *a,
+                             const struct wal__position *b)
+{
+    return place_is_within(&a->places[WAL_PART_LOG],
+                           &b->places[WAL_PART_LOG]) &&
+           place_is_within(&a->places[WAL_PART_CONTENT],
+                           &b->places[WAL_PART_CONTENT]);
+}
+
+/* --- lists of parts ------------------------------------------------------- */
+
+struct listing {
+    struct wal__part_page *page;
+    enum wal_status status;
+};
+
+void wal__part_page_init(struct wal__part_page *page,
+                         const struct wal__heap *heap)
+{
+    wal__buf_init(&page->items, heap);
+    wal__buf_init(&page->numbers, heap);
+    page->count = 0;
+}
+
+void wal__part_page_deinit(struct wal__part_page *page)
+{
+    wal__buf_deinit(&page->items);
+    wal__buf_deinit(&page->numbers);
+}
+
+uint64_t wal__part_page_number(const struct wal__part_page *page, size_t at)
+{
+    WAL__ASSERT(at < page->count);
+    return ((const uint64_t *)(const void *)page->numbers.data)[at];
+}
+
+const struct wal__fetch_item *
+wal__part_page_items(const struct wal__part_page *page)
+{
+    return (const struct wal__fetch_item *)(const void *)page->items.data;
+}
+
+size_t wal__part_page_run(const struct wal__part_page *page, uint64_t first)
+{
+    size_t count = 0;
+
+    while (count < page->count &&
+           wal__part_page_number(page, count) == first + count) {
+        count++;
+    }
+    return count;
+}
+
+static bool see(void *ctx, const char *name, uint64_t size)
+{
+    struct listing *listing = ctx;
+    struct wal__part_page *page = listing->page;
+    struct wal__store_object object;
+    struct wal__fetch_item item = {.size = size};
+
+    if (!wal__store_object_parse(name, &object) ||
+        object.kind != WAL__OBJECT_PART) {
+        return true;
+    }
+    memcpy(item.name, name, strlen(name) + 1);
+    listing->status = wal__buf_append(&page->items, &item, sizeof(item));
+    if (listing->status == WAL_OK) {
+        listing->status = wal__buf_append(&page->numbers, &object.number,
+                                          sizeof(object.number));
+    }
+    if (listing->status == WAL_OK) {
+        page->count++;
+    }
+    return listing->status == WAL_OK && page->count < WAL__PART_PAGE_MAX;
+}
+
+enum wal_status wal__part_page_read(struct wal_remote *remote,
+                                    const struct wal__store_object *part,
+                                    struct wal__part_page *page,
+                                    struct wal_error *error)
+{
+    struct wal__store_object before = *part;
+    struct listing listing = {page, WAL_OK};
+    char prefix[WAL__STORE_OBJECT_SIZE];
+    char after[WAL__STORE_OBJECT_SIZE] = "";
+    enum wal_status status;
+
+    WAL__ASSERT(part->kind == WAL__OBJECT_PART && part->epoch > 0);
+    page->items.size = 0;
+    page->numbers.size = 0;
+    page->count = 0;
+    wal__store_object_prefix(part, prefix);
+    if (part->number > 1) {
+        before.number--;
+        wal__store_object_format(&before, after);
+    }
+    status = remote->driver->calls->list(remote->driver, prefix, after, see,
+                                         &listing, error);
+    return status == WAL_OK && listing.status != WAL_OK ? wal__no_memory(error)
+                                                        : status;
+}
+
+/* --- where an epoch ends -------------------------------------------------- */
+
+/*
+ * A writer sends a part when all up to WAL__PART_WINDOW numbers before it are
+ * stored, so that only among the last ones of an epoch any can be missing
+ * without being lost.
+ */
+
+/*
+ * WAL_ECORRUPT when the missing number was stored once: a fence is after it,
+ * which got the first number that was free; or the floor of a later part is not
+ * below it. `at` is the rank of the first object after it in the page. What is
+ * after `last` may have come while the page was read, and the missing one too.
+ */
+static enum wal_status check_missing(struct wal_remote *remote,
+                                     struct wal__store_object object,
+                                     const struct wal__part_page *page,
+                                     size_t at, uint64_t missing, uint64_t last,
+                                     struct wal_error *error)
+{
+    uint64_t floor = 0;
+    enum wal_status status = WAL_OK;
+    char name[WAL__STORE_OBJECT_SIZE];
+
+    for (; at < page->count && wal__part_page_number(page, at) <= last &&
+           status == WAL_OK && floor < missing;
+         at++) {
+        const uint64_t size = wal__part_page_items(page)[at].size;
+
+        object.number = wal__part_page_number(page, at);
+        if (size <= WAL__FENCE_JSON_MAX) {
+            floor = missing;
+        } else {
+            status = wal__history_floor(remote, &object, size, &floor, error);
+        }
+    }
+    if (status == WAL_OK && floor >= missing) {
+        object.number = missing;
+        wal__store_object_format(&object, name);
+        status = wal__history_missing(name, error);
+    }
+    return status;
+}
+
+/* Finds the end among the objects of the page, from the number after
+ * found->number on. */
+static enum wal_status find(struct wal_remote *remote,
+                            const struct wal__store_object *part,
+                            const struct wal__part_page *page, uint64_t last,
+                            struct wal__epoch_end *found,
+                            struct wal_error *error)
+{
+    size_t at = 0;
+
+    while (at < page->count &&
+           wal__part_page_number(page, at) <= found->number) {
+        at++;
+    }
+    for (; at < page->count && !found->is_fenced &&
+           wal__part_page_number(page, at) == found->number + 1;
+         at++) {
+        found->number++;
+        found->is_fenced =
+            wal__part_page_items(page)[at].size <= WAL__FENCE_JSON_MAX;
+        found->part = found->is_fenced ? found->part : found->number;
+    }
+    found->has_more = found->number < last;
+    return found->has_more && !found->is_fenced
+               ? check_missing(remote, *part, page, at, found->number + 1, last,
+                               error)
+               : WAL_OK;
+}
+
+/* Where to begin: before the last ones, among which any can be missing. */
+static struct wal__epoch_end begin_before(uint64_t last)
+{
+    const uint64_t number =
+        last > WAL__PART_WINDOW ? last - WAL__PART_WINDOW : 0;
+
+    return (struct wal__epoch_end){.number = number, .part = number};
+}
+
+/* Finds it in one listing. WAL_END: that is not enough, because it is not the
+ * last page, or has a gap. One listing does not show whether an object in a gap
+ * was lost: the object may have come while the names after it were listed. */
+static enum wal_status find_at_once(struct wal_remote *remote,
+                                    const struct wal__store_object *first,
+                                    struct wal__part_page *page,
+                                    struct wal__epoch_end *found,
+                                    struct wal_error *error)
+{
+    enum wal_status status = wal__part_page_read(remote, first, page, error);
+    uint64_t last = 0;
+
+    if (status != WAL_OK || page->count == WAL__PART_PAGE_MAX) {
+        return status == WAL_OK ? WAL_END : status;
+    }
+    if (page->count > 0) {
+        last = wal__part_page_number(page, page->count - 1);
+    }
+    *found = begin_before(last);
+    if (found->number + 1 < first->number) {
+        return WAL_END;
+    }
+    for (size_t i = 0; i < page->count; i++) {
+        if (wal__part_page_number(page, i) > found->number &&
+            wal__part_page_number(page, i) + page->count - i != last + 1) {
+            return WAL_END;
+        }
+    }
+    status = find(remote, first, page, last, found, error);
+    return status == WAL_OK && found->number < last ? WAL_END : status;
+}
+
+enum wal_status wal__epoch_end_find(struct wal_remote *remote,
+                                    const struct wal__store_object *part,
+                                    struct wal__epoch_end *end,
+                                    struct wal_error *error)
+{
+    struct wal__store_object first = *part;
+    struct wal__epoch_end found = {.number = 0};
+    struct wal__part_page page;
+    uint64_t last = 0;
+    enum wal_status status;
+
+    first.number = begin_before(part->number).number + 1;
+    wal__part_page_init(&page, remote->heap);
+    status = find_at_once(remote, &first, &page, &found, error);
+    if (status == WAL_END) {
+        status = wal__remote_last(remote, part, &last, error);
+        found = begin_before(last);
+        if (status == WAL_OK && last > 0) {
+            first.number = found.number + 1;
+            status = wal__part_page_read(remote, &first, &page, error);
+        }
+        if (status == WAL_OK) {
+            status = find(remote, part, &page, last, &found, error);
+        }
+    }
+    wal__part_page_deinit(&page);
+    if (status == WAL_OK) {
+        *end = found;
+    }
+    return status;
+}
+
+/* --- the history ---------------------------------------------------------- */
 
 static struct wal__store_object object_of(const uint8_t uuid[16],
                                           enum wal__store_object_kind kind)

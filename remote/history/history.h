@@ -1,15 +1,116 @@
 /*
- * history.h - what a remote has of a store: its epochs, and where the parts
- * end.
+ * history.h - what a remote has of a store: its epochs, lists of their parts,
+ * and where they end; and where parts come from and go to: the log of a store,
+ * and a replica.
  *
- * Threads: any.
+ * Threads: any; one at a time per source, target and page.
  */
 #ifndef AGENTWAL_REMOTE_HISTORY_HISTORY_H
 #define AGENTWAL_REMOTE_HISTORY_HISTORY_H
 
-#include "remote/history/log_parts.h"
+#include <stdbool.h>
+
+#include "agentwal/replica.h"
+#include "remote/history/fetch.h"
 #include "remote/history/remote.h"
 #include "remote/layout/layout.h"
+
+/* What a part says of itself, from its first bytes: wal_part_get_info. */
+typedef enum wal_status wal__part_info_fn(struct wal_slice head,
+                                          struct wal_part_info *info,
+                                          struct wal_error *error);
+
+struct wal__part_source {
+    /* wal_part_reader_next */
+    enum wal_status (*next)(void *ctx, const struct wal__position *position,
+                            uint64_t max_size, struct wal_slice *part,
+                            struct wal_part_info *info,
+                            struct wal_error *error);
+    /* wal_part_reader_next_to */
+    enum wal_status (*next_to)(void *ctx, const struct wal__position *position,
+                               const struct wal__position *end,
+                               uint64_t max_size, struct wal_slice *part,
+                               struct wal_part_info *info,
+                               struct wal_error *error);
+    /* The last sequence number that is durable. */
+    enum wal_status (*durable)(void *ctx, uint64_t *sequence,
+                               struct wal_error *error);
+    /* Waits until the last number that is durable is above `sequence`.
+     * WAL_EBUSY: the time is over. */
+    enum wal_status (*wait)(void *ctx, uint64_t sequence, int64_t timeout_ms,
+                            struct wal_error *error);
+    wal__part_info_fn *info;
+    void *ctx;
+};
+
+struct wal__part_target {
+    /* wal_replica_get_position, wal_replica_write, wal_replica_sync */
+    enum wal_status (*position)(void *ctx, struct wal__position *position,
+                                struct wal_error *error);
+    enum wal_status (*apply)(void *ctx, struct wal_slice part,
+                             struct wal_error *error);
+    enum wal_status (*sync)(void *ctx, struct wal_error *error);
+    /* wal_replica_needs */
+    enum wal_status (*needs)(void *ctx, struct wal_slice begin, int32_t *needs,
+                             struct wal_error *error);
+    wal__part_info_fn *info;
+    void *ctx;
+};
+
+/* Of a store, the context being struct wal__store_source. */
+struct wal__store_source {
+    struct wal_store *store;
+    struct wal_part_reader *reader;
+};
+
+/* Fills an empty one, and the id of the store; the owner closes the reader.
+ * WAL_EINVAL: it has no files. */
+enum wal_status wal__store_source_open(struct wal_store *store,
+                                       struct wal__store_source *source,
+                                       uint8_t uuid[16],
+                                       struct wal_error *error) WAL_MUST_USE;
+struct wal__part_source wal__part_source_of(struct wal__store_source *store);
+
+/* Of a replica, which is the context. */
+struct wal__part_target wal__part_target_of(struct wal_replica *replica);
+struct wal__position
+wal__position_of(const struct wal_part_place places[WAL_PART_STREAMS]);
+
+/* Whether they are the same, in the same segments. */
+bool wal__position_equal(const struct wal__position *a,
+                         const struct wal__position *b);
+bool wal__position_is_empty(const struct wal__position *position);
+bool wal__position_is_within(const struct wal__position *a,
+                             const struct wal__position *b);
+
+enum {
+    WAL__PART_PAGE_MAX = 1000 /* objects, as object stores list them */
+};
+
+/* The owner initialises the buffers, and frees them. */
+struct wal__part_page {
+    struct wal__buf items;   /* struct wal__fetch_item */
+    struct wal__buf numbers; /* uint64_t, rising */
+    size_t count;
+};
+
+void wal__part_page_init(struct wal__part_page *page,
+                         const struct wal__heap *heap);
+void wal__part_page_deinit(struct wal__part_page *page);
+
+/* Lists the objects in the place of parts of part->epoch that have a number
+ * from part->number on. Names of another form are left out. */
+enum wal_status wal__part_page_read(struct wal_remote *remote,
+                                    const struct wal__store_object *part,
+                                    struct wal__part_page *page,
+                                    struct wal_error *error) WAL_MUST_USE;
+uint64_t wal__part_page_number(const struct wal__part_page *page, size_t at);
+const struct wal__fetch_item *
+wal__part_page_items(const struct wal__part_page *page);
+
+/* How many objects at the beginning have the numbers from `first` on, without a
+ * gap. */
+size_t wal__part_page_run(const struct wal__part_page *page, uint64_t first);
 
 /*
  * Where an epoch ends: before the first number that no object has, or at a

@@ -1,5 +1,6 @@
 /*
- * remote.h - an open remote, and the objects of a store in it.
+ * remote.h - an open remote, the objects of a store in it, and what remotes ask
+ * of this machine: its name, clocks, random numbers.
  *
  * Threads: any; nothing here changes after the remote was opened.
  */
@@ -8,6 +9,19 @@
 
 #include "remote/driver/driver.h"
 #include "remote/layout/layout.h"
+
+/* Milliseconds that pass while the machine sleeps too, from any start. */
+uint64_t wal__machine_now_ms(void);
+
+/* Milliseconds of Unix time. */
+int64_t wal__machine_unix_ms(void);
+
+/* The host's name; what is not printable in it becomes '-'. */
+void wal__machine_host(char host[WAL__EPOCH_HOST_SIZE]);
+
+/* Fills 16 bytes that no one else has: WAL_OK or WAL_EIO. */
+enum wal_status wal__machine_random(uint8_t bytes[16],
+                                    struct wal_error *error) WAL_MUST_USE;
 
 struct wal_remote {
     struct wal__driver *driver;

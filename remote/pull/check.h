@@ -8,7 +8,7 @@
 
 #include "agentwal/remote.h"
 #include "remote/base/base.h"
-#include "remote/history/part_page.h"
+#include "remote/history/history.h"
 
 /* wal_part_verify */
 typedef enum wal_status wal__part_verify_fn(struct wal_slice part,
@@ -35,33 +35,5 @@ struct wal__check {
  * reported. */
 enum wal_status wal__check_run(struct wal__check *check,
                                struct wal_error *error) WAL_MUST_USE;
-
-/* --- for the files of the check ----------------------------------------- */
-
-/* Reports damage of an object. WAL_OK, or WAL_ECALLBACK. */
-enum wal_status wal__check_report(struct wal__check *check, const char *name,
-                                  enum wal_status status, const char *text,
-                                  struct wal_error *error) WAL_MUST_USE;
-
-/* Verifies the bytes of a part; *is_sound says whether *info is to be believed.
- * Reports damage. */
-enum wal_status wal__check_part(struct wal__check *check, struct wal_slice part,
-                                const char *name, bool *is_sound,
-                                struct wal_part_info *info,
-                                struct wal_error *error) WAL_MUST_USE;
-
-/* Whether the status is that of damaged bytes, and not of a remote that did not
- * answer. */
-static inline bool wal__check_is_damage(enum wal_status status)
-{
-    return status == WAL_ECORRUPT || status == WAL_EVERSION;
-}
-
-/* check_base.c: all bases, and the segments of each. */
-enum wal_status wal__check_bases(struct wal__check *check,
-                                 struct wal_error *error) WAL_MUST_USE;
-/* check_parts.c: all epochs, and the parts of each. */
-enum wal_status wal__check_parts(struct wal__check *check,
-                                 struct wal_error *error) WAL_MUST_USE;
 
 #endif

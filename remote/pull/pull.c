@@ -11,13 +11,217 @@
 #include "engine/base/error.h"
 #include "remote/layout/layout.h"
 
-void wal__pull_deinit(struct wal__pull *pull)
+/* --- where it begins ------------------------------------------------------ */
+
+/* Whether the object begins within the position. A fence does not say it, nor
+ * does a part that is not there: the part before it does. Moves object->number
+ * to that; below `first` when there is none. */
+static enum wal_status begins_within(struct wal__pull *pull,
+                                     struct wal__store_object *object,
+                                     const struct wal__position *position,
+                                     uint64_t first, bool *is_within,
+                                     struct wal_error *error)
 {
-    wal__part_page_deinit(&pull->page);
+    for (; object->number >= first; object->number--) {
+        struct wal__part_head head = {.fence = 0};
+        enum wal_status status = wal__history_head(
+            pull->remote, pull->target.info, object, &head, error);
+
+        if (status == WAL_OK && head.fence == 0) {
+            const struct wal__position before =
+                wal__position_of(head.info.before);
+
+            *is_within = wal__position_is_within(&before, position);
+            return WAL_OK;
+        }
+        if (status != WAL_OK && status != WAL_ENOTFOUND) {
+            return status;
+        }
+    }
+    *is_within = false;
+    return WAL_OK;
 }
 
-enum wal_status wal__pull_apply(struct wal__pull *pull, struct wal_slice part,
-                                const char *name, struct wal_error *error)
+/* Searches the numbers from `first` to `last` of an epoch. start->number is 0
+ * when none begins within the position. */
+static enum wal_status search(struct wal__pull *pull,
+                              const struct wal__position *position,
+                              uint64_t first, uint64_t last,
+                              struct wal__store_object *start,
+                              struct wal_error *error)
+{
+    uint64_t found = 0;
+
+    while (first <= last) {
+        uint64_t middle = first + (last - first) / 2;
+        bool is_within = false;
+        enum wal_status status;
+
+        start->number = middle;
+        status = begins_within(pull, start, position, first, &is_within, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        if (is_within || start->number < first) {
+            found = is_within ? start->number : found;
+            first = middle + 1;
+        } else {
+            last = start->number - 1;
+        }
+    }
+    start->number = found;
+    return WAL_OK;
+}
+
+/* The lowest and the highest number of an epoch; 0: it has none. */
+static enum wal_status find_range(struct wal__pull *pull,
+                                  const struct wal__store_object *object,
+                                  uint64_t *first, uint64_t *last,
+                                  struct wal_error *error)
+{
+    struct wal__part_page *page = &pull->page;
+    struct wal__store_object part = *object;
+    enum wal_status status;
+
+    part.number = 1;
+    status = wal__part_page_read(pull->remote, &part, page, error);
+    *first = 0;
+    if (status != WAL_OK || page->count == 0) {
+        return status;
+    }
+    *first = wal__part_page_number(page, 0);
+    *last = wal__part_page_number(page, page->count - 1);
+    return page->count < WAL__PART_PAGE_MAX
+               ? WAL_OK
+               : wal__remote_last(pull->remote, object, last, error);
+}
+
+/* finds the part from which a target goes on that has something:
+ * the last one that begins within its position. start->number is 0 when none
+ * does. */
+static enum wal_status pull_find_start(struct wal__pull *pull,
+                                       const struct wal__position *position,
+                                       struct wal__store_object *start,
+                                       struct wal_error *error)
+{
+    struct wal__store_object object = {.kind = WAL__OBJECT_PART};
+    enum wal_status status = WAL_OK;
+    uint64_t first = 0;
+    uint64_t last = 0;
+
+    memcpy(object.uuid, pull->uuid, sizeof(object.uuid));
+    for (object.epoch = pull->last_epoch; object.epoch > 0; object.epoch--) {
+        status = find_range(pull, &object, &first, &last, error);
+        if (status == WAL_OK && first > 0) {
+            status = search(pull, position, first, last, &object, error);
+        } else {
+            object.number = 0;
+        }
+        if (status != WAL_OK || object.number > 0) {
+            break;
+        }
+    }
+    if (status == WAL_OK) {
+        *start = object;
+    }
+    return status;
+}
+
+bool wal__pull_has_store(const char *path, struct wal_store_info *info)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_OPEN_READ_ONLY};
+    struct wal_store *store = NULL;
+    const bool result = wal_open(path, &options, &store, NULL) == WAL_OK &&
+                        wal_store_get_info(store, info, NULL) == WAL_OK;
+
+    return (store == NULL || wal_close(store, NULL) == WAL_OK) && result;
+}
+
+enum wal_status wal__pull_find_store(struct wal_remote *remote,
+                                     const char *path, uint8_t uuid[16],
+                                     struct wal_error *error)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+
+    if (!wal__uuid_is_zero(uuid)) {
+        return WAL_OK;
+    }
+    if (!wal__pull_has_store(path, &info)) {
+        return wal__remote_find_store(remote, uuid, error);
+    }
+    memcpy(uuid, info.uuid, sizeof(info.uuid));
+    return WAL_OK;
+}
+
+/* --- the base ------------------------------------------------------------- */
+
+enum {
+    FEW_PARTS = 256 /* are applied one by one, though a base has them */
+};
+
+static enum wal_status read_head(struct wal__pull *pull,
+                                 const struct wal__base_list *base, size_t at,
+                                 struct wal_part_info *info,
+                                 struct wal_error *error)
+{
+    pull->lost = wal__base_object(pull->uuid, base, at);
+    return wal__base_head(pull->remote, pull->target.info, pull->uuid, base, at,
+                          info, error);
+}
+
+/* Finds the last segment that begins within the position, by their heads; 0
+ * when none does. */
+static enum wal_status find_first(struct wal__pull *pull,
+                                  const struct wal__base_list *base,
+                                  const struct wal__position *position,
+                                  size_t *first, struct wal_error *error)
+{
+    size_t low = 0;
+    size_t high = wal__base_list_count(base);
+
+    while (low + 1 < high) {
+        struct wal_part_info info = WAL_INIT(wal_part_info);
+        struct wal__position before;
+        size_t middle = low + (high - low) / 2;
+        enum wal_status status = read_head(pull, base, middle, &info, error);
+
+        if (status != WAL_OK) {
+            return status;
+        }
+        before = wal__position_of(info.before);
+        if (wal__position_is_within(&before, position)) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    *first = low;
+    return WAL_OK;
+}
+
+/* The position to which a base leads. */
+static enum wal_status get_end(struct wal__pull *pull,
+                               const struct wal__base_list *base,
+                               struct wal__position *end,
+                               struct wal_error *error)
+{
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    size_t count = wal__base_list_count(base);
+    enum wal_status status = WAL_OK;
+
+    if (count > 0) {
+        status = read_head(pull, base, count - 1, &info, error);
+    }
+    if (status == WAL_OK) {
+        *end = wal__position_of(info.after);
+    }
+    return status;
+}
+
+/* Applies a part or a segment. An error of the bytes names the object. */
+static enum wal_status pull_apply(struct wal__pull *pull, struct wal_slice part,
+                                  const char *name, struct wal_error *error)
 {
     const struct wal__part_target *target = &pull->target;
     struct wal__position before = {{{0}}};
@@ -47,6 +251,330 @@ enum wal_status wal__pull_apply(struct wal__pull *pull, struct wal_slice part,
         pull->result.parts++;
     }
     return status;
+}
+
+static enum wal_status apply_segments(struct wal__pull *pull,
+                                      const struct wal__fetch_item *items,
+                                      size_t count, struct wal_error *error)
+{
+    struct wal__fetch *fetch = NULL;
+    struct wal_slice segment = {NULL, 0};
+    enum wal_status status =
+        wal__fetch_open(pull->remote, items, count, &fetch, error);
+
+    for (size_t i = 0; i < count && status == WAL_OK; i++) {
+        status = wal__fetch_next(fetch, &segment, error);
+        if (status == WAL_OK) {
+            status = pull_apply(pull, segment, items[i].name, error);
+        } else if (status == WAL_ENOTFOUND) {
+            (void)!wal__store_object_parse(items[i].name, &pull->lost);
+        }
+    }
+    wal__fetch_close(fetch);
+    return status;
+}
+
+/* Applies of the base what the target lacks, and goes on with the part after
+ * it. WAL_ENOTFOUND: a segment is not there. */
+static enum wal_status apply_base(struct wal__pull *pull,
+                                  const struct wal__base_list *base,
+                                  struct wal_error *error)
+{
+    struct wal__position position = {{{0}}};
+    struct wal__buf items;
+    size_t first = 0;
+    enum wal_status status =
+        pull->target.position(pull->target.ctx, &position, error);
+
+    wal__buf_init(&items, pull->remote->heap);
+    if (status == WAL_OK && !wal__position_is_empty(&position)) {
+        status = find_first(pull, base, &position, &first, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__base_items(pull->uuid, base, first, &items, error);
+    }
+    if (status == WAL_OK) {
+        status = apply_segments(
+            pull, (const struct wal__fetch_item *)(const void *)items.data,
+            items.size / sizeof(struct wal__fetch_item), error);
+    }
+    wal__buf_deinit(&items);
+    if (status == WAL_OK && wal__position_is_empty(&position)) {
+        pull->erased = base->erased;
+    }
+    if (status == WAL_OK) {
+        pull->next.epoch = base->epoch;
+        pull->next.number = base->part + 1;
+        pull->result.epoch = base->epoch;
+        pull->result.part = base->part;
+    }
+    return status;
+}
+
+/* Whether the base is the way from the part, which begins within the position:
+ * not when the target is a store, few parts are left, or it leads to what the
+ * target has. */
+static enum wal_status is_way(struct wal__pull *pull,
+                              const struct wal__base_list *base,
+                              const struct wal__position *position,
+                              const struct wal__store_object *part,
+                              bool *is_way, struct wal_error *error)
+{
+    struct wal__position end = {{{0}}};
+    enum wal_status status = WAL_OK;
+
+    if (part->number == 0) {
+        *is_way = true;
+    } else if (pull->is_store ||
+               !wal__base_has(base, part->epoch, part->number) ||
+               (part->epoch == base->epoch &&
+                part->number + FEW_PARTS > base->part)) {
+        *is_way = false;
+    } else {
+        status = get_end(pull, base, &end, error);
+        *is_way = !wal__position_is_within(&end, position);
+    }
+    return status;
+}
+
+/* Applies the base, or sets the next part. */
+static enum wal_status choose(struct wal__pull *pull, uint64_t number,
+                              const struct wal__base_list *base,
+                              struct wal_error *error)
+{
+    struct wal__store_object part = {.kind = WAL__OBJECT_PART};
+    struct wal__position position = {{{0}}};
+    bool takes_base = false;
+    enum wal_status status =
+        pull->target.position(pull->target.ctx, &position, error);
+
+    memcpy(part.uuid, pull->uuid, sizeof(part.uuid));
+    pull->base_erased = base->erased;
+    if (status == WAL_OK && !wal__position_is_empty(&position)) {
+        status = pull_find_start(pull, &position, &part, error);
+    }
+    if (status == WAL_OK && number > 0) {
+        status = is_way(pull, base, &position, &part, &takes_base, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    pull->next = part;
+    if (part.number == 0) {
+        pull->next.epoch = 1;
+        pull->next.number = 1;
+    }
+    return takes_base ? apply_base(pull, base, error) : WAL_OK;
+}
+
+/* WAL_END: the base has not the next part. */
+static enum wal_status replace(struct wal__pull *pull, uint64_t number,
+                               const struct wal__base_list *base,
+                               struct wal_error *error)
+{
+    return number > 0 &&
+                   wal__base_has(base, pull->next.epoch, pull->next.number)
+               ? apply_base(pull, base, error)
+               : WAL_END;
+}
+
+/* --- what was erased ---------------------------------------------------- */
+
+/* Whether the target has a segment of the base, or some, from which compaction
+ * has made it since; *stream is that of the segment. */
+static enum wal_status look_at_segment(struct wal__pull *pull,
+                                       const struct wal__base_list *base,
+                                       size_t at, int32_t *needs,
+                                       size_t *stream, struct wal_error *error)
+{
+    struct wal_part_info info = WAL_INIT(wal_part_info);
+    struct wal_slice begin;
+    struct wal__buf bytes;
+    char name[WAL__STORE_OBJECT_SIZE];
+    enum wal_status status;
+
+    pull->lost = wal__base_object(pull->uuid, base, at);
+    wal__store_object_format(&pull->lost, name);
+    wal__buf_init(&bytes, pull->remote->heap);
+    status = pull->remote->driver->calls->get(
+        pull->remote->driver, name, 0, WAL_PART_BEGIN_SIZE, &bytes, error);
+    begin = (struct wal_slice){bytes.data, bytes.size};
+    if (status == WAL_OK) {
+        status = pull->target.info(begin, &info, error);
+    }
+    if (status == WAL_OK) {
+        const struct wal__position before = wal__position_of(info.before);
+        const struct wal__position after = wal__position_of(info.after);
+
+        *stream =
+            memcmp(&before.places[WAL_PART_LOG], &after.places[WAL_PART_LOG],
+                   sizeof(before.places[0])) != 0
+                ? WAL_PART_LOG
+                : WAL_PART_CONTENT;
+        status = pull->target.needs(pull->target.ctx, begin, needs, error);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
+}
+
+/* The log before the content: what is erased there is named by nothing then. */
+static enum wal_status erase(struct wal__pull *pull, uint64_t number,
+                             const struct wal__base_list *base,
+                             struct wal_error *error)
+{
+    const size_t count = wal__base_list_count(base);
+    const struct wal__fetch_item *items;
+    struct wal__buf all;   /* items */
+    struct wal__buf later; /* those of the content */
+    enum wal_status status;
+
+    if (number == 0 || base->erased == 0 || base->erased == pull->erased) {
+        return WAL_OK;
+    }
+    wal__buf_init(&later, pull->remote->heap);
+    wal__buf_init(&all, pull->remote->heap);
+    status = wal__base_items(pull->uuid, base, 0, &all, error);
+    items = (const void *)all.data;
+    for (size_t i = 0; i < count && status == WAL_OK; i++) {
+        size_t stream = WAL_PART_LOG;
+        int32_t needs = 0;
+
+        status = look_at_segment(pull, base, i, &needs, &stream, error);
+        if (status != WAL_OK || needs == 0) {
+            continue;
+        }
+        if (stream == WAL_PART_LOG) {
+            status = apply_segments(pull, &items[i], 1, error);
+        } else if (wal__buf_append(&later, &items[i], sizeof(items[i])) !=
+                   WAL_OK) {
+            status = wal__no_memory(error);
+        }
+    }
+    if (status == WAL_OK) {
+        status =
+            apply_segments(pull, (const void *)later.data,
+                           later.size / sizeof(struct wal__fetch_item), error);
+    }
+    wal__buf_deinit(&later);
+    wal__buf_deinit(&all);
+    if (status == WAL_OK) {
+        pull->erased = base->erased;
+    }
+    return status;
+}
+
+/* --- the newest base ---------------------------------------------------- */
+
+typedef enum wal_status step_fn(struct wal__pull *pull, uint64_t number,
+                                const struct wal__base_list *base,
+                                struct wal_error *error);
+
+/* Does the step with the newest base; again when another process has made one
+ * meanwhile, and removed segments that it does not name. */
+static enum wal_status with_base(struct wal__pull *pull, step_fn *step,
+                                 struct wal_error *error)
+{
+    struct wal__base_list base;
+    char name[WAL__STORE_OBJECT_SIZE];
+    uint64_t number = 0;
+    uint64_t last = 0;
+    enum wal_status status;
+
+    wal__base_list_init(&base, pull->remote->heap);
+    do {
+        last = number;
+        status = wal__base_read_last(pull->remote, pull->uuid, &number, &base,
+                                     error);
+        if (status == WAL_OK) {
+            status = step(pull, number, &base, error);
+        }
+    } while (status == WAL_ENOTFOUND && number != last);
+    wal__base_list_deinit(&base);
+    if (status == WAL_ENOTFOUND) {
+        wal__store_object_format(&pull->lost, name);
+        return wal__history_missing(name, error);
+    }
+    return status;
+}
+
+/* sets the next part, and applies the newest base when that is the
+ * way there. */
+static enum wal_status pull_start(struct wal__pull *pull,
+                                  struct wal_error *error)
+{
+    return with_base(pull, choose, error);
+}
+
+/* Applies the newest base if it has the next part, which is not there any more,
+ * and goes on after it. WAL_END: it has not. */
+static enum wal_status pull_start_again(struct wal__pull *pull,
+                                        struct wal_error *error)
+{
+    return with_base(pull, replace, error);
+}
+
+/* Replaces segments of the target, which has all that the newest base has, by
+ * those of the base that were made of them when something was erased. */
+static enum wal_status pull_erase(struct wal__pull *pull,
+                                  struct wal_error *error)
+{
+    return with_base(pull, erase, error);
+}
+
+/* --- a part that is not there --------------------------------------------- */
+
+/*
+ * A writer has WAL__PART_WINDOW parts on the way at most, and the floor of each
+ * says which others were stored before. A fence has its place after all that
+ * count, and an epoch that has anything comes after fences.
+ */
+
+/* Whether the object at `at` of the page says that the next part was stored. */
+static enum wal_status ask(struct wal__pull *pull, size_t at, bool *is_lost,
+                           struct wal_error *error)
+{
+    const uint64_t size = wal__part_page_items(&pull->page)[at].size;
+    struct wal__store_object part = pull->next;
+    uint64_t floor = 0;
+    enum wal_status status;
+
+    if (size <= WAL__FENCE_JSON_MAX) {
+        *is_lost = true;
+        return WAL_OK;
+    }
+    part.number = wal__part_page_number(&pull->page, at);
+    status = wal__history_floor(pull->remote, &part, size, &floor, error);
+    /* Parts that are removed are below a base. */
+    *is_lost = status == WAL_ENOTFOUND || floor >= pull->next.number;
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+/* whether the next part, which is not in the page, must be there:
+ * something that is there says that it was stored. */
+static enum wal_status pull_look_after(struct wal__pull *pull, bool *is_lost,
+                                       struct wal_error *error)
+{
+    const struct wal__part_page *page = &pull->page;
+    const size_t count = page->count;
+    enum wal_status status = WAL_OK;
+
+    *is_lost = count > 0 && wal__part_page_number(page, count - 1) >=
+                                pull->next.number + WAL__PART_WINDOW;
+    /* The highest has the highest floor, unless a fence is before it. */
+    for (size_t i = count; i > 0 && !*is_lost && status == WAL_OK; i--) {
+        status = ask(pull, i - 1, is_lost, error);
+    }
+    return status == WAL_OK && !*is_lost
+               ? wal__history_has_later(pull->remote, &pull->next,
+                                        pull->last_epoch, is_lost, error)
+               : status;
+}
+
+/* --- parts ---------------------------------------------------------------- */
+
+void wal__pull_deinit(struct wal__pull *pull)
+{
+    wal__part_page_deinit(&pull->page);
 }
 
 /* --- parts -------------------------------------------------------------- */
@@ -86,7 +614,7 @@ static enum wal_status apply_object(struct wal__pull *pull,
         status = open_part(pull, object, name, &part, error);
     }
     if (status == WAL_OK) {
-        status = wal__pull_apply(pull, part, name, error);
+        status = pull_apply(pull, part, name, error);
     }
     if (status == WAL_OK) {
         pull->result.epoch = pull->next.epoch;
@@ -128,7 +656,7 @@ static enum wal_status skip_missing(struct wal__pull *pull, bool is_second,
 {
     char name[WAL__STORE_OBJECT_SIZE];
     bool is_lost = false;
-    enum wal_status status = wal__pull_look_after(pull, &is_lost, error);
+    enum wal_status status = pull_look_after(pull, &is_lost, error);
 
     if (status != WAL_OK || !is_lost) {
         return status == WAL_OK ? WAL_END : status;
@@ -137,7 +665,7 @@ static enum wal_status skip_missing(struct wal__pull *pull, bool is_second,
         return WAL_OK;
     }
     wal__store_object_format(&pull->next, name);
-    status = wal__pull_start_again(pull, error);
+    status = pull_start_again(pull, error);
     return status == WAL_END ? wal__history_missing(name, error) : status;
 }
 
@@ -225,7 +753,7 @@ static enum wal_status run(struct wal__pull *pull, struct wal_error *error)
     }
     memcpy(pull->result.uuid, pull->uuid, sizeof(pull->result.uuid));
     if (status == WAL_OK && pull->next.number == 0) {
-        status = wal__pull_start(pull, error);
+        status = pull_start(pull, error);
         if (status != WAL_OK) {
             pull->next.number = 0; /* the next run starts again */
         }
@@ -238,7 +766,7 @@ static enum wal_status run(struct wal__pull *pull, struct wal_error *error)
     }
     if (status == WAL_OK && pull->target.needs != NULL &&
         (pull->looks_at_base || pull->base_erased != pull->erased)) {
-        status = wal__pull_erase(pull, error);
+        status = pull_erase(pull, error);
         pull->looks_at_base &= status != WAL_OK;
         pull->base_erased = pull->erased;
     }

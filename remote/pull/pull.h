@@ -8,7 +8,7 @@
 
 #include "agentwal/remote.h"
 #include "remote/base/base.h"
-#include "remote/history/part_page.h"
+#include "remote/history/history.h"
 
 /* The owner sets the first four fields and zeroes the others. */
 struct wal__pull {
@@ -47,40 +47,5 @@ bool wal__pull_has_store(const char *path, struct wal_store_info *info);
 enum wal_status wal__pull_find_store(struct wal_remote *remote,
                                      const char *path, uint8_t uuid[16],
                                      struct wal_error *error) WAL_MUST_USE;
-
-/* --- for the files of the pull ------------------------------------------ */
-
-/* Applies a part or a segment. An error of the bytes names the object. */
-enum wal_status wal__pull_apply(struct wal__pull *pull, struct wal_slice part,
-                                const char *name,
-                                struct wal_error *error) WAL_MUST_USE;
-
-/* pull_start.c: finds the part from which a target goes on that has something:
- * the last one that begins within its position. start->number is 0 when none
- * does. */
-enum wal_status wal__pull_find_start(struct wal__pull *pull,
-                                     const struct wal__position *position,
-                                     struct wal__store_object *start,
-                                     struct wal_error *error) WAL_MUST_USE;
-
-/* pull_gap.c: whether the next part, which is not in the page, must be there:
- * something that is there says that it was stored. */
-enum wal_status wal__pull_look_after(struct wal__pull *pull, bool *is_lost,
-                                     struct wal_error *error) WAL_MUST_USE;
-
-/* pull_base.c: sets the next part, and applies the newest base when that is the
- * way there. */
-enum wal_status wal__pull_start(struct wal__pull *pull,
-                                struct wal_error *error) WAL_MUST_USE;
-
-/* Replaces segments of the target, which has all that the newest base has, by
- * those of the base that were made of them when something was erased. */
-enum wal_status wal__pull_erase(struct wal__pull *pull,
-                                struct wal_error *error) WAL_MUST_USE;
-
-/* Applies the newest base if it has the next part, which is not there any more,
- * and goes on after it. WAL_END: it has not. */
-enum wal_status wal__pull_start_again(struct wal__pull *pull,
-                                      struct wal_error *error) WAL_MUST_USE;
 
 #endif

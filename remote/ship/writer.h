@@ -11,10 +11,66 @@
 #ifndef AGENTWAL_REMOTE_SHIP_WRITER_H
 #define AGENTWAL_REMOTE_SHIP_WRITER_H
 
+#include <pthread.h>
+
 #include "agentwal/remote.h"
-#include "remote/history/flow.h"
-#include "remote/ship/takeover.h"
-#include "remote/ship/window.h"
+#include "remote/history/fetch.h"
+#include "remote/history/history.h"
+
+/*
+ * Makes the epoch after history->last_epoch for this writer, fences those
+ * before it and reads the history again: nothing that is in it can change any
+ * more but by this writer. WAL_EFENCED when another writer made the epoch, or
+ * one after it.
+ */
+enum wal_status wal__takeover(struct wal_remote *remote,
+                              wal__part_info_fn *info, const uint8_t uuid[16],
+                              const uint8_t writer[16],
+                              struct wal__history *history,
+                              struct wal_error *error) WAL_MUST_USE;
+
+enum wal__send_state {
+    WAL__SEND_NONE,   /* the place is free */
+    WAL__SEND_QUEUED, /* a thread takes it */
+    WAL__SEND_RUNNING,
+    WAL__SEND_DONE /* status and error are set */
+};
+
+/* A part on the way, and what became of it. */
+struct wal__send {
+    enum wal__send_state state; /* under the window's mutex */
+    uint64_t number;
+    uint64_t began_ms; /* of the last attempt, by remote->now_ms */
+    uint64_t ended_ms;
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf bytes;
+    struct wal__position after;
+    uint8_t digest[WAL_DIGEST_SIZE];
+    enum wal_status status;
+    struct wal_error error;
+    struct wal__buf found; /* with WAL_EEXISTS: what has the name */
+};
+
+struct wal__window {
+    struct wal_remote *remote;
+    struct wal__send sends[WAL__PART_WINDOW]; /* by number */
+    uint64_t first; /* number of the oldest one; with `next`: none */
+    uint64_t next;  /* of the next one that is sent */
+    uint32_t thread_count;
+    bool is_stopping;
+    pthread_t threads[WAL__PART_WINDOW];
+    pthread_mutex_t mutex;
+    pthread_cond_t work; /* for the threads */
+    pthread_cond_t done; /* for the owner */
+};
+
+bool wal__window_is_empty(const struct wal__window *window);
+
+/* Sends again all that failed, with the same bytes. */
+void wal__window_send_again(struct wal__window *window);
+
+/* Waits until nothing is on the way. */
+void wal__window_settle(struct wal__window *window);
 
 struct wal_remote_writer {
     struct wal_remote *remote;
@@ -48,6 +104,7 @@ struct wal_remote_writer {
 enum wal_status wal__writer_start(struct wal_remote_writer *writer,
                                   bool takes_over,
                                   struct wal_error *error) WAL_MUST_USE;
+
 /* Begins a new epoch: everything before it is in fenced ones. */
 enum wal_status wal__writer_begin_epoch(struct wal_remote_writer *writer,
                                         struct wal_error *error) WAL_MUST_USE;
@@ -55,6 +112,7 @@ void wal__writer_deinit(struct wal_remote_writer *writer);
 
 /* How many bytes the next part may have. */
 uint64_t wal__writer_part_size(const struct wal_remote_writer *writer);
+
 /* Whether no other part may be on the way now. */
 bool wal__writer_is_full(const struct wal_remote_writer *writer);
 
@@ -63,6 +121,7 @@ bool wal__writer_is_full(const struct wal_remote_writer *writer);
 enum wal_status wal__writer_read(struct wal_remote_writer *writer,
                                  struct wal__send **place,
                                  struct wal_error *error) WAL_MUST_USE;
+
 /* Sends it. */
 enum wal_status wal__writer_send(struct wal_remote_writer *writer,
                                  struct wal__send *send,
@@ -93,5 +152,17 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
                                    const struct wal__position *position,
                                    bool is_known,
                                    struct wal_error *error) WAL_MUST_USE;
+
+/* Fills *result, also when the store lacks what the remote has:
+ * WAL_ECONFLICT. */
+enum wal_status wal__status_read(struct wal_remote *remote,
+                                 const struct wal__part_source *source,
+                                 const uint8_t uuid[16],
+                                 struct wal_remote_status *result,
+                                 struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__status_list(struct wal_remote *remote,
+                                 wal__part_info_fn *info,
+                                 wal_remote_store_fn *report, void *ctx,
+                                 struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -6,7 +6,6 @@
 #define AGENTWAL_TESTS_LIB_REMOTE_SMALL_LOG_H
 
 #include "remote/pull/pull.h"
-#include "remote/ship/status.h"
 #include "remote/ship/writer.h"
 #include "tests/lib/remote/memory_driver.h"
 

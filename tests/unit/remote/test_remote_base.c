@@ -2,9 +2,8 @@
  * test_remote_base.c - tests of bases and of collection: what a pull does with
  * them, what is removed, and what a call that failed leaves.
  */
-#include "remote/base/base_make.h"
-#include "remote/base/collect.h"
-#include "remote/history/machine.h"
+#include "remote/base/base.h"
+#include "remote/history/remote.h"
 #include "tests/lib/remote/small_log.h"
 #include "tests/lib/test.h"
 

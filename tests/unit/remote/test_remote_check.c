@@ -2,7 +2,7 @@
  * test_remote_check.c - tests of the check of a remote: each object of a
  * history is removed, and damaged, and must be named.
  */
-#include "remote/base/base_make.h"
+#include "remote/base/base.h"
 #include "remote/layout/layout.h"
 #include "remote/pull/check.h"
 #include "tests/lib/remote/small_log.h"

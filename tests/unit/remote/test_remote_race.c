@@ -10,9 +10,8 @@
  * nothing else is there, but what no one answered; a follower sees nothing that
  * it must take for damage.
  */
-#include "remote/base/base_make.h"
-#include "remote/base/collect.h"
-#include "remote/history/machine.h"
+#include "remote/base/base.h"
+#include "remote/history/remote.h"
 #include "tests/lib/remote/small_log.h"
 #include "tests/lib/test.h"
 

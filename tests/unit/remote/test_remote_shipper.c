@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "agentwal/remote.h"
-#include "remote/ship/pace.h"
+#include "remote/ship/shipper.h"
 #include "tests/lib/remote/memory_driver.h"
 #include "tests/lib/test.h"
 

@@ -4,9 +4,9 @@
  *
  * Invariant: of the objects that are read and were not returned, at most
  * WAL__FETCH_AHEAD are in memory, of at most WAL__FETCH_BYTES together, and
- * fewer where the link is slow (struct wal__flow), unless the next one is larger. These
- * are more than are read at a time, so that a request that takes longer than
- * the others does not stop them.
+ * fewer where the link is slow (wal__flow), unless the next one is larger.
+ * These are more than are read at a time, so that a request that takes longer
+ * than the others does not stop them.
  *
  * Threads: one at a time per fetch. Private threads call the driver; without
  * them each object is read when it is asked for.

@@ -696,7 +696,7 @@ static enum wal_status check_parts(struct wal__check *check,
     return status;
 }
 
-/* --- all of it -------------------------------------------------------------- */
+/* --- all of it ---------------------------------------------------------- */
 
 enum wal_status wal__check_run(struct wal__check *check,
                                struct wal_error *error)

@@ -577,8 +577,6 @@ void wal__pull_deinit(struct wal__pull *pull)
     wal__part_page_deinit(&pull->page);
 }
 
-/* --- parts -------------------------------------------------------------- */
-
 /* Finds the part in an object. */
 static enum wal_status open_part(const struct wal__pull *pull,
                                  struct wal_slice object, const char *name,

@@ -7,7 +7,6 @@
 #include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/files/checkpoint.h"
-#include "engine/files/checkpoint_diff.h"
 #include "engine/files/rewind.h"
 #include "engine/store/input_text.h"
 
@@ -24,18 +23,6 @@ static enum wal_status check_output(const void *place, struct wal_error *error)
     return place != NULL
                ? WAL_OK
                : wal__invalid(error, "the place for the reader is null");
-}
-
-/* An id that must be given. */
-static enum wal_status check_id(struct wal_slice id, struct wal__span *span,
-                                struct wal_error *error)
-{
-    enum wal_status status =
-        wal__text_check(id, WAL__ID_MAX, "checkpoint's id", span, error);
-
-    return status == WAL_OK && span->size == 0
-               ? wal__invalid(error, "the checkpoint's id is empty")
-               : status;
 }
 
 /* A reader with nothing in it. */
@@ -230,7 +217,7 @@ enum wal_status wal_checkpoint_delete(struct wal_session *session,
         wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status == WAL_OK) {
-        status = check_id(id, &span, error);
+        status = wal__checkpoint_check_id(id, &span, error);
     }
     if (status != WAL_OK || session->core->env.io->forgets) {
         return status;
@@ -253,7 +240,7 @@ enum wal_status wal_file_cursor_open(struct wal_session *session,
         status = check_output(checkpoint, error);
     }
     if (status == WAL_OK) {
-        status = check_id(id, &span, error);
+        status = wal__checkpoint_check_id(id, &span, error);
     }
     if (status == WAL_OK) {
         status = cursor_create(session->core, &reader, error);
@@ -401,109 +388,4 @@ wal_checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
 void wal_checkpoint_cursor_close(struct wal_checkpoint_cursor *checkpoints)
 {
     wal__checkpoint_cursor_close(checkpoints);
-}
-
-/* --- changes ------------------------------------------------------------- */
-
-/* Hands the reader over, unless it has failed. */
-static enum wal_status return_changes(struct wal_file_change_cursor *made,
-                                      enum wal_status status,
-                                      struct wal_file_change_cursor **changes)
-{
-    if (status != WAL_OK) {
-        wal_file_change_cursor_close(made);
-        return status;
-    }
-    *changes = made;
-    return WAL_OK;
-}
-
-enum wal_status wal_checkpoint_diff(struct wal_session *session,
-                                    struct wal_slice before,
-                                    struct wal_slice after,
-                                    struct wal_file_change_cursor **changes,
-                                    struct wal_error *error)
-{
-    struct wal_file_change_cursor *made = NULL;
-    struct wal__span old;
-    struct wal__span new;
-    enum wal_status status = wal__check_session(session, error);
-
-    if (status == WAL_OK) {
-        status = check_output(changes, error);
-    }
-    if (status == WAL_OK) {
-        status = check_id(before, &old, error);
-    }
-    if (status == WAL_OK) {
-        status =
-            wal__text_check(after, WAL__ID_MAX, "checkpoint's id", &new, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__change_cursor_create(session->core, &made, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__checkpoint_diff(session, old, new, &made->changes, error);
-    }
-    return return_changes(made, status, changes);
-}
-
-enum wal_status wal_session_diff(struct wal_session *session,
-                                 struct wal_file_change_cursor **changes,
-                                 struct wal_error *error)
-{
-    struct wal_file_change_cursor *made = NULL;
-    enum wal_status status = wal__check_session(session, error);
-
-    if (status == WAL_OK) {
-        status = check_output(changes, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__change_cursor_create(session->core, &made, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__session_changes(session, &made->changes, error);
-    }
-    return return_changes(made, status, changes);
-}
-
-enum wal_status
-wal_file_changes_get_info(const struct wal_file_change_cursor *changes,
-                          struct wal_file_changes_info *info,
-                          struct wal_error *error)
-{
-    const struct wal__struct *type = WAL__STRUCT(wal_file_changes_info);
-    struct wal_file_changes_info own = WAL_INIT(wal_file_changes_info);
-    enum wal_status status =
-        check_cursor(changes == NULL ? NULL : changes->core, type, info, error);
-
-    if (status == WAL_OK) {
-        wal__changes_info(&changes->changes, &own);
-        wal__struct_store(type, info, &own);
-    }
-    return status;
-}
-
-enum wal_status
-wal_file_change_cursor_next(struct wal_file_change_cursor *changes,
-                            struct wal_file_change *change,
-                            struct wal_error *error)
-{
-    const struct wal__struct *type = WAL__STRUCT(wal_file_change);
-    struct wal_file_change own = WAL_INIT(wal_file_change);
-    enum wal_status status = check_cursor(
-        changes == NULL ? NULL : changes->core, type, change, error);
-
-    if (status == WAL_OK) {
-        status = wal__change_cursor_next(changes, &own);
-    }
-    if (status == WAL_OK) {
-        wal__struct_store(type, change, &own);
-    }
-    return status;
-}
-
-void wal_file_change_cursor_close(struct wal_file_change_cursor *changes)
-{
-    wal__change_cursor_destroy(changes);
 }

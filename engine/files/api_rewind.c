@@ -6,6 +6,7 @@
 
 #include "engine/api/api_check.h"
 #include "engine/base/error.h"
+#include "engine/files/checkpoint.h"
 #include "engine/store/input_text.h"
 
 static enum wal_status check_options(const struct wal_rewind_options *options,
@@ -51,11 +52,7 @@ static enum wal_status check_arguments(struct wal_session *session,
                                             result, error);
     }
     if (status == WAL_OK) {
-        status = wal__text_check(checkpoint, WAL__ID_MAX, "checkpoint's id", id,
-                                 error);
-    }
-    if (status == WAL_OK && id->size == 0) {
-        status = wal__invalid(error, "the checkpoint's id is empty");
+        status = wal__checkpoint_check_id(checkpoint, id, error);
     }
     return status;
 }
@@ -86,7 +83,7 @@ enum wal_status wal_rewind(struct wal_session *session,
     }
     wal__struct_store(WAL__STRUCT(wal_rewind_result), result, &made);
     if (changes == NULL) {
-        wal__change_cursor_destroy(cursor);
+        wal_file_change_cursor_close(cursor);
     } else {
         *changes = cursor;
     }

@@ -34,6 +34,18 @@ void wal__checkpoint_deinit(struct wal__checkpoint *checkpoint)
     wal__checkpoint_init(checkpoint, heap);
 }
 
+enum wal_status wal__checkpoint_check_id(struct wal_slice id,
+                                         struct wal__span *span,
+                                         struct wal_error *error)
+{
+    enum wal_status status =
+        wal__text_check(id, WAL__ID_MAX, "checkpoint's id", span, error);
+
+    return status == WAL_OK && span->size == 0
+               ? wal__invalid(error, "the checkpoint's id is empty")
+               : status;
+}
+
 struct wal__span wal__checkpoint_key(struct wal__span id,
                                      uint8_t out[WAL__CHECKPOINT_KEY_MAX])
 {

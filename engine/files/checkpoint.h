@@ -38,6 +38,11 @@ wal__checkpoint_root(const struct wal__checkpoint *checkpoint)
     return (const char *)checkpoint->root.data;
 }
 
+/* Checks an id that a caller must give: WAL_EINVAL. */
+enum wal_status wal__checkpoint_check_id(struct wal_slice id,
+                                         struct wal__span *span,
+                                         struct wal_error *error) WAL_MUST_USE;
+
 /* WAL_ENOTFOUND, WAL_ECORRUPT. *checkpoint is initialised, and unchanged on
  * failure. */
 enum wal_status wal__checkpoint_get(struct wal_session *session,

@@ -250,7 +250,7 @@ enum wal_status wal__rewind(struct wal_session *session,
                 "complete it",
                 why.text);
         }
-        wal__change_cursor_destroy(cursor);
+        wal_file_change_cursor_close(cursor);
         return status;
     }
     if (status != WAL_OK) {

@@ -10,7 +10,7 @@
 #define AGENTWAL_ENGINE_FILES_REWIND_H
 
 #include "agentwal/checkpoint.h"
-#include "engine/files/file_changes.h"
+#include "engine/files/changes.h"
 #include "engine/store/session.h"
 
 /* As wal_rewind. The caller checked the arguments; result is a whole struct of

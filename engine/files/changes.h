@@ -1,9 +1,9 @@
 /*
- * file_changes.h - the differences between two lists of files, with counts of
+ * changes.h - the differences between two lists of files, with counts of
  * lines (SPEC.md 5.13). One thread at a time, except wal__diffstat_file.
  */
-#ifndef AGENTWAL_ENGINE_FILES_FILE_CHANGES_H
-#define AGENTWAL_ENGINE_FILES_FILE_CHANGES_H
+#ifndef AGENTWAL_ENGINE_FILES_CHANGES_H
+#define AGENTWAL_ENGINE_FILES_CHANGES_H
 
 #include <pthread.h>
 
@@ -48,20 +48,11 @@ struct wal__content_source {
     struct wal__worktree *worktree;
 };
 
-/*
- * Counts the lines of each change and flags binary ones, in several threads.
- * WAL_ECORRUPT and WAL_ENOTFOUND (a blob) name the file. A file that is gone
- * from the disk counts as empty.
- */
-enum wal_status wal__changes_diffstat(const struct wal__env *env,
-                                      struct wal__changes *changes,
-                                      const struct wal__content_source *before,
-                                      const struct wal__content_source *after,
-                                      struct wal_error *error) WAL_MUST_USE;
-
-/* The same for one change at a time; any number of threads may call
- * wal__diffstat_file with different items. `after` is the content after the
- * change where the caller has it, else empty. */
+/* Counts the lines of one change, and flags a binary one; any number of threads
+ * may call wal__diffstat_file with different items. `after` is the content
+ * after the change where the caller has it, else empty. WAL_ECORRUPT and
+ * WAL_ENOTFOUND (a blob) name the file. A file that is gone from the disk
+ * counts as empty. */
 struct wal__diffstat {
     struct wal__changes *changes;
     struct wal__content_source before;
@@ -81,10 +72,6 @@ enum wal_status wal__diffstat_file(struct wal__diffstat *diffstat,
 /* Sums over all changes; sets struct_size. */
 void wal__changes_info(const struct wal__changes *changes,
                        struct wal_file_changes_info *info);
-/* Converts a change to the public struct; its path is valid as long as the
- * changes are. */
-void wal__change_to_public(const struct wal__change *change,
-                           struct wal_file_change *out);
 
 enum {
     WAL__CHANGES_ELSEWHERE = 2
@@ -105,11 +92,5 @@ enum wal_status
 wal__change_cursor_create(struct wal__core *core,
                           struct wal_file_change_cursor **cursor,
                           struct wal_error *error) WAL_MUST_USE;
-/* The next change, or WAL_END. */
-enum wal_status
-wal__change_cursor_next(struct wal_file_change_cursor *cursor,
-                        struct wal_file_change *change) WAL_MUST_USE;
-/* cursor may be null. */
-void wal__change_cursor_destroy(struct wal_file_change_cursor *cursor);
 
 #endif

@@ -85,7 +85,7 @@ struct wal_entry_cursor {
     bool is_damaged;
 };
 
-/* entry_cursor_open.c: options may be NULL. Takes the state lock. */
+/* options may be NULL. Takes the state lock. */
 enum wal_status wal__entry_cursor_open(
     struct wal_session *session, const struct wal_entry_cursor_options *options,
     struct wal_entry_cursor **cursor, struct wal_error *error) WAL_MUST_USE;
@@ -96,8 +96,8 @@ wal__entry_cursor_create_empty(const struct wal_session *session,
                                struct wal_error *error) WAL_MUST_USE;
 void wal__entry_cursor_close(struct wal_entry_cursor *cursor);
 
-/* entry_cursor.c: the next entry or WAL_END, and the entry with an id. Slices
- * are valid until the next call. A failure concerns one entry, and the next
+/* The next entry or WAL_END, and the entry with an id. Slices are valid until
+ * the next call. A failure concerns one entry, and the next
  * call the entry after it, except after WAL_ENOMEM. */
 enum wal_status wal__entry_cursor_next(struct wal_entry_cursor *cursor,
                                        struct wal_entry *entry,
@@ -107,28 +107,30 @@ enum wal_status wal__entry_cursor_get(struct wal_entry_cursor *cursor,
                                       struct wal_entry *entry,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* entry_cursor_deltas.c: adds the session's deltas to the ranges, where they
- * are in the log; on a path that ends at the sequence `end` (0: an empty one)
- * and has `depth` entries, those of the message that may follow it. State lock
- * for writing. */
+/*
+ * entry_path.c. Functions with a slot or a range need the state lock for
+ * writing.
+ */
+
+/* Adds the session's deltas to the ranges, where they are in the log; on a path
+ * that ends at the sequence `end` (0: an empty one) and has `depth` entries,
+ * those of the message that may follow it. State lock for writing. */
 enum wal_status
 wal__entry_cursor_add_deltas(struct wal_entry_cursor *cursor, uint64_t end,
                              uint64_t depth,
                              struct wal_error *error) WAL_MUST_USE;
 
-/* entry_cursor_compaction.c: sets *cut to the number of entries before the
- * start of reading; 0 without a compaction. path is struct wal__path_range in
- * reading order. State lock for writing. */
+/* Sets *cut to the number of entries before the start of reading; 0 without a
+ * compaction. path is struct wal__path_range in reading order. State lock
+ * for writing. */
 enum wal_status
 wal__entry_cursor_find_compaction(struct wal_entry_cursor *cursor,
                                   const struct wal__buf *path, uint64_t *cut,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/*
- * entry_cursor_tail.c: lists the last `last` visible entries, at most
- * WAL__ENTRY_CURSOR_TAIL, of the path that ends at the sequence `end`. State
- * lock for writing. WAL_ENOTFOUND when the end was lost.
- */
+/* Lists the last `last` visible entries, at most WAL__ENTRY_CURSOR_TAIL, of the
+ * path that ends at the sequence `end`. State lock for writing. WAL_ENOTFOUND
+ * when the end was lost. */
 enum wal_status
 wal__entry_cursor_fill_tail(struct wal_entry_cursor *cursor, uint64_t end,
                             uint64_t last,
@@ -140,18 +142,10 @@ wal__entry_cursor_refresh_tail(struct wal_entry_cursor *cursor,
 /* Fills the empty block. Needs no lock. */
 void wal__entry_cursor_fill_from_tail(struct wal_entry_cursor *cursor);
 
-/*
- * entry_cursor_visibility.c. Functions with a slot or a range need the state
- * lock for writing.
- */
-
 /* Whether this cursor hides the entry. State lock for reading or writing. */
 bool wal__entry_cursor_is_hidden(const struct wal_entry_cursor *cursor,
                                  const struct wal__annotations *annotations,
                                  const struct wal__branch_entry *entry);
-
-/* Returns WAL_EPOISONED. */
-enum wal_status wal__entry_cursor_fail_lost(struct wal_error *error);
 
 /* The range's stream, and the ordinal of its first entry; WAL_EPOISONED when it
  * no longer has the whole range. */
@@ -169,55 +163,9 @@ wal__entry_cursor_add_visible(struct wal_entry_cursor *cursor,
                               struct wal__buf *ranges, uint64_t *count,
                               struct wal_error *error) WAL_MUST_USE;
 
-/* Whether redactions were applied since the ranges were built. Any thread. */
-bool wal__entry_cursor_is_stale(const struct wal_entry_cursor *cursor);
-
-/* Applies them: splits the remaining ranges again and empties the block. State
- * is unchanged on failure. */
+/* Applies the redactions since the ranges were built: splits the remaining
+ * ranges again and empties the block. State is unchanged on failure. */
 enum wal_status wal__entry_cursor_refresh(struct wal_entry_cursor *cursor,
                                           struct wal_error *error) WAL_MUST_USE;
-
-/* The nearest visible entry at `sequence` or among its ancestors;
- * found->sequence is 0 when all are hidden. WAL_ENOTFOUND when one was lost. */
-enum wal_status
-wal__entry_cursor_find_visible(struct wal_entry_cursor *cursor, uint32_t stream,
-                               uint64_t sequence,
-                               struct wal__entry_location *found) WAL_MUST_USE;
-
-/* Finds the nearest visible ancestor of an entry in the lineage, and reads its
- * id into aux_scratch: *id, or *none. A lost one leaves *id as it is. */
-enum wal_status wal__entry_cursor_read_parent(
-    struct wal_entry_cursor *cursor, const struct wal__frame *child,
-    struct wal__span *id, bool *none, struct wal_error *error) WAL_MUST_USE;
-
-/* The status of a failed refresh: WAL_ENOTFOUND when the session was deleted,
- * since compaction drops what such a session had. */
-enum wal_status
-wal__entry_cursor_check_deleted(const struct wal_entry_cursor *cursor,
-                                enum wal_status status,
-                                struct wal_error *error) WAL_MUST_USE;
-
-/* After WAL_ECORRUPT, without the state lock: whether the next entry must be
- * read again, once, since a compaction has replaced its segment, or what it
- * holds was redacted and erased meanwhile. */
-bool wal__entry_cursor_is_overtaken(struct wal_entry_cursor *cursor);
-/* Still WAL_ECORRUPT: that, or WAL_ENOTFOUND when the session was deleted.
- * Without the state lock. */
-enum wal_status
-wal__entry_cursor_check_erased(const struct wal_entry_cursor *cursor,
-                               struct wal_error *error) WAL_MUST_USE;
-
-/* Reads the REDACT record of the entry `sequence` and formats its author and
- * reason as JSON in cursor->redaction_json. */
-enum wal_status
-wal__entry_cursor_format_redaction(struct wal_entry_cursor *cursor,
-                                   uint64_t redaction, uint64_t sequence,
-                                   struct wal_error *error) WAL_MUST_USE;
-
-/* Returns WAL_EREDACTED, with author and reason in *error. */
-enum wal_status wal__entry_cursor_fail_redacted(struct wal_entry_cursor *cursor,
-                                                uint64_t redaction,
-                                                uint64_t sequence,
-                                                struct wal_error *error);
 
 #endif

@@ -264,8 +264,8 @@ class Node(Binding):
     def text(self):
         text = self.all_text(
             ['"bindings/node/native/interface.h"', "<string.h>",
-             '"bindings/node/native/base/value.h"', '"bindings/node/native/modules.h"',
-             '"bindings/node/native/store/job.h"', '"bindings/node/native/store/store.h"'],
+             '"bindings/node/native/base/value.h"', '"bindings/node/native/store/job.h"',
+             '"bindings/node/native/store/store.h"'],
             ["static void close_%s(void *object)\n{\n    %s(object);\n}\n"
              'const struct handle_type %s_type = {"%s", close_%s, %s};\n' % (
                  name, close, name, words, name, str(shared).lower())
@@ -459,8 +459,7 @@ class Python(Binding):
     def text(self):
         text = self.all_text(
             ['"bindings/python/src/core/interface.h"', "<string.h>",
-             *('"bindings/python/src/core/%s.h"' % name for name in ("callback", "raise",
-                                                                    "rows"))], [])
+             '"bindings/python/src/core/call.h"', '"bindings/python/src/core/module.h"'], [])
         return text + (
             "\nPyMethodDef interface_methods[] = {\n%s    {0},\n};\n"
             "\nconst struct constant constants[] = {\n%s    {NULL, 0},\n};\n" % (

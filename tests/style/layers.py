@@ -112,15 +112,9 @@ NODE = "bindings/node/native/"
 LAYERS.update({
     NODE + "base/": [API],
     NODE + "store/": [API, NODE, NODE + "base/"],
-    NODE + "session/": [API, NODE, NODE + "base/", NODE + "store/"],
-    NODE: [API, NODE + "base/"],
+    NODE: [API, CONVERT_API, NODE + "base/", NODE + "store/"],
+    NODE + "search/": [API, SEARCH_API, NODE, NODE + "base/", NODE + "store/"],
 })
-for room in ("content/", "exchange/", "admin/"):
-    LAYERS[NODE + room] = [API, NODE, NODE + "base/", NODE + "store/",
-                           NODE + "session/"]
-LAYERS[NODE + "exchange/"].append(CONVERT_API)
-LAYERS[NODE + "search/"] = [API, SEARCH_API, NODE, NODE + "base/",
-                            NODE + "store/"]
 # Codex names its sessions as Claude Code does where it imports them.
 LAYERS["convert/dialect/codex/"].append("convert/dialect/claude/")
 LAYERS["convert/dialect/"] += DIALECTS

@@ -1,15 +1,15 @@
 /*
- * addon.c - instances of the addon in an environment (addon.h).
+ * addon.c - instances of the addon in an environment (call.h).
  *
  * The binary exports one function, setup(), since Node.js loads a binary once
  * in a thread and gives every later caller the same exports.
  */
-#include "bindings/node/native/base/addon.h"
+#include "bindings/node/native/base/call.h"
 
 #include <stdlib.h>
 
 #include "bindings/node/native/base/value.h"
-#include "bindings/node/native/modules.h"
+#include "bindings/node/native/interface.h"
 
 /* What setup() finds: the instances that are in memory. */
 struct environment {

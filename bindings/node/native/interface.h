@@ -1,11 +1,12 @@
 /*
  * interface.h - what bindings/generate.py makes from interface.txt: tables of
- * structs, which code by hand uses too, and kinds of handles.
+ * structs, which code by hand uses too, and kinds of handles; and the lists of
+ * functions that the addon exports.
  */
 #ifndef AGENTWAL_NODE_INTERFACE_H
 #define AGENTWAL_NODE_INTERFACE_H
 
-#include "bindings/node/native/base/table.h"
+#include "bindings/node/native/base/value.h"
 
 struct handle_type;
 
@@ -63,5 +64,20 @@ extern const struct table wal_view_flush_result_out;
 extern const struct table wal_view_import_result_out;
 extern const struct table wal_view_info_out;
 extern const struct table wal_view_options_in;
+
+/* That of interface.txt is the first. */
+#define MODULES(X)        \
+    X(interface_methods)  \
+    X(admin_methods)      \
+    X(content_methods)    \
+    X(session_methods)    \
+    X(exchange_methods)   \
+    X(job_thread_methods) \
+    X(search_methods)     \
+    X(store_methods)
+
+#define MODULES_DECLARE(name) extern const struct call_method name[];
+MODULES(MODULES_DECLARE)
+#undef MODULES_DECLARE
 
 #endif

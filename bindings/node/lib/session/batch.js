@@ -1,6 +1,6 @@
 'use strict';
 
-// Batches as flat arrays, which native/store/batch.h describes.
+// Batches as flat arrays, which native/store/submission.h describes.
 
 const { checkContent } = require('../base/content.js');
 const { APPEND_EXPECT, DURABILITY, ENTRY } = require('../base/flags.js');

@@ -71,7 +71,7 @@ function pushDocument(flat, change) {
   flat.push(change.key, value, flags, change.expect);
 }
 
-// Changes of documents as native/store/batch.h lays them out.
+// Changes of documents as native/store/submission.h lays them out.
 function flattenDocuments(changes) {
   const flat = [];
   for (const change of toArray(changes, 'the documents of a batch')) {

@@ -14,7 +14,7 @@ class Entry {
   #metaText;
   #flags;
 
-  // values: native/session/cursor.c has their order, and that of the numbers.
+  // values: native/session.c has their order, and that of the numbers.
   constructor(values, at, numbers, numbersAt) {
     this.id = values[at];
     this.parentId = values[at + 1];

@@ -2,7 +2,7 @@
  * call.h - a call of JavaScript to a native function, and its failure.
  *
  * A native function is a `call_body`: it reads its arguments (value.h,
- * store/handle.h), calls the library, and returns a value. Failures are sticky:
+ * store/store.h), calls the library, and returns a value. Failures are sticky:
  * what fails sets call->failed, later reads return zeros, and the value
  * returned is ignored. So a body reads all its arguments and then checks
  * call->failed once. When the body returns, the failure is thrown as a
@@ -22,13 +22,111 @@
  *   }
  *
  * A module lists its functions in an array of struct call_method that ends with
- * a zeroed one; modules.h and addon.c name the array. Each function carries its
+ * a zeroed one; interface.h names the array. Each function carries its
  * instance of the addon as its data.
  */
-#ifndef AGENTWAL_NODE_CALL_H
-#define AGENTWAL_NODE_CALL_H
+#ifndef AGENTWAL_BINDINGS_NODE_NATIVE_BASE_CALL_H
+#define AGENTWAL_BINDINGS_NODE_NATIVE_BASE_CALL_H
 
-#include "bindings/node/native/base/addon.h"
+#include <agentwal.h>
+#include <node_api.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena_block;
+
+/* Zeroed, it is empty. */
+struct arena {
+    struct arena_block *blocks; /* the one that is filled now is first */
+    uint8_t *next;              /* first free byte of it */
+    size_t room;                /* free bytes of it */
+};
+
+/* Returns `size` bytes, aligned for every type and not zeroed, or NULL without
+ * memory. They hold until the arena is reset or destroyed. */
+void *arena_alloc(struct arena *arena, size_t size);
+
+/* As arena_alloc for `count` items of `size` bytes, zeroed. */
+void *arena_calloc(struct arena *arena, size_t count, size_t size);
+
+/* Returns the free bytes of the first block, not aligned, and their number,
+ * which is 0 without memory. arena_take then takes the first of them. */
+uint8_t *arena_room(struct arena *arena, size_t *size);
+void arena_take(struct arena *arena, size_t size);
+
+/* Frees everything allocated from it, but for one block that is kept. */
+void arena_reset(struct arena *arena);
+
+/* Frees everything; the arena is then empty. */
+void arena_destroy(struct arena *arena);
+
+/* Starts a thread, which takes no signal of the program and can meet SIGBUS,
+ * whose handler the library has. False: there is none left. */
+bool thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
+
+/*
+ * An instance of the addon: what it keeps for one copy of lib/ in an
+ * environment of JavaScript. An environment, which is the main thread or a
+ * Worker, has one instance for each call of setup(): test runners load lib/
+ * once for each test file, and the binary once. There are no globals;
+ * everything hangs on the instance.
+ *
+ * Life: the functions that setup() returned, stores and jobs retain the memory.
+ * Stores that are open and jobs also hold what JavaScript gave to setup(), so
+ * that a copy of lib/ which nobody refers to can be collected once its stores
+ * are closed.
+ */
+
+enum {
+    /* Doubles that are shared with JavaScript: `numbers` below. */
+    ADDON_NUMBERS = 2048
+};
+
+struct call_binding;
+struct environment;
+
+struct addon {
+    napi_env env;
+    struct environment *environment; /* NULL once it is gone */
+    struct addon *next;              /* of the environment */
+    struct call_binding *bindings;   /* data of the functions */
+    uint32_t references;             /* of functions, stores and jobs */
+    uint32_t holds;                  /* of stores that are open, and of jobs */
+    bool is_ended; /* the environment is gone: nothing may be called */
+    /* Arguments of the present call; reset when it returns. */
+    struct arena scratch;
+    /* The failure of the present call. */
+    struct wal_error error;
+    /* What setup() returned. It is strong while there are holds; its property
+     * `kept` refers to what the other references are for, which are weak. */
+    napi_ref functions;
+    napi_ref make_error; /* (code, message, errno, ...): a WalError */
+    napi_ref settle;     /* (count, details): outcomes in `numbers` */
+    napi_ref collect;    /* (...values): an array of its arguments */
+    /* Results that are numbers are passed in here: a Float64Array that
+     * JavaScript reads after the call. */
+    double *numbers;
+    /* A string of ASCII is made faster from Latin-1 (Node.js), or not (Bun). */
+    bool prefers_latin1;
+    struct job *threads;       /* jobs that run in separate threads */
+    void (*hook)(void *addon); /* of addon_set_hook, or NULL */
+    uint32_t random_left;      /* unused bytes of random[] */
+    uint8_t random[1024];
+};
+
+void addon_retain(struct addon *addon);
+void addon_release(struct addon *addon);
+
+/* Holds what JavaScript gave to setup(). */
+void addon_hold(struct addon *addon);
+void addon_unhold(struct addon *addon);
+
+/* Replaces what is called with the instance when the environment ends, before
+ * the hooks that were registered until now; NULL: nothing. A hook that runs is
+ * not registered any more: it sets addon->hook to NULL. */
+void addon_set_hook(struct addon *addon, void (*hook)(void *addon));
 
 enum {
     CALL_ARGS = 16
@@ -95,5 +193,12 @@ napi_value call_make_error(struct call *call, const struct wal_error *error);
  * be rejected with it; the call has then not failed. NULL when the environment
  * ends. */
 napi_value call_take_failure(struct call *call);
+
+enum {
+    UUID_TEXT_SIZE = 37 /* with its NUL */
+};
+
+/* Writes a UUIDv7 (RFC 9562): the time in milliseconds, then random bits. */
+void uuid_make(struct addon *addon, char out[UUID_TEXT_SIZE]);
 
 #endif

@@ -2,7 +2,7 @@
  * missing.c - what there is in place of search.c in an addon that was built
  * without SQLite.
  */
-#include "bindings/node/native/modules.h"
+#include "bindings/node/native/interface.h"
 
 /* openSearch(store, flags) */
 static napi_value open_search(struct call *call)

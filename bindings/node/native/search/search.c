@@ -5,7 +5,6 @@
 
 #include "bindings/node/native/base/value.h"
 #include "bindings/node/native/interface.h"
-#include "bindings/node/native/modules.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
 

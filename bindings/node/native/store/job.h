@@ -52,14 +52,33 @@
  * for them; jobs run at the same time. The close of a store waits for its jobs,
  * and stops those that run for long.
  */
-#ifndef AGENTWAL_NODE_JOB_H
-#define AGENTWAL_NODE_JOB_H
+#ifndef AGENTWAL_BINDINGS_NODE_NATIVE_STORE_JOB_H
+#define AGENTWAL_BINDINGS_NODE_NATIVE_STORE_JOB_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
-#include "bindings/node/native/store/handle.h"
-#include "bindings/node/native/store/job_thread.h"
+#include "bindings/node/native/base/call.h"
+#include "bindings/node/native/store/store.h"
 
+/*
+ * Threads of jobs that run for long (job.h), one for each: they
+ * would keep those of the pool from other work, and the end of a Worker waits
+ * for the pool before it calls a hook that could stop them.
+ */
+
+struct job;
+struct store;
+
+struct job_thread {
+    pthread_t id;
+    bool is_joinable;
+    napi_threadsafe_function ring; /* reports the end of the job; or NULL */
+    struct job *next;              /* in the list of the addon */
+};
+
+/* Asks the jobs of a store to end soon, or with NULL all. */
+void job_threads_stop(struct addon *addon, const struct store *store);
 struct job;
 struct store;
 
@@ -97,7 +116,7 @@ struct job {
     napi_ref watch_ref;      /* keeps `watch`; or NULL */
     struct job_watch *watch; /* memory that JavaScript sees; or NULL */
     bool is_counted;         /* among the jobs of its stores */
-    bool is_long;            /* it has a separate thread: job_thread.h */
+    bool is_long;            /* it has a separate thread */
     _Atomic bool must_end;   /* stop soon: its store closes */
     struct job_thread thread;
 };
@@ -133,19 +152,15 @@ void job_watch_arg(struct call *call, struct job *job, napi_value array);
 int32_t job_progress(void *ctx, uint64_t done, uint64_t total);
 bool job_must_stop(struct job *job);
 
-/* --- for job_thread.c, store.c and submission.c ------------------------ */
-
-/* Runs the job, in its thread. */
-void job_execute(struct job *job);
 /* Settles the promise of a job that ran, and frees it. */
 void job_complete(struct job *job);
-/* Frees a job at the end of the environment. */
-void job_drop(struct job *job);
 
 /* Makes the promise of a job. */
 napi_value job_promise(struct call *call, struct job *job);
+
 /* Gives the job to the pool. */
 void job_queue(struct job *job);
+
 /* Ends a job that was not queued, with a failure unless status is WAL_OK. */
 void job_cancel(struct job *job);
 

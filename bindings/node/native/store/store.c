@@ -3,13 +3,443 @@
  */
 #include "bindings/node/native/store/store.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "bindings/node/native/base/value.h"
 #include "bindings/node/native/interface.h"
-#include "bindings/node/native/modules.h"
 #include "bindings/node/native/store/job.h"
-#include "bindings/node/native/store/waiter.h"
+#include "bindings/node/native/store/submission.h"
+
+/* --- threads that wait for records ---------------------------------------- */
+
+enum {
+    WAIT_MS = 50 /* until a stop is seen */
+};
+
+struct watcher {
+    struct store *store; /* retained by `ring` */
+    uint32_t durability;
+    pthread_t thread;
+    bool is_running;
+    bool is_lost; /* the environment took `ring`; set by the thread */
+    napi_threadsafe_function ring;
+    pthread_mutex_t mutex;
+    pthread_cond_t work;
+    /* Under the mutex. */
+    bool is_stopping;
+    bool is_wanted;
+    uint64_t after;  /* a higher number is waited for */
+    uint64_t newest; /* that was found */
+    enum wal_status status;
+    struct wal_error error;
+};
+
+/* Sleeps until it is wanted; false: it is to stop. */
+static bool wait_for_work(struct watcher *watcher, uint64_t *after)
+{
+    bool result;
+
+    pthread_mutex_lock(&watcher->mutex);
+    while (!watcher->is_wanted && !watcher->is_stopping) {
+        pthread_cond_wait(&watcher->work, &watcher->mutex);
+    }
+    *after = watcher->after;
+    result = !watcher->is_stopping;
+    pthread_mutex_unlock(&watcher->mutex);
+    return result;
+}
+
+/* Passes on what the wait found. */
+static void report(struct watcher *watcher, uint64_t newest,
+                   enum wal_status status, const struct wal_error *error)
+{
+    pthread_mutex_lock(&watcher->mutex);
+    watcher->is_wanted = false;
+    watcher->newest = newest;
+    watcher->status = status;
+    if (status != WAL_OK) {
+        watcher->error = *error;
+    }
+    pthread_mutex_unlock(&watcher->mutex);
+    if (napi_call_threadsafe_function(watcher->ring, NULL,
+                                      napi_tsfn_nonblocking) == napi_closing) {
+        watcher->is_lost = true;
+    }
+}
+
+static void *run(void *arg)
+{
+    struct watcher *watcher = arg;
+    uint64_t sequence;
+
+    pthread_setname_np(pthread_self(), "wal-node-watch");
+    while (!watcher->is_lost && wait_for_work(watcher, &sequence)) {
+        struct wal_error error = {.struct_size = sizeof(error)};
+        enum wal_status status =
+            wal_store_wait(watcher->store->wal, &sequence, watcher->durability,
+                           WAIT_MS, &error);
+
+        if (status != WAL_EBUSY) {
+            report(watcher, sequence, status, &error);
+        }
+    }
+    return NULL;
+}
+
+/* In the thread of JavaScript: calls the function with (newest, error). */
+static void on_ring(napi_env env, napi_value function, void *context,
+                    void *data)
+{
+    struct watcher *watcher = context;
+    struct call call;
+    napi_value arguments[2];
+    uint64_t newest;
+    enum wal_status status;
+
+    (void)data;
+    if (env == NULL || function == NULL || !store_is_open(watcher->store)) {
+        return;
+    }
+    call_begin(&call, watcher->store->addon);
+    pthread_mutex_lock(&watcher->mutex);
+    newest = watcher->newest;
+    status = watcher->status;
+    call.addon->error = watcher->error;
+    pthread_mutex_unlock(&watcher->mutex);
+    arguments[0] = make_number(&call, newest);
+    arguments[1] = status == WAL_OK
+                       ? make_undefined(&call)
+                       : call_make_error(&call, &call.addon->error);
+    if (!call.failed && arguments[1] != NULL) {
+        (void)napi_call_function(env, make_undefined(&call), function, 2,
+                                 arguments, NULL);
+    }
+}
+
+/* Frees a watcher that was stopped. NULL is permitted. */
+static void watcher_destroy(struct watcher *watcher)
+{
+    if (watcher != NULL && !watcher->is_lost) {
+        (void)napi_release_threadsafe_function(watcher->ring,
+                                               napi_tsfn_release);
+    }
+}
+
+static void watcher_finalize(napi_env env, void *data, void *hint)
+{
+    struct watcher *watcher = hint;
+    struct store *store = watcher->store;
+
+    (void)env;
+    (void)data;
+    pthread_mutex_destroy(&watcher->mutex);
+    pthread_cond_destroy(&watcher->work);
+    free(watcher);
+    store_release(store);
+}
+
+static struct watcher *make_watcher(struct call *call, struct store *store,
+                                    uint32_t durability, napi_value function)
+{
+    struct watcher *watcher = calloc(1, sizeof(*watcher));
+    napi_value name = NULL;
+
+    if (watcher == NULL) {
+        call_fail(call, WAL_ENOMEM, "no memory for a thread");
+        return NULL;
+    }
+    watcher->store = store;
+    watcher->durability = durability;
+    pthread_mutex_init(&watcher->mutex, NULL);
+    pthread_cond_init(&watcher->work, NULL);
+    store_retain(store);
+    if (!call_ok(call, napi_create_string_utf8(call->env, "agentwal",
+                                               NAPI_AUTO_LENGTH, &name)) ||
+        !call_ok(call,
+                 napi_create_threadsafe_function(
+                     call->env, function, NULL, name, 1, 1, NULL,
+                     watcher_finalize, watcher, on_ring, &watcher->ring))) {
+        watcher_finalize(call->env, NULL, watcher);
+        return NULL;
+    }
+    (void)napi_unref_threadsafe_function(call->env, watcher->ring);
+    store_renew_hook(store);
+    if (!thread_start(&watcher->thread, run, watcher)) {
+        call_fail(call, WAL_ENOMEM, "cannot start a thread");
+        watcher_destroy(watcher);
+        return NULL;
+    }
+    watcher->is_running = true;
+    return watcher;
+}
+
+/* Ends the thread. Any thread; NULL is permitted. */
+static void watcher_stop(struct watcher *watcher)
+{
+    if (watcher == NULL || !watcher->is_running) {
+        return;
+    }
+    pthread_mutex_lock(&watcher->mutex);
+    watcher->is_stopping = true;
+    pthread_cond_signal(&watcher->work);
+    pthread_mutex_unlock(&watcher->mutex);
+    pthread_join(watcher->thread, NULL);
+    watcher->is_running = false;
+}
+
+/* --- functions of JavaScript -------------------------------------------- */
+
+static uint32_t read_durability(struct call *call, size_t index)
+{
+    uint32_t durability = value_u32(call, call_arg(call, index));
+
+    if (!call->failed && (durability >= WATCHERS || durability == WAL_QUEUED)) {
+        call_fail(call, WAL_EINVAL,
+                  "records are \"durable\", \"written\" or \"cluster\"");
+    }
+    return call->failed ? 0 : durability;
+}
+
+/* watch(store, durability, after, function): calls the function once, when
+ * there is a number higher than `after`; keeps the event loop alive until
+ * unwatch. The function is that of the first call for a durability. */
+static napi_value watch(struct call *call)
+{
+    struct store *store = store_get(call, 0);
+    uint32_t durability = read_durability(call, 1);
+    uint64_t after = value_u64(call, call_arg(call, 2));
+    struct watcher *watcher;
+
+    if (call->failed) {
+        return NULL;
+    }
+    watcher = store->watchers[durability];
+    if (watcher == NULL) {
+        watcher = make_watcher(call, store, durability, call_arg(call, 3));
+        store->watchers[durability] = watcher;
+    }
+    if (watcher == NULL) {
+        return NULL;
+    }
+    pthread_mutex_lock(&watcher->mutex);
+    watcher->is_wanted = true;
+    watcher->after = after;
+    pthread_cond_signal(&watcher->work);
+    pthread_mutex_unlock(&watcher->mutex);
+    (void)napi_ref_threadsafe_function(call->env, watcher->ring);
+    return make_undefined(call);
+}
+
+/* unwatch(store, durability): nobody waits any more. */
+static napi_value unwatch(struct call *call)
+{
+    struct store *store = store_get(call, 0);
+    uint32_t durability = read_durability(call, 1);
+    struct watcher *watcher;
+
+    if (call->failed) {
+        return NULL;
+    }
+    watcher = store->watchers[durability];
+    if (watcher != NULL) {
+        pthread_mutex_lock(&watcher->mutex);
+        watcher->is_wanted = false;
+        pthread_mutex_unlock(&watcher->mutex);
+        (void)napi_unref_threadsafe_function(call->env, watcher->ring);
+    }
+    return make_undefined(call);
+}
+
+/* newest(store, durability, after): the newest number, or `after` if there is
+ * no higher one; does not wait. */
+static napi_value newest(struct call *call)
+{
+    struct store *store = store_get(call, 0);
+    uint32_t durability = read_durability(call, 1);
+    uint64_t sequence = value_u64(call, call_arg(call, 2));
+    enum wal_status status;
+
+    if (call->failed) {
+        return NULL;
+    }
+    status =
+        wal_store_wait(store->wal, &sequence, durability, 0, call_error(call));
+    if (status != WAL_EBUSY && !call_check(call, status)) {
+        return NULL;
+    }
+    return make_number(call, sequence);
+}
+
+/* --- handles -------------------------------------------------------------- */
+
+static void release(struct handle *handle)
+{
+    if (--handle->references == 0) {
+        store_release(handle->store);
+        free(handle);
+    }
+}
+
+/* The list holds a reference. */
+static void add_to_list(struct handle *handle)
+{
+    struct store *store = handle->store;
+
+    handle->next = store->handles;
+    if (handle->next != NULL) {
+        handle->next->previous = handle;
+    }
+    store->handles = handle;
+    handle->references++;
+}
+
+static void remove_from_list(struct handle *handle)
+{
+    if (handle->previous != NULL) {
+        handle->previous->next = handle->next;
+    } else {
+        handle->store->handles = handle->next;
+    }
+    if (handle->next != NULL) {
+        handle->next->previous = handle->previous;
+    }
+    release(handle);
+}
+
+void handle_close(struct handle *handle)
+{
+    void *object = handle->object;
+
+    if (object == NULL) {
+        return;
+    }
+    handle->is_closing = true;
+    if (handle->users > 0 || handle->store->state == STORE_SHUTTING) {
+        return;
+    }
+    handle->object = NULL;
+    handle->type->close(object);
+    remove_from_list(handle);
+}
+
+/* Closes the handles of a store that was closed. */
+static void handle_close_all(struct store *store)
+{
+    struct handle *next;
+
+    for (struct handle *handle = store->handles; handle != NULL;
+         handle = next) {
+        next = handle->next;
+        handle_close(handle);
+    }
+}
+
+void handle_use(struct handle *handle)
+{
+    handle->references++;
+    handle->users++;
+}
+
+void handle_unuse(struct handle *handle)
+{
+    handle->users--;
+    if (handle->is_closing) {
+        handle_close(handle);
+    }
+    release(handle);
+}
+
+/* JavaScript has lost the external value. */
+static void handle_finalize(napi_env env, void *data, void *hint)
+{
+    struct handle *handle = data;
+
+    (void)env;
+    (void)hint;
+    handle_close(handle);
+    release(handle);
+}
+
+napi_value handle_make(struct call *call, const struct handle_type *type,
+                       struct store *store, void *object)
+{
+    struct handle *handle = calloc(1, sizeof(*handle));
+    napi_value value = NULL;
+
+    if (handle == NULL) {
+        type->close(object);
+        call_fail(call, WAL_ENOMEM, "no memory for a %s", type->name);
+        return NULL;
+    }
+    *handle = (struct handle){
+        .type = type, .store = store, .object = object, .references = 1};
+    store_retain(store);
+    add_to_list(handle);
+    if (!call_ok(call, napi_create_external(call->env, handle, handle_finalize,
+                                            NULL, &value))) {
+        handle_close(handle);
+        release(handle);
+        return NULL;
+    }
+    if (store->state == STORE_CLOSED) {
+        handle_close(handle);
+    }
+    return value;
+}
+
+struct handle *handle_find(struct call *call, size_t index,
+                           const struct handle_type *type)
+{
+    napi_valuetype found = napi_undefined;
+    napi_value value = call_arg(call, index);
+    void *data = NULL;
+    struct handle *handle;
+
+    if (call->failed || !call_ok(call, napi_typeof(call->env, value, &found))) {
+        return NULL;
+    }
+    if (found != napi_external ||
+        !call_ok(call, napi_get_value_external(call->env, value, &data))) {
+        call_fail(call, WAL_EINVAL, "a %s is expected", type->name);
+        return NULL;
+    }
+    handle = data;
+    if (handle->type != type) {
+        call_fail(call, WAL_EINVAL, "a %s is expected", type->name);
+        return NULL;
+    }
+    return handle;
+}
+
+struct handle *handle_get(struct call *call, size_t index,
+                          const struct handle_type *type)
+{
+    struct handle *handle = handle_find(call, index, type);
+
+    if (handle == NULL) {
+        return NULL;
+    }
+    if (!store_is_open(handle->store)) {
+        call_fail(call, WAL_ECLOSED, "the store of the %s was closed",
+                  type->name);
+        return NULL;
+    }
+    if (handle->object == NULL || handle->is_closing) {
+        call_fail(call, WAL_ECLOSED, "the %s was closed", type->name);
+        return NULL;
+    }
+    if (handle->users > 0 && !type->is_shared) {
+        call_fail(call, WAL_EBUSY,
+                  "the %s is in use by another call; wait "
+                  "for that one first",
+                  type->name);
+        return NULL;
+    }
+    return handle;
+}
+
+/* --- stores --------------------------------------------------------------- */
 
 /* Its address is the tag. */
 static const char store_tag[] = "store";
@@ -35,11 +465,6 @@ void store_release(struct store *store)
 bool store_is_open(const struct store *store)
 {
     return store->state == STORE_OPEN;
-}
-
-bool store_is_shutting(const struct store *store)
-{
-    return store->state == STORE_SHUTTING;
 }
 
 void store_queue_run(struct store *store)
@@ -290,7 +715,7 @@ static napi_value close_now(struct call *call)
     store_retain(store);
     if (store_is_open(store) || store->close_job != NULL) {
         close_waiting(call, store);
-    } else if (store_is_shutting(store)) {
+    } else if (store->state == STORE_SHUTTING) {
         wait_for_jobs(store, false);
         end(store, false);
     }
@@ -309,7 +734,9 @@ static void finalize(napi_env env, void *data, void *hint)
     store_release(data);
 }
 
-napi_value store_make(struct call *call, struct wal_store *wal)
+/* Returns the external value of a store, which owns `wal`. When the call fails,
+ * it has closed it. */
+static napi_value store_make(struct call *call, struct wal_store *wal)
 {
     struct store *store = calloc(1, sizeof(*store));
     napi_value value = NULL;
@@ -415,5 +842,6 @@ static napi_value open_now(struct call *call)
 
 const struct call_method store_methods[] = {
     {"open", open_store},     {"openSync", open_now}, {"close", close_store},
-    {"closeSync", close_now}, {NULL, NULL},
+    {"closeSync", close_now}, {"watch", watch},       {"unwatch", unwatch},
+    {"newest", newest},       {NULL, NULL},
 };

@@ -4,13 +4,263 @@
  */
 #include "bindings/node/native/store/submission.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "bindings/node/native/base/value.h"
-#include "bindings/node/native/store/batch.h"
+#include "bindings/node/native/interface.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
-#include "bindings/node/native/store/waiter.h"
+
+/* --- reading a batch ------------------------------------------------------ */
+
+/* Allocates `count` zeroed structs. */
+static void *allocate(struct call *call, uint32_t count, size_t size)
+{
+    void *items;
+
+    if (call->failed) {
+        return NULL;
+    }
+    items = arena_calloc(call->arena, count, size);
+    if (items == NULL) {
+        call_fail(call, WAL_ENOMEM, "no memory for a batch");
+    }
+    return items;
+}
+
+/* Gives the last entry an id, so that it is known at once. */
+static void make_id(struct call *call, struct batch_input *input,
+                    struct wal_entry *entry)
+{
+    char *id;
+
+    if (entry->id.size > 0) {
+        return;
+    }
+    id = allocate(call, 1, UUID_TEXT_SIZE);
+    if (id != NULL) {
+        uuid_make(call->addon, id);
+        entry->id = (struct wal_slice){id, UUID_TEXT_SIZE - 1};
+        input->made_id = true;
+    }
+}
+
+static void read_batch(struct call *call, size_t first,
+                       struct batch_input *input)
+{
+    struct wal_batch *batch = &input->batch;
+    napi_value change = call_arg(call, first + 3);
+    struct wal_entry *entries = read_structs(
+        call, call_arg(call, first), &wal_entry_in, &batch->entry_count);
+
+    if (entries != NULL && !call->failed) {
+        make_id(call, input, &entries[batch->entry_count - 1]);
+    }
+    batch->entries = entries;
+    batch->documents = read_structs(call, call_arg(call, first + 1),
+                                    &wal_doc_in, &batch->document_count);
+    batch->heads = read_structs(call, call_arg(call, first + 2), &wal_head_in,
+                                &batch->head_count);
+    if (value_length(call, change) > 0) {
+        read_items(call, change, 0, &wal_session_change_in, &input->change);
+        batch->change = &input->change;
+    }
+}
+
+struct batch_input *batch_read(struct call *call, size_t first)
+{
+    struct batch_input *input = allocate(call, 1, sizeof(*input));
+
+    if (input == NULL) {
+        return NULL;
+    }
+    input->batch.struct_size = sizeof(input->batch);
+    read_struct(call, first, &wal_append_options_in, &input->options);
+    read_batch(call, first + 3, input);
+    return call->failed ? NULL : input;
+}
+
+napi_value batch_made_id(struct call *call, const struct batch_input *input)
+{
+    const struct wal_batch *batch = &input->batch;
+
+    return input->made_id
+               ? make_text(call, batch->entries[batch->entry_count - 1].id)
+               : make_undefined(call);
+}
+
+static void submissions_settle(struct store *store);
+
+/* --- the waiter ----------------------------------------------------------- */
+
+struct waiter {
+    pthread_t thread;
+    int32_t ring_fd; /* of the library */
+    int stop_fd;
+    bool is_running;
+    bool is_lost; /* the environment took `ring`; set by the thread */
+    napi_threadsafe_function ring;
+    napi_env env;
+};
+
+static void read_count(int fd)
+{
+    uint64_t count;
+
+    while (read(fd, &count, sizeof(count)) < 0 && errno == EINTR) {
+    }
+}
+
+static void *run(void *arg)
+{
+    struct waiter *waiter = arg;
+    struct pollfd fds[2] = {{.fd = waiter->ring_fd, .events = POLLIN},
+                            {.fd = waiter->stop_fd, .events = POLLIN}};
+
+    pthread_setname_np(pthread_self(), "wal-node");
+    while (fds[1].revents == 0) {
+        if (poll(fds, 2, -1) < 0) {
+            continue;
+        }
+        if (fds[0].revents != 0 && fds[1].revents == 0) {
+            read_count(waiter->ring_fd);
+            if (napi_call_threadsafe_function(waiter->ring, NULL,
+                                              napi_tsfn_nonblocking) ==
+                napi_closing) {
+                waiter->is_lost = true;
+                break;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* In the thread of JavaScript. */
+static void on_ring(napi_env env, napi_value function, void *context,
+                    void *data)
+{
+    struct store *store = context;
+
+    (void)function;
+    (void)data;
+    if (env != NULL && store->state != STORE_CLOSED &&
+        store->state != STORE_SHUTTING) {
+        submissions_settle(store);
+    }
+}
+
+static void release_store(napi_env env, void *data, void *context)
+{
+    (void)env;
+    (void)data;
+    store_release(context);
+}
+
+static bool open_descriptors(struct call *call, struct store *store,
+                             struct waiter *waiter)
+{
+    if (!call_check(call, wal_store_completion_fd(
+                              store->wal, WAL_COMPLETION_EVENTFD,
+                              &waiter->ring_fd, call_error(call)))) {
+        return false;
+    }
+    waiter->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (waiter->stop_fd < 0) {
+        call_fail(call, WAL_ENOMEM, "the process has no descriptor left");
+        return false;
+    }
+    return true;
+}
+
+static bool make_ring(struct call *call, struct store *store,
+                      struct waiter *waiter)
+{
+    napi_value name = NULL;
+
+    if (!call_ok(call, napi_create_string_utf8(call->env, "agentwal",
+                                               NAPI_AUTO_LENGTH, &name)) ||
+        !call_ok(call, napi_create_threadsafe_function(
+                           call->env, NULL, NULL, name, 1, 1, NULL,
+                           release_store, store, on_ring, &waiter->ring))) {
+        return false;
+    }
+    store_retain(store);
+    (void)napi_unref_threadsafe_function(call->env, waiter->ring);
+    store_renew_hook(store);
+    return true;
+}
+
+/* Starts the waiter of a store if it has none. False: the call failed. */
+static bool waiter_start(struct call *call, struct store *store)
+{
+    struct waiter *waiter;
+
+    if (store->waiter != NULL) {
+        return true;
+    }
+    waiter = calloc(1, sizeof(*waiter));
+    if (waiter == NULL) {
+        call_fail(call, WAL_ENOMEM, "no memory for a thread");
+        return false;
+    }
+    waiter->env = call->env;
+    waiter->stop_fd = -1;
+    if (open_descriptors(call, store, waiter) &&
+        make_ring(call, store, waiter)) {
+        if (thread_start(&waiter->thread, run, waiter)) {
+            waiter->is_running = true;
+            store->waiter = waiter;
+            return true;
+        }
+        call_fail(call, WAL_ENOMEM, "cannot start a thread");
+    }
+    waiter_destroy(waiter);
+    return false;
+}
+
+/* Whether the event loop is kept alive. */
+static void waiter_hold(struct waiter *waiter, bool is_held)
+{
+    if (is_held) {
+        (void)napi_ref_threadsafe_function(waiter->env, waiter->ring);
+    } else {
+        (void)napi_unref_threadsafe_function(waiter->env, waiter->ring);
+    }
+}
+
+void waiter_stop(struct waiter *waiter)
+{
+    const uint64_t one = 1;
+
+    if (waiter == NULL || !waiter->is_running) {
+        return;
+    }
+    while (write(waiter->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
+    }
+    pthread_join(waiter->thread, NULL);
+    waiter->is_running = false;
+}
+
+void waiter_destroy(struct waiter *waiter)
+{
+    if (waiter == NULL) {
+        return;
+    }
+    if (waiter->ring != NULL && !waiter->is_lost) {
+        (void)napi_release_threadsafe_function(waiter->ring, napi_tsfn_release);
+    }
+    if (waiter->stop_fd >= 0) {
+        (void)close(waiter->stop_fd);
+    }
+    free(waiter);
+}
+
+/* --- submissions ---------------------------------------------------------- */
 
 enum {
     /* Outcomes in one call of addon->settle; each has OUTCOME_NUMBERS. */
@@ -222,7 +472,8 @@ static bool submit_first(struct report *report, struct store *store,
     return true;
 }
 
-void submissions_settle(struct store *store)
+/* Reports the outcomes that there are, and goes on with the backlog. */
+static void submissions_settle(struct store *store)
 {
     struct submissions *all = &store->submissions;
     struct report report = {.count = 0};

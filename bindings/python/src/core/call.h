@@ -8,8 +8,8 @@
  *     call_failed  raises what failed
  *     call_end     lets go of the handle
  */
-#ifndef AGENTWAL_PYTHON_CORE_CALL_H
-#define AGENTWAL_PYTHON_CORE_CALL_H
+#ifndef AGENTWAL_BINDINGS_PYTHON_SRC_CORE_CALL_H
+#define AGENTWAL_BINDINGS_PYTHON_SRC_CORE_CALL_H
 
 #include "bindings/python/src/core/handle.h"
 #include "bindings/python/src/core/module.h"
@@ -36,10 +36,10 @@ bool call_refuses(struct module_state *state, const struct handle *handle);
  * set: then there is no call to end. */
 void *call_begin(struct call *call, PyObject *module, PyObject *object,
                  enum handle_kind kinds);
+
 /* Begins a call without a handle. */
 void call_begin_free(struct call *call, PyObject *module);
 void call_end(struct call *call);
-
 void call_unlock(struct call *call);
 void call_lock(struct call *call);
 
@@ -61,7 +61,43 @@ void call_unlist(struct call *call, struct gate *gate);
 /* Whether this thread runs a call on the store. */
 bool call_is_of_this_thread(const struct gate *gate);
 
-/* The store that a handle belongs to. */
-struct handle *handle_store(struct handle *handle);
+/*
+ * Functions of the caller that calls of the library run, in the
+ * thread of the call.
+ *
+ * An exception stops the call, and is raised in place of its failure. Signals
+ * are handled meanwhile, so that an interrupt stops it too.
+ */
+
+struct callback {
+    struct call *call;  /* that runs */
+    PyObject *progress; /* a function of two numbers, or null */
+    PyObject *reports;  /* a list */
+    PyObject *others;   /* likewise, or null */
+    uint64_t next_ms;   /* when progress is reported next */
+};
+
+/* Prepares for a call; progress may be None. False: an exception is set. */
+bool callback_begin(struct callback *callback, struct call *call,
+                    PyObject *progress);
+
+/* Frees what it holds. */
+void callback_end(struct callback *callback);
+
+/* Takes the interpreter's lock; false, without it: an exception is set, stop
+ * the call. */
+bool callback_enter(struct callback *callback);
+
+/* Releases it; returns 0, or 1 to stop the call when ok is false: then an
+ * exception is set. */
+int32_t callback_leave(struct callback *callback, bool ok);
+
+/* A progress function of the library, whose ctx is a struct callback: reports
+ * progress, at most some times a second; is 1 to stop the call. */
+int32_t callback_progress(void *ctx, uint64_t done, uint64_t total);
+
+/* Adds to a list, and lets go of, an object; false: an exception is set. With
+ * the interpreter's lock. */
+bool callback_add(PyObject *list, PyObject *object);
 
 #endif

@@ -11,10 +11,8 @@
 #include "agentwal/convert.h"
 #include "agentwal/import.h"
 #include "bindings/python/src/core/call.h"
-#include "bindings/python/src/core/process.h"
-#include "bindings/python/src/core/raise.h"
+#include "bindings/python/src/core/module.h"
 #include "bindings/python/src/core/value.h"
-#include "bindings/python/src/search/search.h"
 
 /* A handle that was dropped while wal_close ran. */
 struct leftover {

@@ -3,8 +3,117 @@
  */
 #include "bindings/python/src/core/module.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
 #include "bindings/python/src/core/interface.h"
-#include "bindings/python/src/core/process.h"
+
+#define PY_SSIZE_T_CLEAN
+
+/* --- counting forks ------------------------------------------------------- */
+
+/* Of the process, and so of all its interpreters. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static bool is_watched;
+
+static atomic_uint_least32_t generation;
+
+static void count_child(void)
+{
+    (void)atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+static void watch(void)
+{
+    is_watched = pthread_atfork(NULL, NULL, count_child) == 0;
+}
+
+/* Counts calls of fork() from now on. Called when the module is loaded; false:
+ * no memory. Any thread. */
+static bool process_watch(void)
+{
+    return pthread_once(&once, watch) == 0 && is_watched;
+}
+
+uint32_t process_generation(void)
+{
+    return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+/* --- exceptions ----------------------------------------------------------- */
+
+/* Text of the library is UTF-8 that may be cut at the end of its array. */
+static PyObject *text_of(const char *text)
+{
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+PyObject *raise_make(struct module_state *state, const struct wal_error *error)
+{
+    const char *text =
+        error->text[0] != '\0' ? error->text : wal_status_text(error->status);
+    PyObject *sentence = text_of(text);
+    PyObject *file = PyUnicode_DecodeUTF8(
+        error->file, (Py_ssize_t)strlen(error->file), "surrogateescape");
+    PyObject *actual = text_of(error->actual);
+    PyObject *made = NULL;
+
+    if (sentence != NULL && file != NULL && actual != NULL) {
+        made = PyObject_CallFunction(
+            state->make_error, "iOiiIKOO", (int)error->status, sentence,
+            (int)error->sys_errno, (int)error->holder,
+            (unsigned)error->expectation, (unsigned long long)error->offset,
+            file, actual);
+    }
+    Py_XDECREF(sentence);
+    Py_XDECREF(file);
+    Py_XDECREF(actual);
+    return made;
+}
+
+void raise_error(struct module_state *state, const struct wal_error *error)
+{
+    PyObject *made = raise_make(state, error);
+
+    if (made != NULL) {
+        PyErr_SetObject((PyObject *)Py_TYPE(made), made);
+        Py_DECREF(made);
+    }
+}
+
+void raise_status(struct module_state *state, enum wal_status status,
+                  const char *text)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+
+    error.status = status;
+    if (text != NULL) {
+        (void)PyOS_snprintf(error.text, sizeof(error.text), "%s", text);
+    }
+    raise_error(state, &error);
+}
+
+void raise_invalid(struct module_state *state, const char *name,
+                   const char *text)
+{
+    PyErr_Format(state->invalid, "%s: %s", name, text);
+}
+
+void raise_type(struct module_state *state, const char *name,
+                const char *wanted, PyObject *value)
+{
+    PyObject *made =
+        PyObject_CallFunction(state->wrong_type, "ssO", name, wanted, value);
+
+    if (made != NULL) {
+        PyErr_SetObject((PyObject *)Py_TYPE(made), made);
+        Py_DECREF(made);
+    }
+}
+
+/* --- the module ----------------------------------------------------------- */
 
 struct module_state *module_state(PyObject *module)
 {
@@ -143,6 +252,7 @@ static PyModuleDef_Slot slots_3_12[] = {
     }
 
 static struct PyModuleDef definition_3_11 = DEFINITION(slots_3_11);
+
 static struct PyModuleDef definition_3_12 = DEFINITION(slots_3_12);
 
 PyMODINIT_FUNC PyInit__wal(void);

@@ -5,8 +5,8 @@
  * has them. Text of a row is borrowed: tuples, str and bytes do not change, and
  * the caller of a function holds them until it returns.
  */
-#ifndef AGENTWAL_PYTHON_CORE_VALUE_H
-#define AGENTWAL_PYTHON_CORE_VALUE_H
+#ifndef AGENTWAL_BINDINGS_PYTHON_SRC_CORE_VALUE_H
+#define AGENTWAL_BINDINGS_PYTHON_SRC_CORE_VALUE_H
 
 #include "bindings/python/src/core/module.h"
 
@@ -51,13 +51,11 @@ struct value_table {
 /* Raises InvalidType unless there are as many arguments. */
 bool value_count(PyObject *module, const char *function, Py_ssize_t count,
                  Py_ssize_t wanted);
-
 bool value_text(struct module_state *state, PyObject *value, const char *name,
                 struct wal_slice *slice);
-bool value_content(struct module_state *state, PyObject *value,
-                   const char *name, struct wal_slice *slice);
 bool value_path(struct module_state *state, PyObject *value, const char *name,
                 struct wal_slice *slice);
+
 /* A path without NUL bytes, as the system takes it. */
 bool value_system_path(struct module_state *state, PyObject *value,
                        const char *name, const char **path);
@@ -69,6 +67,7 @@ bool value_i64(struct module_state *state, PyObject *value, const char *name,
                int64_t *number);
 bool value_digest(struct module_state *state, PyObject *value, const char *name,
                   uint8_t digest[WAL_DIGEST_SIZE]);
+
 /* Likewise, and not None. */
 bool value_some_digest(struct module_state *state, PyObject *value,
                        const char *name, uint8_t digest[WAL_DIGEST_SIZE]);
@@ -100,5 +99,33 @@ void value_clear(PyObject **object);
 
 /* The struct as a dict of the table's names. */
 PyObject *value_dict(const struct value_table *table, const void *filled);
+
+struct rows {
+    const struct value_table *table;
+    char *items;
+    size_t count;
+    size_t capacity;
+    struct rows_chunk *chunks;
+};
+
+/* A zeroed struct with a table is empty. Both calls may run without the
+ * interpreter's lock. False: no memory. */
+bool rows_add(struct rows *rows, const void *item);
+void rows_free(struct rows *rows);
+
+/* A function that fills an item from a cursor, as a wal_..._next does. */
+typedef enum wal_status rows_next(void *cursor, void *item,
+                                  struct wal_error *error);
+
+/* Adds at most `limit` items of a cursor; WAL_OK, also at its end. Without the
+ * interpreter's lock. */
+enum wal_status rows_fill(struct rows *rows, rows_next *next, void *cursor,
+                          size_t limit, struct wal_error *error);
+
+/* The rows as a list of dicts. */
+PyObject *rows_list(const struct rows *rows);
+
+/* The first of them as a dict. */
+PyObject *rows_first(const struct rows *rows);
 
 #endif

@@ -3,8 +3,6 @@
  * without SQLite.
  */
 #include "bindings/python/src/core/module.h"
-#include "bindings/python/src/core/raise.h"
-#include "bindings/python/src/search/search.h"
 
 void search_close(void *search)
 {

@@ -1,10 +1,10 @@
 /*
  * search.c - full-text search.
  */
-#include "bindings/python/src/search/search.h"
+#include "bindings/python/src/core/module.h"
 
 #include "agentwal/search.h"
-#include "bindings/python/src/core/callback.h"
+#include "bindings/python/src/core/call.h"
 #include "bindings/python/src/core/interface.h"
 
 void search_close(void *search)

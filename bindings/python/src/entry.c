@@ -1,0 +1,1073 @@
+/*
+ * entry.c - an entry as an object of Python: a copy in one block of memory;
+ * iterators over entries, and appends.
+ *
+ * A copy, and not the map of the log, so that it remains valid when the store
+ * is closed, compacted or damaged, and takes no memory but its size.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bindings/python/src/core/call.h"
+#include "bindings/python/src/core/interface.h"
+#include "bindings/python/src/core/value.h"
+
+struct entry_block {
+    uint64_t sequence;
+    uint64_t depth;
+    uint64_t payload_size; /* of the entry; in the block may be none of it */
+    uint64_t block_payload_size;
+    uint64_t meta_size;
+    uint32_t flags;
+    uint32_t stream;
+    uint16_t id_size;
+    uint16_t parent_size;
+    uint16_t type_size;
+    uint16_t timestamp_size;
+    uint16_t run_size;
+    uint8_t digest[WAL_DIGEST_SIZE];
+    char text[]; /* in this order, meta and payload last */
+};
+
+/* --- entries -------------------------------------------------------------- */
+
+struct entry {
+    PyObject_HEAD struct entry_block *block;
+    PyObject *payload; /* parsed, or null */
+    PyObject *meta;    /* parsed, or null */
+};
+
+static char *put(char *place, struct wal_slice text)
+{
+    if (text.size > 0) {
+        memcpy(place, text.data, (size_t)text.size);
+    }
+    return place + text.size;
+}
+
+/* Copies an entry; null: no memory. Needs no lock of the interpreter. Free it
+ * with free(), or give it to entry_new. */
+static struct entry_block *entry_block_copy(const struct wal_entry *entry)
+{
+    uint64_t size = entry->id.size + entry->parent_id.size + entry->type.size +
+                    entry->timestamp.size + entry->run_id.size +
+                    entry->meta.size + entry->payload.size;
+    struct entry_block *block = malloc(sizeof(*block) + (size_t)size);
+    char *place;
+
+    if (block == NULL) {
+        return NULL;
+    }
+    block->sequence = entry->sequence;
+    block->depth = entry->depth;
+    block->payload_size = entry->payload_size;
+    block->block_payload_size = entry->payload.size;
+    block->meta_size = entry->meta.size;
+    block->flags = entry->flags;
+    block->stream = entry->stream;
+    block->id_size = (uint16_t)entry->id.size;
+    block->parent_size = (uint16_t)entry->parent_id.size;
+    block->type_size = (uint16_t)entry->type.size;
+    block->timestamp_size = (uint16_t)entry->timestamp.size;
+    block->run_size = (uint16_t)entry->run_id.size;
+    memcpy(block->digest, entry->payload_digest, WAL_DIGEST_SIZE);
+    place = put(block->text, entry->id);
+    place = put(place, entry->parent_id);
+    place = put(place, entry->type);
+    place = put(place, entry->timestamp);
+    place = put(place, entry->run_id);
+    place = put(place, entry->meta);
+    (void)put(place, entry->payload);
+    return block;
+}
+
+/* An object that owns the block, also when this fails. */
+/* It is tracked by the collector of cycles once something is parsed: before
+ * that it has no references. */
+static PyObject *entry_new(struct module_state *state,
+                           struct entry_block *block)
+{
+    struct entry *entry = PyObject_GC_New(struct entry, state->entry_type);
+
+    if (entry == NULL) {
+        free(block);
+        return NULL;
+    }
+    entry->block = block;
+    entry->payload = NULL;
+    entry->meta = NULL;
+    return (PyObject *)entry;
+}
+
+static struct module_state *state_of(PyObject *object)
+{
+    return PyType_GetModuleState(Py_TYPE(object));
+}
+
+static const struct entry_block *block_of(PyObject *object)
+{
+    return ((struct entry *)object)->block;
+}
+
+/* Where the texts of a block are. */
+
+static const char *parent_text(const struct entry_block *block)
+{
+    return block->text + block->id_size;
+}
+
+static const char *type_text(const struct entry_block *block)
+{
+    return parent_text(block) + block->parent_size;
+}
+
+static const char *timestamp_text(const struct entry_block *block)
+{
+    return type_text(block) + block->type_size;
+}
+
+static const char *run_text(const struct entry_block *block)
+{
+    return timestamp_text(block) + block->timestamp_size;
+}
+
+static const char *meta_text(const struct entry_block *block)
+{
+    return run_text(block) + block->run_size;
+}
+
+static const char *payload_text(const struct entry_block *block)
+{
+    return meta_text(block) + block->meta_size;
+}
+
+/* Fields ---------------------------------------------------------------- */
+
+static PyObject *text_or_none(const char *text, uint64_t size)
+{
+    if (size == 0) {
+        Py_RETURN_NONE;
+    }
+    return value_str((struct wal_slice){text, size});
+}
+
+static PyObject *get_id(PyObject *object, void *unused)
+{
+    const struct entry_block *block = block_of(object);
+
+    (void)unused;
+    return value_str((struct wal_slice){block->text, block->id_size});
+}
+
+static PyObject *get_parent_id(PyObject *object, void *unused)
+{
+    const struct entry_block *block = block_of(object);
+
+    (void)unused;
+    return text_or_none(parent_text(block), block->parent_size);
+}
+
+static PyObject *get_type(PyObject *object, void *unused)
+{
+    const struct entry_block *block = block_of(object);
+
+    (void)unused;
+    return value_str((struct wal_slice){type_text(block), block->type_size});
+}
+
+static PyObject *get_timestamp(PyObject *object, void *unused)
+{
+    const struct entry_block *block = block_of(object);
+
+    (void)unused;
+    return value_str(
+        (struct wal_slice){timestamp_text(block), block->timestamp_size});
+}
+
+static PyObject *get_run_id(PyObject *object, void *unused)
+{
+    const struct entry_block *block = block_of(object);
+
+    (void)unused;
+    return text_or_none(run_text(block), block->run_size);
+}
+
+static PyObject *get_number(PyObject *object, void *offset)
+{
+    uint64_t number;
+
+    memcpy(&number, (const char *)block_of(object) + (uintptr_t)offset,
+           sizeof(number));
+    return PyLong_FromUnsignedLongLong(number);
+}
+
+static PyObject *get_stream(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(block_of(object)->stream);
+}
+
+static PyObject *get_flag(PyObject *object, void *flag)
+{
+    return PyBool_FromLong((block_of(object)->flags & (uintptr_t)flag) != 0);
+}
+
+static PyObject *get_digest(PyObject *object, void *unused)
+{
+    const struct entry_block *block = block_of(object);
+
+    (void)unused;
+    if ((block->flags & WAL_ENTRY_OUT_OF_LINE) == 0) {
+        Py_RETURN_NONE;
+    }
+    return value_hex(block->digest, WAL_DIGEST_SIZE);
+}
+
+/* Payload --------------------------------------------------------------- */
+
+static bool has_payload(PyObject *object)
+{
+    if ((block_of(object)->flags & WAL_ENTRY_OUT_OF_LINE) == 0) {
+        return true;
+    }
+    raise_invalid(state_of(object), "payload",
+                  "it was left out of line: read the blob of `digest`");
+    return false;
+}
+
+static PyObject *get_payload_bytes(PyObject *object, void *unused)
+{
+    const struct entry_block *block = block_of(object);
+
+    (void)unused;
+    if (!has_payload(object)) {
+        return NULL;
+    }
+    return PyBytes_FromStringAndSize(payload_text(block),
+                                     (Py_ssize_t)block->block_payload_size);
+}
+
+static PyObject *get_payload_view(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyMemoryView_FromObject(object);
+}
+
+static PyObject *get_text(PyObject *object, void *unused)
+{
+    const struct entry_block *block = block_of(object);
+
+    (void)unused;
+    if (!has_payload(object)) {
+        return NULL;
+    }
+    return PyUnicode_DecodeUTF8(
+        payload_text(block), (Py_ssize_t)block->block_payload_size, "replace");
+}
+
+/* Parses JSON and keeps the value; another thread may have been faster. */
+static PyObject *parse(PyObject *object, PyObject **kept, const char *data,
+                       uint64_t size)
+{
+    struct module_state *state = state_of(object);
+    PyObject *text = PyUnicode_DecodeUTF8(data, (Py_ssize_t)size, NULL);
+    PyObject *value;
+
+    if (text == NULL) {
+        if (PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) {
+            PyErr_Clear();
+            PyErr_SetString(state->bad_json, "the payload is not UTF-8");
+        }
+        return NULL;
+    }
+    value = PyObject_CallFunctionObjArgs(state->decode, text, NULL);
+    Py_DECREF(text);
+    if (value == NULL) {
+        return NULL;
+    }
+    if (*kept != NULL) {
+        Py_DECREF(value);
+    } else {
+        *kept = value;
+        if (!PyObject_GC_IsTracked(object)) {
+            PyObject_GC_Track(object);
+        }
+    }
+    Py_INCREF(*kept);
+    return *kept;
+}
+
+static PyObject *get_payload(PyObject *object, void *unused)
+{
+    struct entry *entry = (struct entry *)object;
+
+    (void)unused;
+    if (entry->payload != NULL) {
+        Py_INCREF(entry->payload);
+        return entry->payload;
+    }
+    if (!has_payload(object)) {
+        return NULL;
+    }
+    return parse(object, &entry->payload, payload_text(entry->block),
+                 entry->block->block_payload_size);
+}
+
+static PyObject *get_meta(PyObject *object, void *unused)
+{
+    struct entry *entry = (struct entry *)object;
+
+    (void)unused;
+    if (entry->meta != NULL) {
+        Py_INCREF(entry->meta);
+        return entry->meta;
+    }
+    if (entry->block->meta_size == 0) {
+        Py_RETURN_NONE;
+    }
+    return parse(object, &entry->meta, meta_text(entry->block),
+                 entry->block->meta_size);
+}
+
+static int get_buffer(PyObject *object, Py_buffer *view, int flags)
+{
+    const struct entry_block *block = block_of(object);
+
+    if (!has_payload(object)) {
+        view->obj = NULL;
+        return -1;
+    }
+    return PyBuffer_FillInfo(view, object,
+                             (void *)(uintptr_t)payload_text(block),
+                             (Py_ssize_t)block->block_payload_size, 1, flags);
+}
+
+/* The object ------------------------------------------------------------ */
+
+static PyObject *represent(PyObject *object)
+{
+    const struct entry_block *block = block_of(object);
+    PyObject *id = get_id(object, NULL);
+    PyObject *type = get_type(object, NULL);
+    PyObject *text = NULL;
+
+    if (id != NULL && type != NULL) {
+        text =
+            PyUnicode_FromFormat("<agentwal.Entry %U %U, %llu bytes>", type, id,
+                                 (unsigned long long)block->payload_size);
+    }
+    Py_XDECREF(id);
+    Py_XDECREF(type);
+    return text;
+}
+
+static PyObject *refuse_pickle(PyObject *object, PyObject *protocol)
+{
+    (void)protocol;
+    PyErr_SetString(state_of(object)->invalid_type,
+                    "an Entry cannot be pickled or copied: pass its payload, "
+                    "or its id and the session's");
+    return NULL;
+}
+
+static int entry_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    struct entry *entry = (struct entry *)object;
+
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(entry->payload);
+    Py_VISIT(entry->meta);
+    return 0;
+}
+
+static int entry_clear(PyObject *object)
+{
+    struct entry *entry = (struct entry *)object;
+
+    Py_CLEAR(entry->payload);
+    Py_CLEAR(entry->meta);
+    return 0;
+}
+
+static void entry_deallocate(PyObject *object)
+{
+    struct entry *entry = (struct entry *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    PyObject_GC_UnTrack(object);
+    (void)entry_clear(object);
+    free(entry->block);
+    PyObject_GC_Del(object);
+    Py_DECREF(type);
+}
+
+#define NUMBER(name, member)                                         \
+    {                                                                \
+        name, get_number, NULL, NULL,                                \
+            (void *)(uintptr_t)offsetof(struct entry_block, member), \
+    }
+
+#define FLAG(name, flag)                                       \
+    {                                                          \
+        name, get_flag, NULL, NULL, (void *)(uintptr_t)(flag), \
+    }
+
+#define FIELD(name, getter, doc)      \
+    {                                 \
+        name, getter, NULL, doc, NULL \
+    }
+
+static PyGetSetDef fields[] = {
+    FIELD("id", get_id, NULL),
+    FIELD("parent_id", get_parent_id, "None: it is a root."),
+    FIELD("type", get_type, NULL),
+    FIELD("timestamp", get_timestamp, NULL),
+    FIELD("run_id", get_run_id, NULL),
+    FIELD("stream", get_stream, "0: the conversation; 1: the transcript."),
+    FIELD("payload", get_payload,
+          "Parsed when it is first read, and kept. Raises BadJSON for a line "
+          "that is no JSON,\nInvalid for a payload out of line."),
+    FIELD("text", get_text,
+          "The payload as text; bytes of a line that are not UTF-8 are "
+          "replaced by U+FFFD."),
+    FIELD("payload_bytes", get_payload_bytes, NULL),
+    FIELD("payload_view", get_payload_view,
+          "The payload without a copy, read-only; it keeps the entry."),
+    FIELD("meta", get_meta, "Parsed when it is first read, and kept."),
+    NUMBER("sequence", sequence),
+    NUMBER("depth", depth),
+    NUMBER("payload_size", payload_size),
+    FLAG("is_root", WAL_ENTRY_ROOT),
+    FLAG("is_line", WAL_ENTRY_LINE),
+    FLAG("is_redacted", WAL_ENTRY_REDACTED),
+    FLAG("is_out_of_line", WAL_ENTRY_OUT_OF_LINE),
+    FIELD("digest", get_digest,
+          "Of a payload out of line: the blob that has it; else None."),
+    {0},
+};
+
+static PyMethodDef entry_type_methods[] = {
+    {"__reduce_ex__", refuse_pickle, METH_O, NULL},
+    {0},
+};
+
+static PyType_Slot entry_slots[] = {
+    {Py_tp_dealloc, (void *)(uintptr_t)entry_deallocate},
+    {Py_tp_traverse, (void *)(uintptr_t)entry_traverse},
+    {Py_tp_clear, (void *)(uintptr_t)entry_clear},
+    {Py_tp_repr, (void *)(uintptr_t)represent},
+    {Py_tp_getset, fields},
+    {Py_tp_methods, entry_type_methods},
+    {Py_bf_getbuffer, (void *)(uintptr_t)get_buffer},
+    {Py_tp_doc,
+     "An entry of a session. It is a copy, and remains when the store is "
+     "closed.\n\nIt has the buffer interface: memoryview(entry) is its "
+     "payload."},
+    {0, NULL},
+};
+
+const PyType_Spec entry_spec = {
+    .name = "agentwal._wal.Entry",
+    .basicsize = sizeof(struct entry),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = entry_slots,
+};
+
+/* --- iterators ------------------------------------------------------------ */
+
+/*
+ * A failure concerns the entry that would be next: it is raised once those
+ * before it were returned, and the next call goes on after it.
+ */
+
+enum {
+    FETCH_FIRST = 8,       /* entries */
+    FETCH_MAX = 256,       /* entries */
+    FETCH_BYTES = 1 << 20, /* of payloads, from which a fetch ends */
+    FETCH_PASSED = 4096    /* entries that are left out, until signals are
+                              * handled */
+};
+
+struct iterator {
+    PyObject_HEAD PyObject *cursor; /* a handle */
+    PyObject *owner;                /* what keeps the store open */
+    uint64_t after; /* leave out entries up to this sequence number */
+    uint32_t index;
+    uint32_t count;
+    uint32_t limit; /* of the next fetch */
+    bool is_busy;   /* a thread reads; blocks and counts are its */
+    bool is_at_end;
+    bool is_failed; /* `error` is to be raised after the blocks */
+    struct wal_error error;
+    struct entry_block *blocks[FETCH_MAX];
+};
+
+static struct module_state *iterator_state_of(PyObject *object)
+{
+    return PyType_GetModuleState(Py_TYPE(object));
+}
+
+/* Reads entries. Without the interpreter's lock. */
+static void fetch(struct iterator *iterator, struct wal_entry_cursor *cursor)
+{
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    uint64_t bytes = 0;
+    uint32_t passed = 0;
+
+    while (iterator->count < iterator->limit && bytes < FETCH_BYTES &&
+           passed < FETCH_PASSED) {
+        enum wal_status status =
+            wal_entry_cursor_next(cursor, &entry, &iterator->error);
+        struct entry_block *block;
+
+        if (status == WAL_END) {
+            iterator->is_at_end = true;
+            return;
+        }
+        if (status != WAL_OK) {
+            iterator->error.status = status;
+            iterator->is_failed = true;
+            return;
+        }
+        if (entry.sequence <= iterator->after) {
+            passed++;
+            continue;
+        }
+        block = entry_block_copy(&entry);
+        if (block == NULL) {
+            iterator->error.status = WAL_ENOMEM;
+            iterator->error.text[0] = '\0';
+            iterator->is_failed = true;
+            return;
+        }
+        iterator->blocks[iterator->count++] = block;
+        bytes += block->block_payload_size;
+    }
+    if (iterator->limit < FETCH_MAX) {
+        iterator->limit *= 2;
+    }
+}
+
+static PyObject *take(PyObject *object, struct iterator *iterator)
+{
+    const struct handle *cursor = (struct handle *)iterator->cursor;
+
+    if (call_refuses(iterator_state_of(object), cursor)) {
+        return NULL;
+    }
+    return entry_new(iterator_state_of(object),
+                     iterator->blocks[iterator->index++]);
+}
+
+/* Raises the failure after the blocks. */
+static PyObject *fail(PyObject *object, struct iterator *iterator)
+{
+    iterator->is_failed = false;
+    raise_error(iterator_state_of(object), &iterator->error);
+    memset(&iterator->error, 0, sizeof(iterator->error));
+    iterator->error.struct_size = (uint32_t)sizeof(iterator->error);
+    return NULL;
+}
+
+static PyObject *next(PyObject *object)
+{
+    struct iterator *iterator = (struct iterator *)object;
+    PyObject *module = PyType_GetModule(Py_TYPE(object));
+
+    for (;;) {
+        struct call call;
+        struct wal_entry_cursor *cursor;
+
+        if (!iterator->is_busy && iterator->index < iterator->count) {
+            return take(object, iterator);
+        }
+        if (!iterator->is_busy && iterator->is_failed) {
+            return fail(object, iterator);
+        }
+        if (!iterator->is_busy && iterator->is_at_end) {
+            return NULL;
+        }
+        /* Raises Busy when another thread reads. */
+        cursor = call_begin(&call, module, iterator->cursor, HANDLE_CURSOR);
+        if (cursor == NULL) {
+            return NULL;
+        }
+        iterator->index = 0;
+        iterator->count = 0;
+        iterator->is_busy = true;
+        call_unlock(&call);
+        fetch(iterator, cursor);
+        call_lock(&call);
+        iterator->is_busy = false;
+        call_end(&call);
+        if (PyErr_CheckSignals() != 0) {
+            return NULL;
+        }
+    }
+}
+
+static PyObject *remaining(PyObject *object, PyObject *unused)
+{
+    struct iterator *iterator = (struct iterator *)object;
+    struct wal_entry_cursor *cursor;
+    struct call call;
+    uint64_t left;
+
+    (void)unused;
+    cursor = call_begin(&call, PyType_GetModule(Py_TYPE(object)),
+                        iterator->cursor, HANDLE_CURSOR);
+    if (cursor == NULL) {
+        return NULL;
+    }
+    left = wal_entry_cursor_remaining(cursor);
+    left += iterator->count - iterator->index;
+    call_end(&call);
+    return PyLong_FromUnsignedLongLong(left);
+}
+
+static PyObject *iterator_refuse_pickle(PyObject *object, PyObject *protocol)
+{
+    (void)protocol;
+    PyErr_SetString(iterator_state_of(object)->invalid_type,
+                    "an iterator over entries cannot be pickled or copied: "
+                    "pass the ids of the session and of an entry");
+    return NULL;
+}
+
+static int iterator_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    struct iterator *iterator = (struct iterator *)object;
+
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(iterator->cursor);
+    Py_VISIT(iterator->owner);
+    return 0;
+}
+
+static int iterator_clear(PyObject *object)
+{
+    Py_CLEAR(((struct iterator *)object)->owner);
+    return 0;
+}
+
+static void iterator_deallocate(PyObject *object)
+{
+    struct iterator *iterator = (struct iterator *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    PyObject_GC_UnTrack(object);
+    for (uint32_t i = iterator->index; i < iterator->count; i++) {
+        free(iterator->blocks[i]);
+    }
+    Py_XDECREF(iterator->cursor);
+    Py_XDECREF(iterator->owner);
+    PyObject_GC_Del(object);
+    Py_DECREF(type);
+}
+
+static PyMethodDef iterator_methods[] = {
+    {"remaining", remaining, METH_NOARGS, "Entries that are left."},
+    {"__length_hint__", remaining, METH_NOARGS, NULL},
+    {"__reduce_ex__", iterator_refuse_pickle, METH_O, NULL},
+    {0},
+};
+
+static PyType_Slot iterator_slots[] = {
+    {Py_tp_dealloc, (void *)(uintptr_t)iterator_deallocate},
+    {Py_tp_traverse, (void *)(uintptr_t)iterator_traverse},
+    {Py_tp_clear, (void *)(uintptr_t)iterator_clear},
+    {Py_tp_iter, (void *)(uintptr_t)PyObject_SelfIter},
+    {Py_tp_iternext, (void *)(uintptr_t)next},
+    {Py_tp_methods, iterator_methods},
+    {Py_tp_doc, "Iterates over entries; reads up to 256 of them in one call "
+                "of the library."},
+    {0, NULL},
+};
+
+const PyType_Spec iterator_spec = {
+    .name = "agentwal._wal.EntryIterator",
+    .basicsize = sizeof(struct iterator),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = iterator_slots,
+};
+
+/* Opening ---------------------------------------------------------------- */
+
+static PyObject *iterator_new(struct module_state *state, PyObject *cursor,
+                              uint64_t after, PyObject *owner)
+{
+    struct iterator *iterator;
+
+    if (cursor == NULL) {
+        return NULL;
+    }
+    iterator = PyObject_GC_New(struct iterator, state->iterator_type);
+    if (iterator == NULL) {
+        Py_DECREF(cursor);
+        return NULL;
+    }
+    iterator->cursor = cursor;
+    Py_INCREF(owner);
+    iterator->owner = owner;
+    iterator->after = after;
+    iterator->index = 0;
+    iterator->count = 0;
+    iterator->limit = FETCH_FIRST;
+    iterator->is_busy = false;
+    iterator->is_at_end = false;
+    iterator->is_failed = false;
+    memset(&iterator->error, 0, sizeof(iterator->error));
+    iterator->error.struct_size = (uint32_t)sizeof(iterator->error);
+    PyObject_GC_Track(iterator);
+    return (PyObject *)iterator;
+}
+
+/* entries(session, options, after, owner) */
+static PyObject *entries(PyObject *module, PyObject *const *args,
+                         Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_entry_cursor_options options =
+        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_session *session;
+    uint64_t after;
+    struct call call;
+
+    if (!value_count(module, "entries", count, 4) ||
+        !value_row(state, args[1], "options", &wal_entry_cursor_options_in,
+                   &options) ||
+        !value_u64(state, args[2], "after", &after)) {
+        return NULL;
+    }
+    session = call_begin(&call, module, args[0], HANDLE_SESSION);
+    if (session == NULL) {
+        return NULL;
+    }
+    call_unlock(&call);
+    call.status =
+        wal_entry_cursor_open(session, &options, &cursor, &call.error);
+    call_lock(&call);
+    return iterator_new(state, call_handle(&call, HANDLE_CURSOR, cursor), after,
+                        args[3]);
+}
+
+/* entry_get(session, id): None when there is none. */
+static PyObject *entry_get(PyObject *module, PyObject *const *args,
+                           Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct entry_block *block = NULL;
+    struct wal_session *session;
+    struct wal_slice id;
+    PyObject *made = NULL;
+    struct call call;
+
+    if (!value_count(module, "entry_get", count, 2) ||
+        !value_text(state, args[1], "id", &id)) {
+        return NULL;
+    }
+    session = call_begin(&call, module, args[0], HANDLE_SESSION);
+    if (session == NULL) {
+        return NULL;
+    }
+    call_unlock(&call);
+    (void)pthread_mutex_lock(&call.handle->slices);
+    call.status = wal_entry_get(session, id, &entry, &call.error);
+    if (call.status == WAL_OK) {
+        block = entry_block_copy(&entry);
+    }
+    (void)pthread_mutex_unlock(&call.handle->slices);
+    call_lock(&call);
+    if (call.status == WAL_ENOTFOUND) {
+        Py_INCREF(Py_None);
+        made = Py_None;
+    } else if (!call_failed(&call)) {
+        made = block != NULL ? entry_new(state, block) : PyErr_NoMemory();
+    }
+    call_end(&call);
+    return made;
+}
+
+/* --- batches -------------------------------------------------------------- */
+
+/* A batch whose texts are borrowed from the rows. */
+struct batch_rows {
+    struct wal_batch batch;
+    struct wal_session_change change;
+    void *entries;
+    void *documents;
+    void *heads;
+};
+
+/* Sets a zeroed struct; false: an exception is set. Free it in either case.
+ * documents and heads may be null, change may be None. */
+static bool batch_set(struct module_state *state, struct batch_rows *rows,
+                      PyObject *entries, PyObject *documents, PyObject *heads,
+                      PyObject *change)
+{
+    struct wal_batch *batch = &rows->batch;
+
+    batch->struct_size = (uint32_t)sizeof(*batch);
+    if (!value_rows(state, entries, "entries", &wal_entry_in, &rows->entries,
+                    &batch->entry_count)) {
+        return false;
+    }
+    batch->entries = rows->entries;
+    if (documents != NULL) {
+        if (!value_rows(state, documents, "documents", &wal_doc_in,
+                        &rows->documents, &batch->document_count)) {
+            return false;
+        }
+        batch->documents = rows->documents;
+    }
+    if (heads != NULL) {
+        if (!value_rows(state, heads, "heads", &wal_head_in, &rows->heads,
+                        &batch->head_count)) {
+            return false;
+        }
+        batch->heads = rows->heads;
+    }
+    if (change != Py_None) {
+        rows->change.struct_size = (uint32_t)sizeof(rows->change);
+        if (!value_row(state, change, "change", &wal_session_change_in,
+                       &rows->change)) {
+            return false;
+        }
+        batch->change = &rows->change;
+    }
+    return true;
+}
+
+static void batch_free(struct batch_rows *rows)
+{
+    free(rows->entries);
+    free(rows->documents);
+    free(rows->heads);
+}
+
+static bool batch_options(struct module_state *state, PyObject *row,
+                          struct wal_append_options *options)
+{
+    return value_row(state, row, "options", &wal_append_options_in, options);
+}
+
+PyObject *batch_result(const struct wal_append_result *result)
+{
+    return Py_BuildValue("IIKs", (unsigned)result->appended,
+                         (unsigned)result->duplicates,
+                         (unsigned long long)result->sequence, result->last_id);
+}
+
+/* A batch of which a part may be missing, and how to write it. */
+struct request {
+    struct batch_rows rows;
+    struct wal_append_options options;
+    bool is_batch; /* of more than entries */
+};
+
+static enum wal_status write_now(struct wal_session *session,
+                                 const struct request *request,
+                                 struct wal_append_result *result,
+                                 struct wal_error *error)
+{
+    const struct wal_batch *batch = &request->rows.batch;
+
+    if (request->is_batch) {
+        return wal_batch_commit(session, batch, &request->options, result,
+                                error);
+    }
+    return wal_append(session, batch->entries, batch->entry_count,
+                      &request->options, result, error);
+}
+
+static enum wal_status write_later(struct wal_session *session,
+                                   const struct request *request,
+                                   struct wal_ticket **ticket,
+                                   struct wal_error *error)
+{
+    const struct wal_batch *batch = &request->rows.batch;
+
+    if (request->is_batch) {
+        return wal_batch_submit(session, batch, &request->options, ticket,
+                                error);
+    }
+    return wal_submit(session, batch->entries, batch->entry_count,
+                      &request->options, ticket, error);
+}
+
+static PyObject *run(PyObject *module, PyObject *object,
+                     struct request *request, bool submit)
+{
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct wal_ticket *ticket = NULL;
+    struct wal_session *session;
+    PyObject *made = NULL;
+    struct call call;
+
+    session = call_begin(&call, module, object, HANDLE_SESSION);
+    if (session == NULL) {
+        return NULL;
+    }
+    call_unlock(&call);
+    call.status = submit ? write_later(session, request, &ticket, &call.error)
+                         : write_now(session, request, &result, &call.error);
+    call_lock(&call);
+    if (submit) {
+        return call_handle(&call, HANDLE_TICKET, ticket);
+    }
+    if (!call_failed(&call)) {
+        made = batch_result(&result);
+    }
+    call_end(&call);
+    return made;
+}
+
+/* (session, entries, options) */
+static PyObject *write_entries(PyObject *module, PyObject *const *args,
+                               Py_ssize_t count, bool submit)
+{
+    struct module_state *state = module_state(module);
+    struct request request = {.options = WAL_INIT(wal_append_options)};
+    PyObject *made = NULL;
+
+    if (!value_count(module, submit ? "submit" : "append", count, 3)) {
+        return NULL;
+    }
+    if (batch_set(state, &request.rows, args[1], NULL, NULL, Py_None) &&
+        batch_options(state, args[2], &request.options)) {
+        made = run(module, args[0], &request, submit);
+    }
+    batch_free(&request.rows);
+    return made;
+}
+
+/* (session, entries, documents, heads, change, options) */
+static PyObject *write_batch(PyObject *module, PyObject *const *args,
+                             Py_ssize_t count, bool submit)
+{
+    struct module_state *state = module_state(module);
+    struct request request = {.options = WAL_INIT(wal_append_options),
+                              .is_batch = true};
+    PyObject *made = NULL;
+
+    if (!value_count(module, submit ? "submit_commit" : "commit", count, 6)) {
+        return NULL;
+    }
+    if (batch_set(state, &request.rows, args[1], args[2], args[3], args[4]) &&
+        batch_options(state, args[5], &request.options)) {
+        made = run(module, args[0], &request, submit);
+    }
+    batch_free(&request.rows);
+    return made;
+}
+
+static PyObject *py_append(PyObject *module, PyObject *const *args,
+                           Py_ssize_t count)
+{
+    return write_entries(module, args, count, false);
+}
+
+static PyObject *py_submit(PyObject *module, PyObject *const *args,
+                           Py_ssize_t count)
+{
+    return write_entries(module, args, count, true);
+}
+
+static PyObject *py_commit(PyObject *module, PyObject *const *args,
+                           Py_ssize_t count)
+{
+    return write_batch(module, args, count, false);
+}
+
+static PyObject *py_submit_commit(PyObject *module, PyObject *const *args,
+                                  Py_ssize_t count)
+{
+    return write_batch(module, args, count, true);
+}
+
+/* Tickets ----------------------------------------------------------------- */
+
+enum {
+    CLOSING_MS = 5 /* until the store that is being closed is looked at again */
+};
+
+/* Whether the store is being closed: the outcome is there when it is. */
+static bool is_closing(const struct handle *handle)
+{
+    const struct gate *gate = handle->gate;
+
+    return gate->is_closing && !gate->is_closed &&
+           gate->generation == process_generation();
+}
+
+static void sleep_unlocked(void)
+{
+    struct timespec time = {.tv_nsec = CLOSING_MS * 1000000L};
+    PyThreadState *thread = PyEval_SaveThread();
+
+    (void)nanosleep(&time, NULL);
+    PyEval_RestoreThread(thread);
+}
+
+/* ticket_wait(ticket, timeout_ms): None while it is pending. */
+static PyObject *ticket_wait(PyObject *module, PyObject *const *args,
+                             Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct handle *handle;
+    struct wal_ticket *ticket;
+    PyObject *made = NULL;
+    int64_t timeout;
+    struct call call;
+
+    if (!value_count(module, "ticket_wait", count, 2) ||
+        !value_i64(state, args[1], "timeout_ms", &timeout)) {
+        return NULL;
+    }
+    handle = handle_of(state, args[0], HANDLE_TICKET);
+    if (handle == NULL) {
+        return NULL;
+    }
+    if (is_closing(handle)) {
+        if (timeout != 0) {
+            sleep_unlocked();
+        }
+        Py_RETURN_NONE;
+    }
+    ticket = call_begin(&call, module, args[0], HANDLE_TICKET);
+    if (ticket == NULL) {
+        return NULL;
+    }
+    if (timeout == 0) {
+        call.status = wal_ticket_wait(ticket, 0, &result, &call.error);
+    } else {
+        call_unlock(&call);
+        call.status = wal_ticket_wait(ticket, timeout, &result, &call.error);
+        call_lock(&call);
+    }
+    if (call.status == WAL_EBUSY) {
+        Py_INCREF(Py_None);
+        made = Py_None;
+    } else if (!call_failed(&call)) {
+        made = batch_result(&result);
+    }
+    call_end(&call);
+    return made;
+}
+
+PyMethodDef entry_methods[] = {
+    MODULE_FUNCTION("entries", entries),
+    MODULE_FUNCTION("entry_get", entry_get),
+    MODULE_FUNCTION("append", py_append),
+    MODULE_FUNCTION("submit", py_submit),
+    MODULE_FUNCTION("commit", py_commit),
+    MODULE_FUNCTION("submit_commit", py_submit_commit),
+    MODULE_FUNCTION("ticket_wait", ticket_wait),
+    {0},
+};

@@ -18,11 +18,6 @@
 #include "remote/ship/shipper.h"
 #include "remote/ship/writer.h"
 
-enum {
-    PARTS_PER_SECOND = 20,
-    PARTS_PER_SECOND_MAX = 10000
-};
-
 /* --- opening ------------------------------------------------------------ */
 
 enum wal_status wal_remote_open(const char *url, struct wal_remote **remote,
@@ -106,11 +101,11 @@ static enum wal_status open_source(struct wal_remote *remote,
                                    struct wal__store_source *source,
                                    uint8_t uuid[16], struct wal_error *error)
 {
-    if (remote == NULL || store == NULL) {
-        return wal__invalid(error, remote == NULL ? "the remote is null"
-                                                  : "the store is null");
-    }
-    return wal__store_source_open(store, source, uuid, error);
+    enum wal_status status =
+        wal__remote_check_given(remote, store != NULL, "store", error);
+
+    return status == WAL_OK ? wal__store_source_open(store, source, uuid, error)
+                            : status;
 }
 
 enum wal_status
@@ -201,83 +196,6 @@ void wal_remote_writer_close(struct wal_remote_writer *writer)
     }
 }
 
-/* --- in the background -------------------------------------------------- */
-
-enum wal_status
-wal_remote_shipper_start(struct wal_remote_writer *writer,
-                         const struct wal_remote_shipper_options *options,
-                         struct wal_remote_shipper **shipper,
-                         struct wal_error *error)
-{
-    struct wal_remote_shipper_options own = {0};
-    struct wal_remote_shipper *started;
-    enum wal_status status;
-
-    if (writer == NULL || shipper == NULL) {
-        return wal__invalid(error, writer == NULL
-                                       ? "the writer is null"
-                                       : "the place for the shipper is null");
-    }
-    status = wal__struct_load(WAL__STRUCT(wal_remote_shipper_options), &own,
-                              options, error);
-    if (status == WAL_OK && own.parts_per_second > PARTS_PER_SECOND_MAX) {
-        status =
-            wal__invalid(error, "a shipper sends at most %d parts a second",
-                         (int)PARTS_PER_SECOND_MAX);
-    }
-    if (status != WAL_OK) {
-        return status;
-    }
-    started = wal__heap_zalloc(&wal__heap_libc, sizeof(*started));
-    if (started == NULL) {
-        return wal__no_memory(error);
-    }
-    started->writer = writer;
-    started->report = own.report;
-    started->report_ctx = own.ctx;
-    wal__pace_init(&started->pace, own.parts_per_second == 0
-                                       ? PARTS_PER_SECOND
-                                       : own.parts_per_second);
-    status = wal_shipper_open(writer->store.store, &started->engine, error);
-    if (status == WAL_OK) {
-        status = wal__shipper_start(started, error);
-    }
-    if (status != WAL_OK) {
-        wal_shipper_close(started->engine);
-        wal__heap_free(&wal__heap_libc, started);
-        return status;
-    }
-    *shipper = started;
-    return WAL_OK;
-}
-
-enum wal_status
-wal_remote_shipper_get_info(struct wal_remote_shipper *shipper,
-                            struct wal_remote_shipper_info *info,
-                            struct wal_error *error)
-{
-    struct wal_remote_shipper_info found;
-    enum wal_status status = wal__struct_check_output(
-        WAL__STRUCT(wal_remote_shipper_info), info, error);
-
-    if (status == WAL_OK && shipper == NULL) {
-        status = wal__invalid(error, "the shipper is null");
-    }
-    if (status == WAL_OK) {
-        wal__shipper_get_info(shipper, &found);
-        wal__struct_store(WAL__STRUCT(wal_remote_shipper_info), info, &found);
-    }
-    return status;
-}
-
-void wal_remote_shipper_stop(struct wal_remote_shipper *shipper)
-{
-    if (shipper != NULL) {
-        wal__shipper_stop(shipper);
-        wal__heap_free(&wal__heap_libc, shipper);
-    }
-}
-
 /* --- status ------------------------------------------------------------- */
 
 enum wal_status wal_remote_get_status(struct wal_remote *remote,
@@ -311,10 +229,12 @@ enum wal_status wal_remote_list(struct wal_remote *remote,
                                 wal_remote_store_fn *store, void *ctx,
                                 struct wal_error *error)
 {
-    return remote == NULL || store == NULL
-               ? wal__invalid(error, remote == NULL ? "the remote is null"
-                                                    : "the callback is null")
-               : wal__status_list(remote, wal_part_get_info, store, ctx, error);
+    enum wal_status status =
+        wal__remote_check_given(remote, store != NULL, "callback", error);
+
+    return status == WAL_OK
+               ? wal__status_list(remote, wal_part_get_info, store, ctx, error)
+               : status;
 }
 
 /* --- pulling ------------------------------------------------------------ */
@@ -325,7 +245,8 @@ static enum wal_status take_over(struct wal__pull *pull,
                                  struct wal_error *error)
 {
     struct wal_remote_mark *mark = &pull->result.mark;
-    struct wal__store_object part = {.kind = WAL__OBJECT_PART};
+    struct wal__store_object part =
+        wal__store_object_of(WAL__OBJECT_PART, pull->uuid, 0, 0);
     struct wal__history history = {.part_epoch = pull->next.epoch,
                                    .part = pull->next.number - 1};
     enum wal_status status = wal__history_read(pull->remote, pull->target.info,
@@ -343,7 +264,6 @@ static enum wal_status take_over(struct wal__pull *pull,
     if (status == WAL_OK) {
         mark->epoch = part.epoch = history.part_epoch;
         mark->part = part.number = history.part;
-        memcpy(part.uuid, pull->uuid, sizeof(part.uuid));
         status = wal__history_digest(pull->remote, &part, history.part_size,
                                      mark->digest, error);
     }
@@ -479,8 +399,6 @@ enum wal_status wal_remote_pull(struct wal_remote *remote, const char *path,
     }
     return status;
 }
-
-/* --- following, compacting, checking -------------------------------------- */
 
 /* --- following ---------------------------------------------------------- */
 
@@ -714,11 +632,8 @@ wal_remote_compact(struct wal_remote *remote, struct wal_store *store,
     uint8_t uuid[16];
     enum wal_status status = load_options(options, &own, result, error);
 
-    if (status == WAL_OK && (remote == NULL || store == NULL)) {
-        status = wal__invalid(error, "the remote or the store is null");
-    }
     if (status == WAL_OK) {
-        status = wal__store_source_open(store, &source, uuid, error);
+        status = open_source(remote, store, &source, uuid, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -867,10 +782,10 @@ static enum wal_status sweep(struct wal_remote_writer *writer,
                              struct wal_error *error)
 {
     struct wal__driver *driver = writer->remote->driver;
-    struct wal__store_object epoch = {.kind = WAL__OBJECT_EPOCH};
+    struct wal__store_object epoch =
+        wal__store_object_of(WAL__OBJECT_EPOCH, writer->uuid, 0, 0);
     char prefix[WAL__STORE_OBJECT_SIZE];
 
-    memcpy(epoch.uuid, writer->uuid, sizeof(epoch.uuid));
     wal__store_object_prefix(&epoch, prefix);
     *(strchr(prefix, '/') + 1) = '\0';
     return driver->calls->sweep == NULL
@@ -914,143 +829,4 @@ enum wal_status wal_remote_erase(struct wal_remote_writer *writer,
     }
     wal__struct_store(WAL__STRUCT(wal_remote_compact_result), result, &done);
     return status;
-}
-
-/* --- sessions that move --------------------------------------------------- */
-
-static enum wal_status check(const struct wal_remote *remote,
-                             const struct wal_store *store,
-                             struct wal_slice session, struct wal_error *error)
-{
-    if (remote == NULL || store == NULL) {
-        return wal__invalid(error, remote == NULL ? "the remote is null"
-                                                  : "the store is null");
-    }
-    return session.size == 0 || session.size >= WAL_ID_SIZE ||
-                   memchr(session.data, 0, (size_t)session.size) != NULL
-               ? wal__invalid(error, "the id of the session is not valid")
-               : WAL_OK;
-}
-
-enum wal_status
-wal_remote_resume(struct wal_remote *remote, struct wal_store *store,
-                  const struct wal_remote_resume_options *options,
-                  struct wal_remote_resume_result *result,
-                  struct wal_error *error)
-{
-    struct wal_remote_resume_result found = WAL_INIT(wal_remote_resume_result);
-    struct wal_remote_resume_options own;
-    enum wal_status status;
-
-    if (options == NULL) {
-        return wal__invalid(error, "the options are null");
-    }
-    status = wal__struct_load(WAL__STRUCT(wal_remote_resume_options), &own,
-                              options, error);
-    if (status == WAL_OK) {
-        status = wal__struct_check_optional(
-            WAL__STRUCT(wal_remote_resume_result), result, error);
-    }
-    if (status == WAL_OK &&
-        (own.flags & ~(uint32_t)WAL_REMOTE_RESUME_TAKE_OVER) != 0) {
-        status = wal__invalid(error, "the flags of the resume are not valid");
-    }
-    if (status == WAL_OK) {
-        status = check(remote, store, own.session, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__resume(remote, store, &own, &found, error);
-    }
-    if (status == WAL_OK) {
-        wal__struct_store(WAL__STRUCT(wal_remote_resume_result), result,
-                          &found);
-    }
-    return status;
-}
-
-enum wal_status wal_remote_handoff(struct wal_remote *remote,
-                                   struct wal_store *store,
-                                   struct wal_slice session,
-                                   struct wal_error *error)
-{
-    enum wal_status status = check(remote, store, session, error);
-
-    return status == WAL_OK ? wal__handoff(remote, store, session, error)
-                            : status;
-}
-
-enum wal_status wal_remote_take_back(struct wal_remote *remote,
-                                     struct wal_store *store,
-                                     struct wal_slice session,
-                                     struct wal_error *error)
-{
-    enum wal_status status = check(remote, store, session, error);
-
-    return status == WAL_OK ? wal__take_back(remote, store, session, error)
-                            : status;
-}
-
-enum wal_status wal_remote_put_sessions(struct wal_remote *remote,
-                                        struct wal_store *store,
-                                        struct wal_error *error)
-{
-    return remote == NULL || store == NULL
-               ? wal__invalid(error, remote == NULL ? "the remote is null"
-                                                    : "the store is null")
-               : wal__sessions_put(remote, store, error);
-}
-
-enum wal_status wal_remote_list_sessions(struct wal_remote *remote,
-                                         const uint8_t *uuid,
-                                         wal_remote_session_fn *each, void *ctx,
-                                         struct wal_error *error)
-{
-    return remote == NULL || each == NULL
-               ? wal__invalid(error, remote == NULL ? "the remote is null"
-                                                    : "the callback is null")
-               : wal__sessions_list(remote, uuid, each, ctx, error);
-}
-
-struct wal_remote_moves {
-    struct wal_remote *remote;
-    struct wal_store *store;
-    struct wal__moves moves;
-};
-
-enum wal_status wal_remote_moves_open(struct wal_remote *remote,
-                                      struct wal_store *store,
-                                      struct wal_remote_moves **moves,
-                                      struct wal_error *error)
-{
-    struct wal_remote_moves *opened;
-
-    if (remote == NULL || store == NULL || moves == NULL) {
-        return wal__invalid(error, "the remote, the store or the place for the "
-                                   "handle is null");
-    }
-    opened = wal__heap_zalloc(&wal__heap_libc, sizeof(*opened));
-    if (opened == NULL) {
-        return wal__no_memory(error);
-    }
-    opened->remote = remote;
-    opened->store = store;
-    *moves = opened;
-    return WAL_OK;
-}
-
-enum wal_status wal_remote_moves_check(struct wal_remote_moves *moves,
-                                       wal_remote_moved_fn *moved, void *ctx,
-                                       struct wal_error *error)
-{
-    return moves == NULL ? wal__invalid(error, "the handle is null")
-                         : wal__moves_check(moves->remote, moves->store,
-                                            &moves->moves, moved, ctx, error);
-}
-
-void wal_remote_moves_close(struct wal_remote_moves *moves)
-{
-    if (moves != NULL) {
-        wal__moves_deinit(&moves->moves);
-        wal__heap_free(&wal__heap_libc, moves);
-    }
 }

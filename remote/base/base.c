@@ -14,13 +14,12 @@ enum wal_status wal__base_read(struct wal_remote *remote,
                                struct wal__base_list *list,
                                struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_BASE,
-                                       .number = number};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_BASE, uuid, 0, number);
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf bytes;
     enum wal_status status;
 
-    memcpy(object.uuid, uuid, sizeof(object.uuid));
     wal__store_object_format(&object, name);
     wal__buf_init(&bytes, remote->heap);
     status = wal__remote_get(remote, name, WAL__BASE_JSON_MAX, &bytes, error);
@@ -37,12 +36,12 @@ enum wal_status wal__base_read_last(struct wal_remote *remote,
                                     struct wal__base_list *list,
                                     struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_BASE};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_BASE, uuid, 0, 0);
     char name[WAL__STORE_OBJECT_SIZE];
     uint64_t found = 0;
     enum wal_status status;
 
-    memcpy(object.uuid, uuid, sizeof(object.uuid));
     /* It is removed when there is a newer one. */
     do {
         object.number = found;
@@ -66,10 +65,9 @@ struct wal__store_object wal__base_object(const uint8_t uuid[16],
                                           size_t at)
 {
     const struct wal__base_segment *segment = wal__base_list_at(list, at);
-    struct wal__store_object object = {.kind = WAL__OBJECT_SEGMENT,
-                                       .number = segment->number};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_SEGMENT, uuid, 0, segment->number);
 
-    memcpy(object.uuid, uuid, sizeof(object.uuid));
     memcpy(object.id, segment->id, sizeof(object.id));
     return object;
 }
@@ -138,9 +136,9 @@ struct collecting {
 static struct wal__store_object object_of(const struct collecting *work,
                                           enum wal__store_object_kind kind)
 {
-    struct wal__store_object object = {.kind = kind};
+    struct wal__store_object object =
+        wal__store_object_of(kind, work->uuid, 0, 0);
 
-    memcpy(object.uuid, work->uuid, sizeof(object.uuid));
     return object;
 }
 
@@ -476,14 +474,13 @@ static enum wal_status add_segments(struct work *work, struct wal_error *error)
 /* Creates the list. WAL_EEXISTS: another process has made the base. */
 static enum wal_status create_list(struct work *work, struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_BASE,
-                                       .number = work->number};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_BASE, work->uuid, 0, work->number);
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf json;
     struct wal__buf found;
     enum wal_status status;
 
-    memcpy(object.uuid, work->uuid, sizeof(object.uuid));
     wal__store_object_format(&object, name);
     work->list.created_ms = wal__machine_unix_ms();
     work->list.epoch = work->end->epoch;
@@ -599,14 +596,13 @@ enum wal_status wal__base_count_parts(struct wal_remote *remote,
                                       const struct wal__base_end *end,
                                       uint64_t *parts, struct wal_error *error)
 {
-    struct wal__store_object part = {
-        .kind = WAL__OBJECT_PART, .epoch = 1, .number = 1};
+    struct wal__store_object part =
+        wal__store_object_of(WAL__OBJECT_PART, uuid, 1, 1);
     struct wal__base_list list;
     uint64_t count = 0;
     uint64_t number = 0;
     enum wal_status status;
 
-    memcpy(part.uuid, uuid, sizeof(part.uuid));
     wal__base_list_init(&list, remote->heap);
     status = wal__base_read_last(remote, uuid, &number, &list, error);
     if (status == WAL_OK && number > 0) {

@@ -25,6 +25,12 @@ enum {
     WAL__FLOW_MIN = 64 * 1024 /* bytes */
 };
 
+/*
+ * How many bytes of objects are on the way at a time, by how fast the last ones
+ * went. Each object of a link that is full takes as long as all bytes that are
+ * on the way: above WAL__FLOW_SLOW_MS there are fewer from then on, below
+ * WAL__FLOW_FAST_MS more. One thread at a time.
+ */
 struct wal__flow {
     uint64_t bytes;  /* on the way at a time */
     uint64_t max;    /* of `bytes` */

@@ -428,15 +428,6 @@ enum wal_status wal__epoch_end_find(struct wal_remote *remote,
 
 /* --- the history ---------------------------------------------------------- */
 
-static struct wal__store_object object_of(const uint8_t uuid[16],
-                                          enum wal__store_object_kind kind)
-{
-    struct wal__store_object object = {.kind = kind};
-
-    memcpy(object.uuid, uuid, sizeof(object.uuid));
-    return object;
-}
-
 enum wal_status wal__history_missing(const char *name, struct wal_error *error)
 {
     return wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
@@ -586,7 +577,8 @@ enum wal_status wal__history_read_epoch(struct wal_remote *remote,
                                         struct wal__epoch *epoch,
                                         struct wal_error *error)
 {
-    struct wal__store_object object = object_of(uuid, WAL__OBJECT_EPOCH);
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_EPOCH, uuid, 0, 0);
     char name[WAL__STORE_OBJECT_SIZE];
     enum wal_status status =
         wal__remote_last(remote, &object, &object.epoch, error);
@@ -660,8 +652,10 @@ wal__history_read_last(struct wal_remote *remote, wal__part_info_fn *info,
                        const uint8_t uuid[16], uint64_t epoch, uint64_t number,
                        struct wal__history *history, struct wal_error *error)
 {
-    struct wal__store_object part = object_of(uuid, WAL__OBJECT_PART);
-    struct wal__store_object made = object_of(uuid, WAL__OBJECT_EPOCH);
+    struct wal__store_object part =
+        wal__store_object_of(WAL__OBJECT_PART, uuid, 0, 0);
+    struct wal__store_object made =
+        wal__store_object_of(WAL__OBJECT_EPOCH, uuid, 0, 0);
     struct wal__history read = {.last_epoch = epoch,
                                 .end = {.number = number, .part = number}};
     bool is_there = false;
@@ -695,7 +689,8 @@ enum wal_status wal__history_read(struct wal_remote *remote,
                                   struct wal__history *history,
                                   struct wal_error *error)
 {
-    struct wal__store_object part = object_of(uuid, WAL__OBJECT_PART);
+    struct wal__store_object part =
+        wal__store_object_of(WAL__OBJECT_PART, uuid, 0, 0);
     struct wal__history read = {.last_epoch = 0};
     enum wal_status status = wal__history_read_epoch(
         remote, uuid, &read.last_epoch, &read.writer, error);

@@ -71,6 +71,15 @@ bool wal__uuid_is_zero(const uint8_t uuid[16])
     return memcmp(uuid, zero, sizeof(zero)) == 0;
 }
 
+enum wal_status wal__remote_check_given(const struct wal_remote *remote,
+                                        bool is_given, const char *name,
+                                        struct wal_error *error)
+{
+    return remote == NULL ? wal__invalid(error, "the remote is null")
+           : !is_given    ? wal__invalid(error, "the %s is null", name)
+                          : WAL_OK;
+}
+
 /* --- one object --------------------------------------------------------- */
 
 enum wal_status wal__remote_get(struct wal_remote *remote, const char *name,

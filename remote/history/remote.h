@@ -30,6 +30,11 @@ struct wal_remote {
     uint32_t readers;         /* threads that read ahead; 0: none */
 };
 
+/* WAL_EINVAL unless the remote and another argument were given. */
+enum wal_status wal__remote_check_given(const struct wal_remote *remote,
+                                        bool is_given, const char *name,
+                                        struct wal_error *error) WAL_MUST_USE;
+
 bool wal__uuid_is_zero(const uint8_t uuid[16]);
 
 /* Replaces *bytes by the whole object. WAL_ENOTFOUND; WAL_ECORRUPT when it has

@@ -116,6 +116,17 @@ void wal__store_object_prefix(const struct wal__store_object *object,
                    rooms[object->kind]);
 }
 
+struct wal__store_object wal__store_object_of(enum wal__store_object_kind kind,
+                                              const uint8_t uuid[16],
+                                              uint64_t epoch, uint64_t number)
+{
+    struct wal__store_object object = {
+        .kind = kind, .epoch = epoch, .number = number};
+
+    memcpy(object.uuid, uuid, sizeof(object.uuid));
+    return object;
+}
+
 void wal__store_object_format(const struct wal__store_object *object,
                               char out[WAL__STORE_OBJECT_SIZE])
 {

@@ -61,6 +61,11 @@ struct wal__store_object {
     uint8_t id[16]; /* of a segment, random; of a session */
 };
 
+/* Returns the object; a number that its kind has not is 0. */
+struct wal__store_object wal__store_object_of(enum wal__store_object_kind kind,
+                                              const uint8_t uuid[16],
+                                              uint64_t epoch, uint64_t number);
+
 /* Writes the name. */
 void wal__store_object_format(const struct wal__store_object *object,
                               char out[WAL__STORE_OBJECT_SIZE]);
@@ -118,6 +123,10 @@ struct wal__position {
     struct wal_part_place places[WAL_PART_STREAMS];
 };
 
+/* The object of a part is the part, and a trailer with its floor. The writer
+ * has several parts on the way at a time. All parts of the epoch up to the floor
+ * were stored when the object was made, so that one of them that is missing
+ * later was lost, and did not stay on the way. */
 enum {
     WAL__PART_TRAILER_SIZE = 12,
     /* Part N is sent when all those up to N - WAL__PART_WINDOW are stored. */
@@ -181,6 +190,8 @@ enum wal_status wal__base_list_decode(struct wal_slice bytes, const char *name,
                                       struct wal__base_list *list,
                                       struct wal_error *error) WAL_MUST_USE;
 
+/* "updated" in the list of sessions is cut to the hour, and sessions of one
+ * hour are in the order of their bytes, so that its bytes change seldom. */
 enum {
     WAL__SESSION_LIST_MAX = 1000, /* sessions */
     WAL__SESSION_LIST_JSON_MAX = 1024 * 1024

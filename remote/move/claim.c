@@ -11,8 +11,6 @@
 #include "remote/history/remote.h"
 #include "remote/move/move.h"
 
-/* --- claims --------------------------------------------------------------- */
-
 /* --- what a claim says -------------------------------------------------- */
 
 enum wal_status wal__claim_init(struct wal__own *own, const char *session,
@@ -196,8 +194,6 @@ enum wal_status wal__claim_next(struct wal_remote *remote,
     return wal__claim_create(remote, uuid, *number, own, error);
 }
 
-/* --- who has a session ---------------------------------------------------- */
-
 /* --- stores of a remote ------------------------------------------------- */
 
 enum wal_status wal__holder_find_other(struct wal_remote *remote,
@@ -348,29 +344,41 @@ enum wal_status wal__holder_find(struct wal_remote *remote,
  * is cut short is repeated.
  */
 
+struct seen {
+    uint8_t id[16];
+    uint64_t number;
+    bool is_done; /* it was recorded in the store, or is of no session there */
+};
+
+struct wal_remote_moves {
+    struct wal_remote *remote;
+    struct wal_store *store;
+    struct wal__buf seen; /* struct seen, the newest of each, ascending by id */
+};
+
 /* --- the claims of a store ---------------------------------------------- */
 
 struct listing {
-    struct wal__moves *moves;
+    struct wal_remote_moves *moves;
     size_t at; /* in seen: the names come in order */
     bool has_failed;
 };
 
-static size_t count_of(const struct wal__moves *moves)
+static size_t count_of(const struct wal_remote_moves *moves)
 {
-    return moves->seen.size / sizeof(struct wal__move_seen);
+    return moves->seen.size / sizeof(struct seen);
 }
 
-static struct wal__move_seen *item_of(struct wal__moves *moves, size_t at)
+static struct seen *item_of(struct wal_remote_moves *moves, size_t at)
 {
-    return (struct wal__move_seen *)(void *)moves->seen.data + at;
+    return (struct seen *)(void *)moves->seen.data + at;
 }
 
 /* Makes room at `at`. */
-static bool insert(struct wal__moves *moves, size_t at,
-                   const struct wal__move_seen *item)
+static bool insert(struct wal_remote_moves *moves, size_t at,
+                   const struct seen *item)
 {
-    const struct wal__move_seen none = {.number = 0};
+    const struct seen none = {.number = 0};
     size_t count = count_of(moves);
 
     if (wal__buf_append(&moves->seen, &none, sizeof(none)) != WAL_OK) {
@@ -385,9 +393,9 @@ static bool insert(struct wal__moves *moves, size_t at,
 static bool see(void *ctx, const char *name, uint64_t size)
 {
     struct listing *listing = ctx;
-    struct wal__moves *moves = listing->moves;
+    struct wal_remote_moves *moves = listing->moves;
     struct wal__store_object object;
-    struct wal__move_seen item = {.number = 0};
+    struct seen item = {.number = 0};
     int order = 1;
 
     (void)size;
@@ -414,15 +422,15 @@ static bool see(void *ctx, const char *name, uint64_t size)
 
 static enum wal_status list_claims(struct wal_remote *remote,
                                    const uint8_t uuid[16],
-                                   struct wal__moves *moves,
+                                   struct wal_remote_moves *moves,
                                    struct wal_error *error)
 {
-    struct wal__store_object place = {.kind = WAL__OBJECT_OWN};
+    struct wal__store_object place =
+        wal__store_object_of(WAL__OBJECT_OWN, uuid, 0, 0);
     struct listing listing = {.moves = moves};
     char prefix[WAL__STORE_OBJECT_SIZE];
     enum wal_status status;
 
-    memcpy(place.uuid, uuid, sizeof(place.uuid));
     wal__store_object_prefix(&place, prefix);
     status = remote->driver->calls->list(remote->driver, prefix, "", see,
                                          &listing, error);
@@ -442,17 +450,16 @@ struct checking {
 
 /* Reads the claim, and checks that it is of the session whose name it has. */
 static enum wal_status read_claim(const struct checking *checking,
-                                  const struct wal__move_seen *item,
-                                  struct wal__own *own, struct wal_error *error)
+                                  const struct seen *item, struct wal__own *own,
+                                  struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_OWN,
-                                       .number = item->number};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_OWN, checking->uuid, 0, item->number);
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf bytes;
     uint8_t id[16];
     enum wal_status status;
 
-    memcpy(object.uuid, checking->uuid, sizeof(object.uuid));
     memcpy(object.id, item->id, sizeof(object.id));
     wal__store_object_format(&object, name);
     wal__buf_init(&bytes, checking->remote->heap);
@@ -478,8 +485,7 @@ static enum wal_status read_claim(const struct checking *checking,
  * handoff has the number of a claim that is created afterwards: by itself, or
  * by another machine that was first. */
 static bool is_recorded(const struct wal_session_move *known,
-                        const struct wal__move_seen *item,
-                        const struct wal__own *own)
+                        const struct seen *item, const struct wal__own *own)
 {
     return known->number > item->number ||
            (known->number == item->number &&
@@ -491,16 +497,16 @@ static bool is_recorded(const struct wal_session_move *known,
 
 static int compare_id(const void *id, const void *item)
 {
-    return memcmp(id, ((const struct wal__move_seen *)item)->id, 16);
+    return memcmp(id, ((const struct seen *)item)->id, 16);
 }
 
 /* A claim that the session has recorded is done. One with the number of a
  * handoff of this store may be another machine's, and is read. */
-static void look_at(struct wal_store *store, struct wal__moves *moves,
+static void look_at(struct wal_store *store, struct wal_remote_moves *moves,
                     struct wal_slice session)
 {
     struct wal_session_move known = WAL_INIT(wal_session_move);
-    struct wal__move_seen *item;
+    struct seen *item;
     struct wal_session *handle = NULL;
     char name[WAL_ID_SIZE];
     uint8_t id[16];
@@ -522,7 +528,7 @@ static void look_at(struct wal_store *store, struct wal__moves *moves,
 
 /* So that not every claim that was ever made is read again. */
 static enum wal_status look_here(struct wal_store *store,
-                                 struct wal__moves *moves,
+                                 struct wal_remote_moves *moves,
                                  struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -543,7 +549,7 @@ static enum wal_status look_here(struct wal_store *store,
 /* --- all claims --------------------------------------------------------- */
 
 static enum wal_status record(const struct checking *checking,
-                              const struct wal__move_seen *item,
+                              const struct seen *item,
                               const struct wal__own *own,
                               struct wal_session *session,
                               struct wal_error *error)
@@ -567,8 +573,7 @@ static enum wal_status record(const struct checking *checking,
     return status;
 }
 
-static enum wal_status check(const struct checking *checking,
-                             struct wal__move_seen *item,
+static enum wal_status check(const struct checking *checking, struct seen *item,
                              struct wal_error *error)
 {
     struct wal__own own = {.sequence = 0};
@@ -594,7 +599,7 @@ static enum wal_status check(const struct checking *checking,
     return status;
 }
 
-static bool has_more(struct wal__moves *moves)
+static bool has_more(struct wal_remote_moves *moves)
 {
     size_t at = 0;
 
@@ -604,28 +609,52 @@ static bool has_more(struct wal__moves *moves)
     return at < count_of(moves);
 }
 
-enum wal_status wal__moves_check(struct wal_remote *remote,
-                                 struct wal_store *store,
-                                 struct wal__moves *moves,
-                                 wal_remote_moved_fn *moved, void *ctx,
-                                 struct wal_error *error)
+enum wal_status wal_remote_moves_open(struct wal_remote *remote,
+                                      struct wal_store *store,
+                                      struct wal_remote_moves **moves,
+                                      struct wal_error *error)
+{
+    struct wal_remote_moves *opened;
+
+    if (remote == NULL || store == NULL || moves == NULL) {
+        return wal__invalid(error, "the remote, the store or the place for the "
+                                   "handle is null");
+    }
+    opened = wal__heap_zalloc(&wal__heap_libc, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    opened->remote = remote;
+    opened->store = store;
+    wal__buf_init(&opened->seen, remote->heap);
+    *moves = opened;
+    return WAL_OK;
+}
+
+enum wal_status wal_remote_moves_check(struct wal_remote_moves *moves,
+                                       wal_remote_moved_fn *moved, void *ctx,
+                                       struct wal_error *error)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
-    struct checking checking = {
-        .remote = remote, .store = store, .moved = moved, .ctx = ctx};
+    struct checking checking = {.moved = moved, .ctx = ctx};
     enum wal_status worst = WAL_OK;
-    enum wal_status status = wal_store_get_info(store, &info, error);
+    enum wal_status status;
 
-    moves->seen.heap = remote->heap;
+    if (moves == NULL) {
+        return wal__invalid(error, "the handle is null");
+    }
+    checking.remote = moves->remote;
+    checking.store = moves->store;
+    status = wal_store_get_info(moves->store, &info, error);
     if (status == WAL_OK) {
         memcpy(checking.uuid, info.uuid, sizeof(info.uuid));
-        status = list_claims(remote, info.uuid, moves, error);
+        status = list_claims(moves->remote, info.uuid, moves, error);
     }
     if (status == WAL_OK && has_more(moves)) {
-        status = look_here(store, moves, error);
+        status = look_here(moves->store, moves, error);
     }
     for (size_t i = 0; i < count_of(moves) && status == WAL_OK; i++) {
-        struct wal__move_seen *item = item_of(moves, i);
+        struct seen *item = item_of(moves, i);
 
         if (item->is_done) {
             continue;
@@ -640,7 +669,10 @@ enum wal_status wal__moves_check(struct wal_remote *remote,
     return status == WAL_OK ? worst : status;
 }
 
-void wal__moves_deinit(struct wal__moves *moves)
+void wal_remote_moves_close(struct wal_remote_moves *moves)
 {
-    wal__buf_deinit(&moves->seen);
+    if (moves != NULL) {
+        wal__buf_deinit(&moves->seen);
+        wal__heap_free(&wal__heap_libc, moves);
+    }
 }

@@ -51,8 +51,6 @@ enum wal_status wal__claim_record(struct wal_session *session,
                                   bool is_away,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* --- holder.c ----------------------------------------------------------- */
-
 /* Where a session goes on. */
 struct wal__holder {
     uint8_t uuid[16]; /* of the store that has it, or had it before `mine` */
@@ -82,14 +80,6 @@ enum wal_status wal__holder_host(struct wal_remote *remote,
                                  char host[WAL__EPOCH_HOST_SIZE],
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* --- resume.c ----------------------------------------------------------- */
-
-/* See wal_remote_resume; the options are valid. */
-enum wal_status wal__resume(struct wal_remote *remote, struct wal_store *store,
-                            const struct wal_remote_resume_options *options,
-                            struct wal_remote_resume_result *result,
-                            struct wal_error *error) WAL_MUST_USE;
-
 /* --- sessions.c --------------------------------------------------------- */
 
 /* The number in the name of a session's bundle: that of its newest record; 0
@@ -105,16 +95,6 @@ enum wal_status wal__sessions_find_bundle(struct wal_remote *remote,
                                           const uint8_t uuid[16],
                                           const char *session, uint64_t *number,
                                           struct wal_error *error) WAL_MUST_USE;
-/* See wal_remote_put_sessions and wal_remote_list_sessions. */
-enum wal_status wal__sessions_put(struct wal_remote *remote,
-                                  struct wal_store *store,
-                                  struct wal_error *error) WAL_MUST_USE;
-enum wal_status wal__sessions_list(struct wal_remote *remote,
-                                   const uint8_t *uuid,
-                                   wal_remote_session_fn *each, void *ctx,
-                                   struct wal_error *error) WAL_MUST_USE;
-
-/* --- bundle.c ----------------------------------------------------------- */
 
 /* Stores a session that appends are refused to as a bundle. WAL_EINVAL,
  * WAL_ETOOBIG: it can have none. */
@@ -132,45 +112,5 @@ enum wal_status wal__bundle_get(struct wal_remote *remote,
                                 char name[WAL__STORE_OBJECT_SIZE],
                                 uint64_t *size,
                                 struct wal_error *error) WAL_MUST_USE;
-
-/* --- handoff.c ---------------------------------------------------------- */
-
-/* See wal_remote_handoff and wal_remote_take_back. */
-enum wal_status wal__handoff(struct wal_remote *remote, struct wal_store *store,
-                             struct wal_slice id,
-                             struct wal_error *error) WAL_MUST_USE;
-enum wal_status wal__take_back(struct wal_remote *remote,
-                               struct wal_store *store, struct wal_slice id,
-                               struct wal_error *error) WAL_MUST_USE;
-
-/* --- check.c ------------------------------------------------------------ */
-
-/* The claims that were seen: of each session the newest. Zeroed but for its
- * heap at first. */
-struct wal__moves {
-    struct wal__buf seen; /* struct wal__move_seen, ascending by id */
-};
-
-struct wal__move_seen {
-    uint8_t id[16];
-    uint64_t number;
-    bool is_done; /* it was recorded in the store, or is of no session there */
-};
-
-/*
- * Finds the sessions of the store that were claimed since the last check, and
- * records in them where they go on. One LIST for each 1,000 claims of the
- * store, and a GET for each new one. `moves` makes a repetition cheap; keep it
- * as long as the remote. moved, which may be NULL, is called for each session
- * that has moved away.
- *
- * A claim that is damaged is left out, and reported when all others are done.
- */
-enum wal_status wal__moves_check(struct wal_remote *remote,
-                                 struct wal_store *store,
-                                 struct wal__moves *moves,
-                                 wal_remote_moved_fn *moved, void *ctx,
-                                 struct wal_error *error) WAL_MUST_USE;
-void wal__moves_deinit(struct wal__moves *moves);
 
 #endif

@@ -16,9 +16,28 @@
 
 #include "agentwal/transfer.h"
 #include "engine/base/error.h"
+#include "engine/base/struct_size.h"
 #include "remote/move/move.h"
 
 /* --- handing off ---------------------------------------------------------- */
+
+/* Checks the arguments of a call on a session. */
+static enum wal_status check_session(const struct wal_remote *remote,
+                                     const struct wal_store *store,
+                                     struct wal_slice session,
+                                     struct wal_error *error)
+{
+    enum wal_status status =
+        wal__remote_check_given(remote, store != NULL, "store", error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    return session.size == 0 || session.size >= WAL_ID_SIZE ||
+                   memchr(session.data, 0, (size_t)session.size) != NULL
+               ? wal__invalid(error, "the id of the session is not valid")
+               : WAL_OK;
+}
 
 /* Opens the session, and fills a claim for this store with its end. */
 static enum wal_status open_session(struct wal_store *store,
@@ -100,7 +119,7 @@ static enum wal_status offer(struct wal_remote *remote, struct wal_store *store,
         wal__bundle_put(remote, store, session, own->session, &unused);
 
     if (status == WAL_OK) {
-        status = wal__sessions_put(remote, store, &unused);
+        status = wal_remote_put_sessions(remote, store, &unused);
     }
     if (status == WAL_ECALLBACK) {
         wal__error_copy(error, &unused);
@@ -173,13 +192,17 @@ static enum wal_status hand_off(struct wal_remote *remote,
                : status;
 }
 
-enum wal_status wal__handoff(struct wal_remote *remote, struct wal_store *store,
-                             struct wal_slice id, struct wal_error *error)
+enum wal_status wal_remote_handoff(struct wal_remote *remote,
+                                   struct wal_store *store, struct wal_slice id,
+                                   struct wal_error *error)
 {
     struct wal_session *session = NULL;
     struct wal__own own = {.sequence = 0};
-    enum wal_status status = open_session(store, id, &session, &own, error);
+    enum wal_status status = check_session(remote, store, id, error);
 
+    if (status == WAL_OK) {
+        status = open_session(store, id, &session, &own, error);
+    }
     if (status == WAL_OK) {
         status = hand_off(remote, store, session, &own, error);
     }
@@ -215,23 +238,25 @@ static enum wal_status claim_back(struct wal_remote *remote,
                             : status;
 }
 
-enum wal_status wal__take_back(struct wal_remote *remote,
-                               struct wal_store *store, struct wal_slice id,
-                               struct wal_error *error)
+enum wal_status wal_remote_take_back(struct wal_remote *remote,
+                                     struct wal_store *store,
+                                     struct wal_slice id,
+                                     struct wal_error *error)
 {
     struct wal_session_move known = WAL_INIT(wal_session_move);
     struct wal_session *session = NULL;
     struct wal__own own = {.sequence = 0};
     uint64_t number = 0;
-    enum wal_status status = open_session(store, id, &session, &own, error);
+    enum wal_status status = check_session(remote, store, id, error);
 
+    if (status == WAL_OK) {
+        status = open_session(store, id, &session, &own, error);
+    }
     if (status == WAL_OK) {
         status = wal_session_get_move(session, &known, error);
     }
     if (status == WAL_OK && (known.flags & WAL_SESSION_MOVE_AWAY) != 0) {
-        if (remote != NULL) {
-            status = claim_back(remote, &known, &own, &number, error);
-        }
+        status = claim_back(remote, &known, &own, &number, error);
         if (status == WAL_OK) {
             number = number > known.number ? number : known.number;
             status = wal__claim_record(session, &own, number, false, error);
@@ -571,10 +596,10 @@ static enum wal_status run(struct resume *resume)
     return status == WAL_OK ? come_back(resume) : status;
 }
 
-enum wal_status wal__resume(struct wal_remote *remote, struct wal_store *store,
-                            const struct wal_remote_resume_options *options,
-                            struct wal_remote_resume_result *result,
-                            struct wal_error *error)
+static enum wal_status
+resume_session(struct wal_remote *remote, struct wal_store *store,
+               const struct wal_remote_resume_options *options,
+               struct wal_remote_resume_result *result, struct wal_error *error)
 {
     const struct wal__heap *heap = remote->heap;
     struct resume *resume = wal__heap_zalloc(heap, sizeof(*resume));
@@ -605,5 +630,41 @@ enum wal_status wal__resume(struct wal_remote *remote, struct wal_store *store,
         (void)unlink(resume->bundle);
     }
     wal__heap_free(heap, resume);
+    return status;
+}
+
+enum wal_status
+wal_remote_resume(struct wal_remote *remote, struct wal_store *store,
+                  const struct wal_remote_resume_options *options,
+                  struct wal_remote_resume_result *result,
+                  struct wal_error *error)
+{
+    struct wal_remote_resume_result found = WAL_INIT(wal_remote_resume_result);
+    struct wal_remote_resume_options own;
+    enum wal_status status;
+
+    if (options == NULL) {
+        return wal__invalid(error, "the options are null");
+    }
+    status = wal__struct_load(WAL__STRUCT(wal_remote_resume_options), &own,
+                              options, error);
+    if (status == WAL_OK) {
+        status = wal__struct_check_optional(
+            WAL__STRUCT(wal_remote_resume_result), result, error);
+    }
+    if (status == WAL_OK &&
+        (own.flags & ~(uint32_t)WAL_REMOTE_RESUME_TAKE_OVER) != 0) {
+        status = wal__invalid(error, "the flags of the resume are not valid");
+    }
+    if (status == WAL_OK) {
+        status = check_session(remote, store, own.session, error);
+    }
+    if (status == WAL_OK) {
+        status = resume_session(remote, store, &own, &found, error);
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(WAL__STRUCT(wal_remote_resume_result), result,
+                          &found);
+    }
     return status;
 }

@@ -130,15 +130,19 @@ static enum wal_status put_list(struct wal_remote *remote, const char *name,
     return status;
 }
 
-enum wal_status wal__sessions_put(struct wal_remote *remote,
-                                  struct wal_store *store,
-                                  struct wal_error *error)
+enum wal_status wal_remote_put_sessions(struct wal_remote *remote,
+                                        struct wal_store *store,
+                                        struct wal_error *error)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf json;
-    enum wal_status status = wal_store_get_info(store, &info, error);
+    enum wal_status status =
+        wal__remote_check_given(remote, store != NULL, "store", error);
 
+    if (status == WAL_OK) {
+        status = wal_store_get_info(store, &info, error);
+    }
     if (status != WAL_OK) {
         return status;
     }
@@ -230,15 +234,19 @@ enum wal_status wal__sessions_find_bundle(struct wal_remote *remote,
     return status;
 }
 
-enum wal_status wal__sessions_list(struct wal_remote *remote,
-                                   const uint8_t *uuid,
-                                   wal_remote_session_fn *each, void *ctx,
-                                   struct wal_error *error)
+enum wal_status wal_remote_list_sessions(struct wal_remote *remote,
+                                         const uint8_t *uuid,
+                                         wal_remote_session_fn *each, void *ctx,
+                                         struct wal_error *error)
 {
     struct wal__store_object object = {.kind = 0};
     bool is_there = false;
-    enum wal_status status;
+    enum wal_status status =
+        wal__remote_check_given(remote, each != NULL, "callback", error);
 
+    if (status != WAL_OK) {
+        return status;
+    }
     if (uuid != NULL) {
         status = read_list(remote, uuid, each, ctx, error);
         is_there = status == WAL_OK;
@@ -279,10 +287,9 @@ static enum wal_status name_bundle(const uint8_t uuid[16], const char *session,
                                    char name[WAL__STORE_OBJECT_SIZE],
                                    struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_BUNDLE,
-                                       .number = number};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_BUNDLE, uuid, 0, number);
 
-    memcpy(object.uuid, uuid, sizeof(object.uuid));
     if (wal__own_id(session, object.id) != WAL_OK) {
         return wal__no_memory(error);
     }

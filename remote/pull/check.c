@@ -41,6 +41,22 @@ static enum wal_status check_report(struct wal__check *check, const char *name,
     return WAL_OK;
 }
 
+/* Ends the check of an object: damage is reported, another failure ends the
+ * check. */
+static enum wal_status conclude(struct wal__check *check, const char *name,
+                                enum wal_status status,
+                                const struct wal_error *own,
+                                struct wal_error *error)
+{
+    if (check_is_damage(status)) {
+        return check_report(check, name, status, own->text, error);
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, own);
+    }
+    return status;
+}
+
 /* Verifies the bytes of a part; *is_sound says whether *info is to be believed.
  * Reports damage. */
 static enum wal_status verify_part(struct wal__check *check,
@@ -59,13 +75,7 @@ static enum wal_status verify_part(struct wal__check *check,
         return check_report(check, name, WAL_ECORRUPT,
                             "the part is of another store", error);
     }
-    if (check_is_damage(status)) {
-        return check_report(check, name, status, own.text, error);
-    }
-    if (status != WAL_OK) {
-        wal__error_copy(error, &own);
-    }
-    return status;
+    return conclude(check, name, status, &own, error);
 }
 
 /* --- epochs ------------------------------------------------------------- */
@@ -75,15 +85,14 @@ static enum wal_status check_epoch_object(struct wal__check *check,
                                           uint64_t epoch,
                                           struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_EPOCH,
-                                       .epoch = epoch};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_EPOCH, check->uuid, epoch, 0);
     struct wal_error own = WAL_INIT(wal_error);
     struct wal__epoch decoded;
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf bytes;
     enum wal_status status;
 
-    memcpy(object.uuid, check->uuid, sizeof(object.uuid));
     wal__store_object_format(&object, name);
     wal__buf_init(&bytes, check->remote->heap);
     status =
@@ -97,22 +106,16 @@ static enum wal_status check_epoch_object(struct wal__check *check,
         return check_report(check, name, WAL_ENOTFOUND,
                             "the remote has lost the epoch", error);
     }
-    if (check_is_damage(status)) {
-        return check_report(check, name, status, own.text, error);
-    }
-    if (status != WAL_OK) {
-        wal__error_copy(error, &own);
-    }
-    return status;
+    return conclude(check, name, status, &own, error);
 }
 
 static enum wal_status check_epochs(struct wal__check *check,
                                     struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_EPOCH};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_EPOCH, check->uuid, 0, 0);
     enum wal_status status;
 
-    memcpy(object.uuid, check->uuid, sizeof(object.uuid));
     status =
         wal__remote_last(check->remote, &object, &check->last_epoch, error);
     if (status == WAL_OK && check->last_epoch == 0) {
@@ -160,13 +163,7 @@ static enum wal_status check_sessions(struct wal__check *check,
     if (status == WAL_ENOTFOUND) {
         return WAL_OK;
     }
-    if (check_is_damage(status)) {
-        return check_report(check, name, status, own.text, error);
-    }
-    if (status != WAL_OK) {
-        wal__error_copy(error, &own);
-    }
-    return status;
+    return conclude(check, name, status, &own, error);
 }
 
 /* --- bases ---------------------------------------------------------------- */
@@ -315,8 +312,8 @@ static enum wal_status check_base(struct work *work, uint64_t number,
                                   struct wal_error *error)
 {
     struct wal__check *check = work->check;
-    struct wal__store_object object = {.kind = WAL__OBJECT_BASE,
-                                       .number = number};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_BASE, check->uuid, 0, number);
     struct wal_error own = WAL_INIT(wal_error);
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__base_list list;
@@ -324,7 +321,6 @@ static enum wal_status check_base(struct work *work, uint64_t number,
     enum wal_status status =
         wal__base_read(check->remote, check->uuid, number, &work->list, &own);
 
-    memcpy(object.uuid, check->uuid, sizeof(object.uuid));
     wal__store_object_format(&object, name);
     check->result.bases++;
     if (check_is_damage(status)) {
@@ -363,12 +359,12 @@ static void take_last(struct work *work)
 static enum wal_status check_bases(struct wal__check *check,
                                    struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_BASE};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_BASE, check->uuid, 0, 0);
     struct work work = {.check = check};
     uint64_t number = 0;
     enum wal_status status = WAL_OK;
 
-    memcpy(object.uuid, check->uuid, sizeof(object.uuid));
     wal__base_list_init(&work.last, check->remote->heap);
     wal__base_list_init(&work.list, check->remote->heap);
     wal__buf_init(&work.last_ends, check->remote->heap);

@@ -104,12 +104,12 @@ static enum wal_status pull_find_start(struct wal__pull *pull,
                                        struct wal__store_object *start,
                                        struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_PART};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_PART, pull->uuid, 0, 0);
     enum wal_status status = WAL_OK;
     uint64_t first = 0;
     uint64_t last = 0;
 
-    memcpy(object.uuid, pull->uuid, sizeof(object.uuid));
     for (object.epoch = pull->last_epoch; object.epoch > 0; object.epoch--) {
         status = find_range(pull, &object, &first, &last, error);
         if (status == WAL_OK && first > 0) {
@@ -342,13 +342,13 @@ static enum wal_status choose(struct wal__pull *pull, uint64_t number,
                               const struct wal__base_list *base,
                               struct wal_error *error)
 {
-    struct wal__store_object part = {.kind = WAL__OBJECT_PART};
+    struct wal__store_object part =
+        wal__store_object_of(WAL__OBJECT_PART, pull->uuid, 0, 0);
     struct wal__position position = {{{0}}};
     bool takes_base = false;
     enum wal_status status =
         pull->target.position(pull->target.ctx, &position, error);
 
-    memcpy(part.uuid, pull->uuid, sizeof(part.uuid));
     pull->base_erased = base->erased;
     if (status == WAL_OK && !wal__position_is_empty(&position)) {
         status = pull_find_start(pull, &position, &part, error);
@@ -730,10 +730,10 @@ static enum wal_status apply_parts(struct wal__pull *pull,
 static enum wal_status read_last_epoch(struct wal__pull *pull,
                                        struct wal_error *error)
 {
-    struct wal__store_object epochs = {.kind = WAL__OBJECT_EPOCH};
+    struct wal__store_object epochs =
+        wal__store_object_of(WAL__OBJECT_EPOCH, pull->uuid, 0, 0);
     enum wal_status status;
 
-    memcpy(epochs.uuid, pull->uuid, sizeof(epochs.uuid));
     status = wal__remote_last(pull->remote, &epochs, &pull->last_epoch, error);
     return status == WAL_OK && pull->last_epoch == 0
                ? wal__fail(error, WAL_ENOTFOUND,

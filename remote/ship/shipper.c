@@ -1,5 +1,7 @@
 /*
- * shipper.c - ships a store in the background (shipper.h).
+ * shipper.c - ships a store in the background (agentwal/remote.h): a
+ * thread sends what becomes durable, and reports it to the processes of the
+ * store.
  *
  * One part is on the way, and what becomes durable meanwhile is the next one,
  * so that parts grow with the load. Several are on the way when they are full,
@@ -10,8 +12,31 @@
 #include <time.h>
 
 #include "engine/base/error.h"
+#include "engine/base/struct_size.h"
 #include "engine/base/thread.h"
 #include "remote/history/remote.h"
+#include "remote/ship/writer.h"
+
+struct wal_remote_shipper {
+    struct wal_remote_writer *writer;
+    struct wal_shipper *engine; /* NULL: it has ended */
+    struct wal__pace pace;
+    bool is_full;      /* the last part had all that it may have */
+    uint32_t failures; /* in a row */
+    struct wal_remote_push_result result;
+    wal_remote_shipper_report_fn *report; /* or NULL */
+    void *report_ctx;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* of what follows */
+    pthread_cond_t stop;
+    bool is_stopping;
+    struct wal_remote_shipper_info info;
+};
+
+enum {
+    PARTS_PER_SECOND = 20,
+    PARTS_PER_SECOND_MAX = 10000
+};
 
 /* --- the pace ------------------------------------------------------------- */
 
@@ -256,8 +281,8 @@ static void *shipper_main(void *arg)
 
 /* --- starting and stopping ---------------------------------------------- */
 
-enum wal_status wal__shipper_start(struct wal_remote_shipper *shipper,
-                                   struct wal_error *error)
+static enum wal_status start_thread(struct wal_remote_shipper *shipper,
+                                    struct wal_error *error)
 {
     pthread_condattr_t monotonic;
     int err;
@@ -278,8 +303,81 @@ enum wal_status wal__shipper_start(struct wal_remote_shipper *shipper,
     return WAL_OK;
 }
 
-void wal__shipper_stop(struct wal_remote_shipper *shipper)
+enum wal_status
+wal_remote_shipper_start(struct wal_remote_writer *writer,
+                         const struct wal_remote_shipper_options *options,
+                         struct wal_remote_shipper **shipper,
+                         struct wal_error *error)
 {
+    struct wal_remote_shipper_options own = {0};
+    struct wal_remote_shipper *started;
+    enum wal_status status;
+
+    if (writer == NULL || shipper == NULL) {
+        return wal__invalid(error, writer == NULL
+                                       ? "the writer is null"
+                                       : "the place for the shipper is null");
+    }
+    status = wal__struct_load(WAL__STRUCT(wal_remote_shipper_options), &own,
+                              options, error);
+    if (status == WAL_OK && own.parts_per_second > PARTS_PER_SECOND_MAX) {
+        status =
+            wal__invalid(error, "a shipper sends at most %d parts a second",
+                         (int)PARTS_PER_SECOND_MAX);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    started = wal__heap_zalloc(&wal__heap_libc, sizeof(*started));
+    if (started == NULL) {
+        return wal__no_memory(error);
+    }
+    started->writer = writer;
+    started->report = own.report;
+    started->report_ctx = own.ctx;
+    wal__pace_init(&started->pace, own.parts_per_second == 0
+                                       ? PARTS_PER_SECOND
+                                       : own.parts_per_second);
+    status = wal_shipper_open(writer->store.store, &started->engine, error);
+    if (status == WAL_OK) {
+        status = start_thread(started, error);
+    }
+    if (status != WAL_OK) {
+        wal_shipper_close(started->engine);
+        wal__heap_free(&wal__heap_libc, started);
+        return status;
+    }
+    *shipper = started;
+    return WAL_OK;
+}
+
+enum wal_status
+wal_remote_shipper_get_info(struct wal_remote_shipper *shipper,
+                            struct wal_remote_shipper_info *info,
+                            struct wal_error *error)
+{
+    struct wal_remote_shipper_info found;
+    enum wal_status status = wal__struct_check_output(
+        WAL__STRUCT(wal_remote_shipper_info), info, error);
+
+    if (status == WAL_OK && shipper == NULL) {
+        status = wal__invalid(error, "the shipper is null");
+    }
+    if (status == WAL_OK) {
+        (void)pthread_mutex_lock(&shipper->mutex);
+        found = shipper->info;
+        (void)pthread_mutex_unlock(&shipper->mutex);
+        found.struct_size = sizeof(found);
+        wal__struct_store(WAL__STRUCT(wal_remote_shipper_info), info, &found);
+    }
+    return status;
+}
+
+void wal_remote_shipper_stop(struct wal_remote_shipper *shipper)
+{
+    if (shipper == NULL) {
+        return;
+    }
     (void)pthread_mutex_lock(&shipper->mutex);
     shipper->is_stopping = true;
     (void)pthread_cond_signal(&shipper->stop);
@@ -287,13 +385,5 @@ void wal__shipper_stop(struct wal_remote_shipper *shipper)
     (void)pthread_join(shipper->thread, NULL);
     (void)pthread_cond_destroy(&shipper->stop);
     (void)pthread_mutex_destroy(&shipper->mutex);
-}
-
-void wal__shipper_get_info(struct wal_remote_shipper *shipper,
-                           struct wal_remote_shipper_info *info)
-{
-    (void)pthread_mutex_lock(&shipper->mutex);
-    *info = shipper->info;
-    (void)pthread_mutex_unlock(&shipper->mutex);
-    info->struct_size = sizeof(*info);
+    wal__heap_free(&wal__heap_libc, shipper);
 }

@@ -326,8 +326,8 @@ static enum wal_status create_epoch(struct wal_remote *remote,
                                     const uint8_t writer[16],
                                     struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_EPOCH,
-                                       .epoch = epoch};
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_EPOCH, uuid, epoch, 0);
     struct wal__epoch content = {.started_ms = wal__machine_unix_ms()};
     struct wal__history other = {.last_epoch = epoch};
     char name[WAL__STORE_OBJECT_SIZE];
@@ -335,7 +335,6 @@ static enum wal_status create_epoch(struct wal_remote *remote,
     struct wal__buf found;
     enum wal_status status;
 
-    memcpy(object.uuid, uuid, sizeof(object.uuid));
     memcpy(content.writer, writer, sizeof(content.writer));
     wal__machine_host(content.host);
     wal__store_object_format(&object, name);
@@ -410,12 +409,12 @@ static enum wal_status takeover_fence(struct wal_remote *remote,
                                       struct wal__history *history,
                                       struct wal_error *error)
 {
-    struct wal__store_object part = {.kind = WAL__OBJECT_PART};
+    struct wal__store_object part =
+        wal__store_object_of(WAL__OBJECT_PART, uuid, 0, 0);
     const uint64_t epoch = history->last_epoch;
     enum wal_status status = WAL_OK;
     uint64_t first = 0;
 
-    memcpy(part.uuid, uuid, sizeof(part.uuid));
     part.epoch = epoch;
     while (status == WAL_OK && part.epoch > 1 && first == 0) {
         part.epoch--;
@@ -505,13 +504,11 @@ static enum wal_status read_mark(struct wal_remote_writer *writer,
                                  struct wal_remote_mark *mark,
                                  struct wal_error *error)
 {
-    struct wal__store_object part = {.kind = WAL__OBJECT_PART,
-                                     .epoch = history->part_epoch,
-                                     .number = history->part};
+    struct wal__store_object part = wal__store_object_of(
+        WAL__OBJECT_PART, writer->uuid, history->part_epoch, history->part);
 
     *mark = (struct wal_remote_mark){.epoch = history->part_epoch,
                                      .part = history->part};
-    memcpy(part.uuid, writer->uuid, sizeof(part.uuid));
     return history->part == 0
                ? WAL_OK
                : wal__history_digest(writer->remote, &part, history->part_size,
@@ -730,9 +727,8 @@ enum wal_status wal__writer_read(struct wal_remote_writer *writer,
                                  struct wal_error *error)
 {
     struct wal__send *send = window_place(&writer->window);
-    struct wal__store_object part = {.kind = WAL__OBJECT_PART,
-                                     .epoch = writer->epoch,
-                                     .number = send->number};
+    struct wal__store_object part = wal__store_object_of(
+        WAL__OBJECT_PART, writer->uuid, writer->epoch, send->number);
     struct wal_part_info info = WAL_INIT(wal_part_info);
     struct wal_slice bytes = {NULL, 0};
     const bool is_first = wal__position_is_empty(&writer->sent);
@@ -757,7 +753,6 @@ enum wal_status wal__writer_read(struct wal_remote_writer *writer,
            (const uint8_t *)bytes.data + bytes.size - WAL_DIGEST_SIZE,
            WAL_DIGEST_SIZE);
     send->after = wal__position_of(info.after);
-    memcpy(part.uuid, writer->uuid, sizeof(part.uuid));
     wal__store_object_format(&part, send->name);
     *place = send;
     return WAL_OK;
@@ -827,8 +822,8 @@ static enum wal_status meet_other(struct wal_remote_writer *writer,
 static enum wal_status look(struct wal_remote_writer *writer, uint64_t part,
                             struct wal_error *error)
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_EPOCH,
-                                       .epoch = writer->epoch + 1};
+    struct wal__store_object object = wal__store_object_of(
+        WAL__OBJECT_EPOCH, writer->uuid, writer->epoch + 1, 0);
     const uint64_t now_ms = writer->remote->now_ms();
     const uint64_t since_ms = now_ms - writer->looked_ms;
     bool is_there = false;
@@ -838,7 +833,6 @@ static enum wal_status look(struct wal_remote_writer *writer, uint64_t part,
         (since_ms < LOOK_MIN_MS || part < writer->looked_part + LOOK_PARTS)) {
         return WAL_OK;
     }
-    memcpy(object.uuid, writer->uuid, sizeof(object.uuid));
     status = wal__remote_has(writer->remote, &object, &is_there, error);
     if (status == WAL_OK && is_there) {
         return become_fenced(writer, error);

@@ -51,6 +51,12 @@ struct wal__send {
     struct wal__buf found; /* with WAL_EEXISTS: what has the name */
 };
 
+/*
+ * Up to WAL__PART_WINDOW objects that are created at the same time, by threads
+ * that the owner does not see. An object that was sent is created, or sent
+ * again with the same bytes; its place is used for another one only when the
+ * owner has taken it.
+ */
 struct wal__window {
     struct wal_remote *remote;
     struct wal__send sends[WAL__PART_WINDOW]; /* by number */

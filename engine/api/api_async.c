@@ -2,8 +2,8 @@
  * api_async.c - the public functions for those who do not wait for each append
  * (agentwal.h): arguments are checked here, everything else is below.
  */
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
+#include "engine/store/session.h"
 
 enum wal_status wal_flush(struct wal_store *store, struct wal_error *error)
 {

@@ -5,12 +5,13 @@
  */
 #include <string.h>
 
-#include "engine/api/api_check.h"
 #include "engine/api/batch_request.h"
 #include "engine/api/cluster.h"
 #include "engine/base/error.h"
+#include "engine/read/document_reader.h"
 #include "engine/session/session_create.h"
 #include "engine/session/session_title.h"
+#include "engine/store/session.h"
 #include "engine/write/write_batch.h"
 
 enum {

@@ -3,8 +3,8 @@
  * checked here, everything else is below.
  */
 #include "agentwal/blob.h"
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
+#include "engine/store/session.h"
 
 struct wal_blob_writer {
     struct wal__core *core;

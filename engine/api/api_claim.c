@@ -2,9 +2,9 @@
  * api_claim.c - the public functions on claims of sessions
  * (agentwal/admin.h): arguments are checked here, everything else is below.
  */
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/read/claim_list.h"
+#include "engine/store/session.h"
 
 enum wal_status wal_session_claim(struct wal_session *session,
                                   struct wal_error *error)
@@ -15,7 +15,8 @@ enum wal_status wal_session_claim(struct wal_session *session,
     if (status != WAL_OK) {
         return status;
     }
-    return wal__session_claim(session, error);
+    return wal__core_claim(session->core, &session->claim, session->number,
+                           error);
 }
 
 enum wal_status wal_session_unclaim(struct wal_session *session,
@@ -24,7 +25,7 @@ enum wal_status wal_session_unclaim(struct wal_session *session,
     enum wal_status status = wal__check_session(session, error);
 
     if (status == WAL_OK) {
-        wal__session_release_claim(session);
+        wal__core_release_claim(session->core, &session->claim);
     }
     return status;
 }

@@ -2,10 +2,10 @@
  * api_document.c - the public functions that read documents (agentwal.h):
  * arguments are checked here, everything else is below.
  */
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/read/lookup.h"
 #include "engine/store/input_text.h"
+#include "engine/store/session.h"
 
 enum wal_status
 wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,

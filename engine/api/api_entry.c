@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/read/lookup.h"
 #include "engine/store/input_text.h"
+#include "engine/store/session.h"
 
 enum wal_status
 wal_entry_cursor_open(struct wal_session *session,

@@ -2,10 +2,10 @@
  * api_head.c - the public functions that read named heads (agentwal.h):
  * arguments are checked here, everything else is below.
  */
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/read/head_list.h"
 #include "engine/store/input_text.h"
+#include "engine/store/session.h"
 
 enum wal_status wal_head_get(struct wal_session *session, uint32_t stream,
                              struct wal_slice name, char entry_id[256],

@@ -9,7 +9,6 @@
  */
 #include <string.h>
 
-#include "engine/api/api_check.h"
 #include "engine/api/api_store.h"
 #include "engine/base/error.h"
 #include "engine/store/session.h"

@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/session/session_move.h"
+#include "engine/store/session.h"
 
 /* Whether the host is terminated and printable, and the number one. */
 static bool is_valid(const struct wal_session_move *move)

@@ -2,10 +2,10 @@
  * api_record.c - the public functions on segments and their records
  * (agentwal/record.h): arguments are checked here, everything else is below.
  */
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/read/record_cursor.h"
 #include "engine/read/segment_list.h"
+#include "engine/store/session.h"
 
 enum {
     PAYLOAD_LIMIT = 16 * 1024 * 1024

@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/session/session_trash.h"
 #include "engine/store/input_text.h"

@@ -4,9 +4,9 @@
  */
 #include "agentwal/replica.h"
 
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/log/locks.h"
+#include "engine/store/session.h"
 
 struct wal_shipper {
     struct wal__core *core;

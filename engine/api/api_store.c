@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/base/io_memory.h"
 #include "engine/read/lookup.h"

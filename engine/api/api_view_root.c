@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "agentwal/admin.h"
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
+#include "engine/store/session.h"
 #include "engine/store/view_roots.h"
 
 enum {

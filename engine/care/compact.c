@@ -16,7 +16,6 @@
 
 #include <string.h>
 
-#include "engine/api/api_check.h"
 #include "engine/api/api_store.h"
 #include "engine/base/error.h"
 #include "engine/care/segment_run.h"
@@ -25,6 +24,7 @@
 #include "engine/session/session_title.h"
 #include "engine/session/session_trash.h"
 #include "engine/store/payload.h"
+#include "engine/store/session.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 

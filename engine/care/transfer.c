@@ -32,10 +32,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "engine/store/input_text.h"
+#include "engine/store/session.h"
 
 /* --- an earlier branch ---------------------------------------------------- */
 

@@ -4,11 +4,11 @@
  */
 #include <string.h>
 
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/files/checkpoint.h"
 #include "engine/files/rewind.h"
 #include "engine/store/input_text.h"
+#include "engine/store/session.h"
 
 struct wal_file_cursor {
     struct wal__core *core;

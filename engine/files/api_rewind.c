@@ -4,10 +4,10 @@
  */
 #include "engine/files/rewind.h"
 
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/files/checkpoint.h"
 #include "engine/store/input_text.h"
+#include "engine/store/session.h"
 
 static enum wal_status check_options(const struct wal_rewind_options *options,
                                      struct wal_error *error)

@@ -19,13 +19,13 @@
 
 #include <string.h>
 
-#include "engine/api/api_check.h"
 #include "engine/base/error.h"
 #include "engine/base/thread.h"
 #include "engine/files/capture.h"
 #include "engine/files/checkpoint.h"
 #include "engine/files/numstat.h"
 #include "engine/store/input_text.h"
+#include "engine/store/session.h"
 #include "format/bytes/assert.h"
 
 void wal__changes_init(struct wal__changes *changes,

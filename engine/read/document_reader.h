@@ -5,6 +5,7 @@
 #ifndef AGENTWAL_ENGINE_READ_DOCUMENT_READER_H
 #define AGENTWAL_ENGINE_READ_DOCUMENT_READER_H
 
+#include "engine/base/error.h"
 #include "engine/store/session.h"
 
 /* A version to return, and the rank of its document. */
@@ -33,6 +34,19 @@ struct wal_doc_cursor {
 static inline bool wal__doc_key_is_reserved(struct wal__span key)
 {
     return key.size > 0 && key.data[0] == 0;
+}
+
+/* A document's key, or its beginning, is not one of the engine's own. */
+static inline enum wal_status wal__check_key(struct wal_slice key,
+                                             struct wal_error *error)
+{
+    const struct wal__span span = {key.data, (size_t)key.size};
+
+    return span.data == NULL || !wal__doc_key_is_reserved(span)
+               ? WAL_OK
+               : wal__invalid(
+                     error, "keys of documents that begin with a zero byte are "
+                            "reserved");
 }
 
 /* Opens a cursor. Reserved keys are returned only when the prefix is

@@ -271,8 +271,9 @@ void wal__session_free(struct wal_session *session)
         return;
     }
     core = session->core;
-    if (session->claimed && wal__control_is_same_process(&core->control)) {
-        wal__session_release_claim(session);
+    if (session->claim.is_held &&
+        wal__control_is_same_process(&core->control)) {
+        wal__core_release_claim(core, &session->claim);
     }
     pthread_mutex_destroy(&session->info_mutex);
     wal__buf_deinit(&session->info_texts);

@@ -63,6 +63,14 @@ struct wal__fold {
     enum wal_status (*lock)(struct wal__core *core, struct wal_error *error);
 };
 
+/* A claim of a session (SPEC.md 4.1), in its handle; under claim_mutex. */
+struct wal__claim {
+    struct wal__claim *next;
+    uint32_t session;
+    uint32_t slot;
+    bool is_held;
+};
+
 struct wal__core {
     struct wal__env env;
     struct wal__random random;
@@ -121,7 +129,7 @@ struct wal__core {
     uint32_t lineage_count;
     /* Sessions claimed by a handle of this store, under claim_mutex. */
     pthread_mutex_t claim_mutex;
-    struct wal_session *claims;
+    struct wal__claim *claims;
     /* Held with the catalogue lock byte: one thread at a time. */
     pthread_mutex_t catalogue_mutex;
     /* Held with the rewind lock byte: one thread of the process at a time. */
@@ -249,8 +257,25 @@ enum wal_status wal__core_require_feature(struct wal__core *core,
                                           uint32_t incompat,
                                           struct wal_error *error) WAL_MUST_USE;
 
-/* session_claim.c: releases the claims of sessions that are still open. */
+/* handles.c: claims a session for a handle; does nothing when the handle has the
+ * claim. WAL_ECLAIMED. */
+enum wal_status wal__core_claim(struct wal__core *core,
+                                struct wal__claim *claim, uint32_t session,
+                                struct wal_error *error) WAL_MUST_USE;
+void wal__core_release_claim(struct wal__core *core, struct wal__claim *claim);
+/* Releases the claims of sessions that are still open. */
 void wal__core_release_claims(struct wal__core *core);
+
+/* What every public function checks first (agentwal.h, Conventions): the handle
+ * is there, which a null core denies, and belongs to this process. */
+enum wal_status wal__check_process(const struct wal__core *core,
+                                   struct wal_error *error) WAL_MUST_USE;
+/* And its store is open. */
+enum wal_status wal__check_core(const struct wal__core *core,
+                                struct wal_error *error) WAL_MUST_USE;
+/* And may write. */
+enum wal_status wal__check_writable(const struct wal__core *core,
+                                    struct wal_error *error) WAL_MUST_USE;
 
 /* store_wait.c: implements wal_store_wait; the arguments are valid. */
 enum wal_status wal__core_wait(struct wal__core *core, uint64_t *sequence,

@@ -9,6 +9,7 @@
 #include "agentwal/admin.h"
 #include "engine/base/containers.h"
 #include "engine/base/spill.h"
+#include "engine/base/struct_size.h"
 #include "engine/store/core.h"
 
 /* The buffers of the last lookup of a handle (engine/read/lookup.h). */
@@ -65,11 +66,15 @@ struct wal_session {
     pthread_mutex_t info_mutex;
     struct wal__buf info_texts; /* texts that wal_session_get_info returned */
     struct wal__lookup lookup;
-    /* Under the core's claim_mutex. */
-    struct wal_session *next_claim;
-    uint32_t claim_slot;
-    bool claimed;
+    struct wal__claim claim;
 };
+
+/* As wal__check_core, of a session that may be null. */
+static inline enum wal_status
+wal__check_session(const struct wal_session *session, struct wal_error *error)
+{
+    return wal__check_core(session == NULL ? NULL : session->core, error);
+}
 
 /* Allocates a handle without a session; NULL when out of memory. */
 struct wal_session *wal__session_alloc(struct wal__core *core);
@@ -105,11 +110,6 @@ wal__session_accept_damage(struct wal__core *core, uint32_t number,
 enum wal_status wal__session_delete(struct wal_session *session,
                                     const uint64_t *expected,
                                     struct wal_error *error) WAL_MUST_USE;
-
-/* session_claim.c */
-enum wal_status wal__session_claim(struct wal_session *session,
-                                   struct wal_error *error) WAL_MUST_USE;
-void wal__session_release_claim(struct wal_session *session);
 
 /* session_fork.c: forks the session and appends a compaction_summary entry to
  * the fork, in one operation. */

@@ -8,7 +8,7 @@
 #include "bench/harness/harness.h"
 
 extern "C" {
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 }
 
 namespace

@@ -39,12 +39,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/error.h"
 #include "engine/log/locks.h"
 #include "engine/log/log.h"
 #include "engine/log/segment.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 #include "engine/store/shadow.h"
 #include "format/bytes/assert.h"
 

@@ -26,13 +26,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/env.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "engine/care/record_copy.h"
 #include "engine/care/transfer.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 #include "format/bytes/crc32.h"
 #include "format/index/bundle_fmt.h"
 

@@ -16,15 +16,13 @@
 
 #include <string.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/error.h"
 #include "engine/care/segment_run.h"
 #include "engine/log/locks.h"
 #include "engine/log/log.h"
-#include "engine/session/session_title.h"
-#include "engine/session/session_trash.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 #include "engine/store/payload.h"
-#include "engine/store/session.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 

@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "engine/care/compact.h"
-#include "engine/read/document_reader.h"
+#include "engine/session/doc_cursor.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"

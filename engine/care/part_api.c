@@ -10,7 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/base/io.h"
 #include "engine/care/replica.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 
 /* The public place is the internal one, but for the name of the salt. */
 static_assert(sizeof(struct wal_part_place) == sizeof(struct wal__part_place),

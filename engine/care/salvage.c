@@ -17,11 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "engine/care/record_copy.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 
 /* --- the second pass over the log ----------------------------------------- */
 

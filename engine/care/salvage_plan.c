@@ -25,7 +25,7 @@
 #include "engine/base/error.h"
 #include "engine/care/record_copy.h"
 #include "engine/care/salvage.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/block.h"

@@ -34,8 +34,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
+#include "engine/session/session.h"
 #include "engine/store/input_text.h"
-#include "engine/store/session.h"
 
 /* --- an earlier branch ---------------------------------------------------- */
 

@@ -17,7 +17,7 @@
 #include "engine/base/spill.h"
 #include "engine/blob/blob.h"
 #include "engine/care/record_copy.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "format/bytes/assert.h"
 
 /* What the other store has of a session. */

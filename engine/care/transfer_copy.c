@@ -20,10 +20,10 @@
 #include "engine/care/record_copy.h"
 #include "engine/care/transfer.h"
 #include "engine/files/checkpoint_document.h"
-#include "engine/read/head_list.h"
+#include "engine/session/session.h"
+#include "engine/session/write_batch.h"
 #include "engine/store/input_text.h"
 #include "engine/store/payload.h"
-#include "engine/write/write_batch.h"
 #include "format/bytes/assert.h"
 
 /* --- entries -------------------------------------------------------------- */

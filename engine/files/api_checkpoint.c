@@ -7,8 +7,8 @@
 #include "engine/base/error.h"
 #include "engine/files/checkpoint.h"
 #include "engine/files/rewind.h"
+#include "engine/session/session.h"
 #include "engine/store/input_text.h"
-#include "engine/store/session.h"
 
 struct wal_file_cursor {
     struct wal__core *core;

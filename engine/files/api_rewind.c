@@ -6,8 +6,8 @@
 
 #include "engine/base/error.h"
 #include "engine/files/checkpoint.h"
+#include "engine/session/session.h"
 #include "engine/store/input_text.h"
-#include "engine/store/session.h"
 
 static enum wal_status check_options(const struct wal_rewind_options *options,
                                      struct wal_error *error)

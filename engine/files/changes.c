@@ -24,8 +24,8 @@
 #include "engine/files/capture.h"
 #include "engine/files/checkpoint.h"
 #include "engine/files/numstat.h"
+#include "engine/session/session.h"
 #include "engine/store/input_text.h"
-#include "engine/store/session.h"
 #include "format/bytes/assert.h"
 
 void wal__changes_init(struct wal__changes *changes,

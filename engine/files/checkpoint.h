@@ -11,7 +11,7 @@
 #include "agentwal/checkpoint.h"
 #include "engine/files/capture.h"
 #include "engine/files/file_set.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 
 /* The fields of a checkpoint's document. */
 struct wal__checkpoint {

@@ -4,7 +4,7 @@
  */
 #include "engine/base/error.h"
 #include "engine/files/checkpoint.h"
-#include "engine/read/head_list.h"
+#include "engine/session/session.h"
 
 enum {
     STREAM = 0 /* of the conversation */

@@ -11,7 +11,7 @@
 
 #include "engine/base/error.h"
 #include "engine/files/checkpoint_document.h"
-#include "engine/read/document_reader.h"
+#include "engine/session/doc_cursor.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/read/document_reader.h"
+#include "engine/session/doc_cursor.h"
+#include "engine/session/write_batch.h"
 #include "engine/store/input_text.h"
-#include "engine/write/write_batch.h"
 #include "format/bytes/assert.h"
 
 static bool is_reserved(struct wal__span key)

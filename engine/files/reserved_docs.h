@@ -7,7 +7,7 @@
 #define AGENTWAL_ENGINE_FILES_RESERVED_DOCS_H
 
 #include "engine/base/buf.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 
 #define WAL__DOC_ANY_VERSION UINT64_MAX
 

@@ -11,7 +11,7 @@
 
 #include "agentwal/checkpoint.h"
 #include "engine/files/changes.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 
 /* As wal_rewind. The caller checked the arguments; result is a whole struct of
  * this version, and result and changes are not NULL. */

@@ -257,8 +257,8 @@ enum wal_status wal__core_require_feature(struct wal__core *core,
                                           uint32_t incompat,
                                           struct wal_error *error) WAL_MUST_USE;
 
-/* handles.c: claims a session for a handle; does nothing when the handle has the
- * claim. WAL_ECLAIMED. */
+/* handles.c: claims a session for a handle; does nothing when the handle has
+ * the claim. WAL_ECLAIMED. */
 enum wal_status wal__core_claim(struct wal__core *core,
                                 struct wal__claim *claim, uint32_t session,
                                 struct wal_error *error) WAL_MUST_USE;
@@ -401,26 +401,26 @@ enum wal_status wal__core_visit_postings(struct wal__core *core,
                                          wal__posting_fn *each,
                                          void *ctx) WAL_MUST_USE;
 
-/* session_find.c: the summary of a session, also of one in the trash;
+/* handles.c: the summary of a session, also of one in the trash;
  * WAL_ENOTFOUND when it was deleted. State lock for reading. */
 enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
                                   struct wal__summary *summary,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* session_find.c: fills *error for a session in the trash; returns
+/* Fills *error for a session in the trash; returns
  * WAL_ETRASHED. */
 enum wal_status wal__session_fail_trashed(struct wal__span id,
                                           struct wal_error *error);
 
-/* session_find.c: WAL_ECONFLICT when a session has another newest record than
+/* WAL_ECONFLICT when a session has another newest record than
  * the caller saw. Under the append lock, before the operation is applied. */
 enum wal_status
 wal__session_check_sequence(const struct wal__summary *summary,
                             uint64_t expected,
                             struct wal_error *error) WAL_MUST_USE;
 
-/* session_info.c: reads a SESSION record, decoded by its segment's version, and
- * its sequence number. Texts point into scratch or the segment's map. */
+/* list.c of sessions: reads a SESSION record, decoded by its segment's version,
+ * and its sequence number. Texts point into scratch or the segment's map. */
 enum wal_status wal__core_read_session_record(
     struct wal__core *core, uint64_t position, struct wal__record_buf *scratch,
     struct wal__session_record *record, uint64_t *sequence,

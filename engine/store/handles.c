@@ -1,6 +1,7 @@
 /*
  * handles.c - the handles of a store: how many live, what each call checks of
- * its own, which of them claim a session (core.h; SPEC.md 4.1, 4.5). Any thread.
+ * its own, which of them claim a session (core.h; SPEC.md 4.1, 4.5). Any
+ * thread.
  *
  * Invariants: references is the number of live handles, plus 1 until wal_close;
  * the thread that takes it to 0 destroys the core. A claim is in the list while
@@ -114,7 +115,7 @@ enum wal_status wal__check_writable(const struct wal__core *core,
     return status;
 }
 
-/* --- sessions; state lock for reading -------------------------------------- */
+/* --- sessions; state lock for reading ----------------------------------- */
 
 enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
                                   struct wal__summary *summary,

@@ -15,8 +15,8 @@
 
 #include <agentwal/admin.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/rng.h"
 

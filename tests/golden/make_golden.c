@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"

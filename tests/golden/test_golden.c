@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"

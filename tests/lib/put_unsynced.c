@@ -3,7 +3,7 @@
  */
 #include "tests/lib/put_unsynced.h"
 
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 
 enum wal_status put_unsynced(struct wal_store *store, struct wal__span content,
                              const struct wal__digest *base,

@@ -7,7 +7,7 @@
 #include "agentwal/blob.h"
 #include "agentwal/checkpoint.h"
 #include "agentwal/convert.h"
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 
 #define TEXT(text) ((struct wal_slice){text, sizeof(text) - 1})
 

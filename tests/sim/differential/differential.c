@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/test.h"
 

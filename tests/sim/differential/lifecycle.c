@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "tests/sim/differential/differential.h"
 
 /* Draws the schema version and the options of the next opening. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"

@@ -2,7 +2,7 @@
  * test_full_disk.c - a disk that is full, or nearly: how much of it can be
  * used, what still works, and what errors say (SPEC.md 3.5).
  */
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "tests/sim/recovery/recover_fixture.h"
 
 enum {

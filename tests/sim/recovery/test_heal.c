@@ -3,7 +3,7 @@
  * processes live: the next append heals it (SPEC.md 4.2).
  */
 #include "agentwal/blob.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
 

@@ -3,7 +3,7 @@
  * poisoned: it copies what it keeps to new ground, and writes nothing in place
  * (SPEC.md 3.4).
  */
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
 

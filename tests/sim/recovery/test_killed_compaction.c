@@ -9,7 +9,7 @@
 
 #include "agentwal/admin.h"
 #include "agentwal/transfer.h"
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/test.h"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/test.h"

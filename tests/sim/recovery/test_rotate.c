@@ -5,7 +5,7 @@
  * it.
  */
 #include "agentwal/record.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "engine/log/segment.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "format/bytes/assert.h"
 
 enum image {

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/api/api_store.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 
 enum {
     LARGE = 12000,      /* payloads that fill a short segment */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "agentwal/blob.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "tests/lib/put_unsynced.h"
 #include "tests/sim/workload/internal.h"
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "tests/lib/test.h"
 #include "tests/sim/ledger/ledger.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "format/bytes/bytes.h"
 #include "format/segment/frame.h"
 #include "format/segment/segment_fmt.h"

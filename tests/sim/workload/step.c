@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "tests/sim/workload/internal.h"
 

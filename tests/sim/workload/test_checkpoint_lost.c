@@ -10,8 +10,8 @@
 
 #include "agentwal/blob.h"
 #include "agentwal/checkpoint.h"
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
+#include "engine/session/store.h"
 #include "tests/lib/test.h"
 #include "tests/sim/disk/tree.h"
 

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "agentwal/admin.h"
-#include "engine/api/api_store.h"
 #include "engine/care/replica.h"
 #include "engine/care/salvage.h"
+#include "engine/session/store.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/test.h"
 #include "tests/sim/workload/copied_store.h"

@@ -14,7 +14,7 @@
 
 #include "agentwal/blob.h"
 #include "agentwal/checkpoint.h"
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/test.h"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "tests/lib/test.h"
 #include "tests/sim/workload/workload.h"
 

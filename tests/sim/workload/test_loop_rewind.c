@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "agentwal/checkpoint.h"
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"

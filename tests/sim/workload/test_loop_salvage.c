@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "agentwal/admin.h"
-#include "engine/api/api_store.h"
 #include "engine/care/salvage.h"
+#include "engine/session/store.h"
 #include "tests/lib/golden.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/sanitizers.h"

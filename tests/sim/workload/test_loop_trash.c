@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "agentwal/admin.h"
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/api/api_store.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/sanitizers.h"
 #include "tests/lib/test.h"

@@ -4,7 +4,7 @@
  */
 #include <sys/wait.h>
 
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "tests/lib/kit/backup_kit.h"
 
 enum {

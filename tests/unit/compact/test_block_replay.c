@@ -4,7 +4,7 @@
  */
 #include "agentwal/admin.h"
 #include "engine/log/log.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "tests/lib/kit/store_kit.h"
 
 enum {

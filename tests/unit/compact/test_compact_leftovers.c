@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "agentwal/admin.h"
-#include "engine/api/api_store.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/test.h"

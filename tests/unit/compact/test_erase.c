@@ -10,8 +10,7 @@
 
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
-#include "engine/session/session_title.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/kit/checkpoint_kit.h"

@@ -8,9 +8,9 @@
 
 #include "agentwal/admin.h"
 #include "agentwal/record.h"
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
+#include "engine/session/store.h"
 #include "format/index/search_file.h"
 #include "tests/lib/kit/parts_kit.h"
 

@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <utime.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/worktree.h"
 #include "engine/files/capture.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 
 /* --- a work tree that is watched ----------------------------------------- */
 

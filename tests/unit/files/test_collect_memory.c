@@ -6,11 +6,11 @@
 
 #include <time.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/io.h"
 #include "engine/files/capture.h"
 #include "engine/log/locks.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 #include "tests/lib/faulty_heap.h"
 
 static struct wal__io io;

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
+#include "engine/session/store.h"
 #include "tests/lib/kit/rewind_kit.h"
 
 static struct wal_rewind_options options_of(uint32_t flags)

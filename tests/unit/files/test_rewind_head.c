@@ -2,9 +2,9 @@
  * test_rewind_head.c - tests of WAL_REWIND_HEAD (SPEC.md 5.15): files and the
  * head `main` are rewound, or neither, also when the process dies.
  */
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
+#include "engine/session/store.h"
 #include "tests/lib/kit/rewind_kit.h"
 
 static struct kit_rewind_result rewind_head(struct wal_session *session,

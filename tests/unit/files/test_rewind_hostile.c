@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/rewind_kit.h"
 

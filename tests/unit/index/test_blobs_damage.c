@@ -8,7 +8,7 @@
 
 #include "agentwal/blob.h"
 #include "engine/log/rotate.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "tests/lib/kit/blob_kit.h"
 
 enum {

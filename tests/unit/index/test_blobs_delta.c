@@ -3,7 +3,7 @@
  * (SPEC.md 2.18, 5.12).
  */
 #include "engine/blob/blob_store.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/put_unsynced.h"
 

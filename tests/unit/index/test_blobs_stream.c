@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 
 #include "agentwal/blob.h"
-#include "engine/api/api_store.h"
 #include "engine/blob/blob_store.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/put_unsynced.h"
 

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
-#include "engine/read/entry_cursor.h"
+#include "engine/session/entry_cursor.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/store_kit.h"
 

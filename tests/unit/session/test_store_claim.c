@@ -12,7 +12,7 @@
 
 #include "engine/base/io.h"
 #include "engine/log/control.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 
 static enum wal_status claim(struct wal_session *session)
 {

@@ -2,8 +2,8 @@
  * test_store_hidden.c - tests of what readers skip: deltas, entries by their
  * id, what compactions replaced, deleted sessions.
  */
-#include "engine/api/api_store.h"
 #include "engine/base/io.h"
+#include "engine/session/store.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/reading_kit.h"
 

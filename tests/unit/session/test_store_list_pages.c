@@ -6,9 +6,9 @@
 
 #include <limits.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/io.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 #include "tests/lib/faulty_heap.h"
 
 static void add(struct wal_store *store, const char *id, const char *cwd,

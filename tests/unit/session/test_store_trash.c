@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "engine/session/session_trash.h"
+#include "engine/session/session.h"
 #include "format/bytes/assert.h"
 #include "format/segment/segment_fmt.h"
 

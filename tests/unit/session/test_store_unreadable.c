@@ -6,10 +6,10 @@
 
 #include <errno.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 
 static uint64_t unreadable_end; /* 0: the whole log is readable */
 

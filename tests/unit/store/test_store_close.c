@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "agentwal/admin.h"
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/handle_kit.h"
 

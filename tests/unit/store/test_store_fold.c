@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "engine/api/api_store.h"
 #include "engine/log/rotate.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 
 enum {
     FILLER = 100 * 1024, /* bytes of an entry */

@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
 #include "engine/log/control.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/store_kit.h"

@@ -5,8 +5,8 @@
 #include <dirent.h>
 
 #include "agentwal/blob.h"
-#include "engine/api/api_store.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/test.h"

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
+#include "engine/session/store.h"
 #include "format/segment/segment_fmt.h"
 
 static enum wal_status try_open(const char *path, uint32_t flags,

@@ -8,9 +8,9 @@
 #include <dirent.h>
 #include <stdatomic.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/log/control.h"
+#include "engine/session/store.h"
 
 enum {
     SESSIONS = 5,

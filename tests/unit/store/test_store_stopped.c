@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/log/control.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 
 enum {

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 
 #include "agentwal/blob.h"
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 
 enum {
     MIB = 1024 * 1024,

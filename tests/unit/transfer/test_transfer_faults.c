@@ -8,7 +8,7 @@
 
 #include "agentwal/checkpoint.h"
 #include "agentwal/transfer.h"
-#include "engine/api/api_store.h"
+#include "engine/session/store.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/kit/describe_kit.h"

@@ -3,7 +3,7 @@
  * metadata: applied whole or not at all (SPEC.md 5.2).
  */
 #include "agentwal/admin.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "tests/lib/kit/parts_kit.h"
 
 struct bench {

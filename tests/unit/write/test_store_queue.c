@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"

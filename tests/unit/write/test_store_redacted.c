@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/io.h"
+#include "engine/session/store.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/reading_kit.h"
 

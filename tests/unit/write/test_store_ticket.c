@@ -7,9 +7,9 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/stress/brake_kit.h"
 

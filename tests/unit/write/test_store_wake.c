@@ -7,11 +7,11 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "engine/api/api_store.h"
 #include "engine/base/heap.h"
 #include "engine/log/leader.h"
 #include "engine/log/locks.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/sanitizers.h"

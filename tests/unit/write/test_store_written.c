@@ -13,7 +13,7 @@
 #include "engine/log/commit.h"
 #include "engine/log/leader.h"
 #include "engine/log/locks.h"
-#include "engine/store/session.h"
+#include "engine/session/session.h"
 #include "format/bytes/assert.h"
 
 enum {

@@ -166,15 +166,6 @@ static enum wal_status file_find(const struct file_place *place,
     return walk(place, name, false, at, error);
 }
 
-/* The same, and makes the directories that are missing, durably. WAL_EINVAL
- * when an object is where a directory must be. */
-static enum wal_status file_make(const struct file_place *place,
-                                 const char *name, struct file_at *at,
-                                 struct wal_error *error)
-{
-    return walk(place, name, true, at, error);
-}
-
 static void file_close(struct file_at *at)
 {
     if (at->fd >= 0) {
@@ -463,25 +454,6 @@ static enum wal_status run(const struct file_place *place, const char *prefix,
     return status;
 }
 
-/* wal__driver_calls.list. */
-static enum wal_status file_list(const struct file_place *place,
-                                 const char *prefix, const char *after,
-                                 wal__driver_list_fn *each, void *ctx,
-                                 struct wal_error *error)
-{
-    return run(place, prefix, after, false, each, ctx, error);
-}
-
-/* The same of temporary files, in the directories of the objects whose names
- * begin with `prefix`. */
-static enum wal_status file_list_temporary(const struct file_place *place,
-                                           const char *prefix,
-                                           wal__driver_list_fn *each, void *ctx,
-                                           struct wal_error *error)
-{
-    return run(place, prefix, "", true, each, ctx, error);
-}
-
 /* --- the calls ------------------------------------------------------------ */
 
 struct driver_file {
@@ -595,7 +567,8 @@ static enum wal_status put_file(const struct file_place *place,
     int result;
 
     if (status == WAL_OK) {
-        status = file_make(place, name, &at, error);
+        /* Makes the directories that are missing, durably. */
+        status = walk(place, name, true, &at, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -752,7 +725,7 @@ static enum wal_status list(struct wal__driver *driver, const char *prefix,
                             const char *after, wal__driver_list_fn *each,
                             void *ctx, struct wal_error *error)
 {
-    return file_list(&of(driver)->place, prefix, after, each, ctx, error);
+    return run(&of(driver)->place, prefix, after, false, each, ctx, error);
 }
 
 /* Whether the call failed because there is no object of that name. */
@@ -829,8 +802,8 @@ static enum wal_status sweep(struct wal__driver *driver, const char *prefix,
                              struct wal_error *error)
 {
     struct sweep sweep = {&of(driver)->place, error, WAL_OK};
-    enum wal_status status = file_list_temporary(
-        sweep.place, prefix, remove_temporary, &sweep, error);
+    enum wal_status status =
+        run(sweep.place, prefix, "", true, remove_temporary, &sweep, error);
 
     return status == WAL_OK ? sweep.status : status;
 }

@@ -492,7 +492,7 @@ static const struct {
     {"NoSuchKey", WAL_ENOTFOUND, "there is no such object"},
 };
 
-/* the answer as a status, and the sentence that explains it, of
+/* The answer as a status, and the sentence that explains it, of
  * `capacity` bytes. */
 static enum wal_status s3_status(long http_status, const char *code,
                                  bool if_absent, char *text, size_t capacity)
@@ -623,14 +623,6 @@ static enum wal_status s3_init(struct s3 *s3, const struct wal__driver_url *url,
     }
     wal__sha256_alg_init(&s3->sha256_alg);
     return WAL_OK;
-}
-
-static void s3_deinit(struct s3 *s3)
-{
-    wal__sha256_alg_deinit(&s3->sha256_alg);
-    wal__credentials_wipe(&s3->credentials);
-    (void)pthread_mutex_destroy(&s3->lock);
-    s3_pool_deinit(&s3->pool);
 }
 
 /* Fills *error with the URL of the object, or the bucket (NULL). */
@@ -1361,7 +1353,10 @@ static void close_driver(struct wal__driver *driver)
 {
     struct driver_s3 *self = of(driver);
 
-    s3_deinit(&self->s3);
+    wal__sha256_alg_deinit(&self->s3.sha256_alg);
+    wal__credentials_wipe(&self->s3.credentials);
+    (void)pthread_mutex_destroy(&self->s3.lock);
+    s3_pool_deinit(&self->s3.pool);
     wal__heap_free(self->heap, self);
 }
 

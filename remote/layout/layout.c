@@ -795,16 +795,12 @@ static void put_text(struct wal__json_out *json, const char *key,
         json, key, (struct wal__json_span){text.data, (size_t)text.size});
 }
 
-static int64_t hour_of(int64_t ms)
-{
-    return ms < 0 ? 0 : ms - ms % HOUR_MS;
-}
-
 enum wal_status wal__session_list_add(struct wal__session_list *list,
                                       const struct wal_session_info *session)
 {
     struct wal__json_out json = fields_out(&list->json);
-    struct row row = {.updated_ms = hour_of(session->updated_ms),
+    const int64_t ms = session->updated_ms;
+    struct row row = {.updated_ms = ms < 0 ? 0 : ms - ms % HOUR_MS,
                       .offset = list->json.size};
     enum wal_status status;
 

@@ -124,9 +124,9 @@ struct wal__position {
 };
 
 /* The object of a part is the part, and a trailer with its floor. The writer
- * has several parts on the way at a time. All parts of the epoch up to the floor
- * were stored when the object was made, so that one of them that is missing
- * later was lost, and did not stay on the way. */
+ * has several parts on the way at a time. All parts of the epoch up to the
+ * floor were stored when the object was made, so that one of them that is
+ * missing later was lost, and did not stay on the way. */
 enum {
     WAL__PART_TRAILER_SIZE = 12,
     /* Part N is sent when all those up to N - WAL__PART_WINDOW are stored. */

@@ -233,16 +233,6 @@ enum wal_status wal__holder_find_other(struct wal_remote *remote,
     return status;
 }
 
-static enum wal_status last_epoch(struct wal_remote *remote,
-                                  const uint8_t uuid[16],
-                                  struct wal__store_object *object,
-                                  struct wal_error *error)
-{
-    *object = (struct wal__store_object){.kind = WAL__OBJECT_EPOCH};
-    memcpy(object->uuid, uuid, sizeof(object->uuid));
-    return wal__remote_last(remote, object, &object->epoch, error);
-}
-
 enum wal_status wal__holder_host(struct wal_remote *remote,
                                  const uint8_t uuid[16],
                                  char host[WAL__EPOCH_HOST_SIZE],
@@ -303,7 +293,8 @@ static enum wal_status follow(struct wal_remote *remote, const uint8_t mine[16],
         return status;
     }
     if (memcmp(own.store, mine, 16) != 0) {
-        status = last_epoch(remote, own.store, &object, error);
+        object = wal__store_object_of(WAL__OBJECT_EPOCH, own.store, 0, 0);
+        status = wal__remote_last(remote, &object, &object.epoch, error);
         if (status == WAL_OK && object.epoch == 0) {
             return takes_over ? WAL_OK : fail_gone(&own, error);
         }

@@ -318,14 +318,6 @@ static enum wal_status make_path(struct resume *resume)
                : wal__fail(resume->error, WAL_ETOOBIG, "a path is too long");
 }
 
-/* Whether the session was handed off, and perhaps claimed by this store since:
- * then there may be a bundle of it. */
-static bool may_have_bundle(const struct wal__holder *holder)
-{
-    return holder->move > 0 &&
-           (holder->is_mine || wal__uuid_is_zero(holder->claim.store));
-}
-
 /* Reads the bundle of the session. *is_there: resume->bundle is its file. A
  * failure of it is none of the call, unless it was ended: the store is pulled.
  */
@@ -336,7 +328,11 @@ static enum wal_status fetch_bundle(struct resume *resume, bool *is_there)
     int size;
 
     *is_there = false;
-    if (!may_have_bundle(&resume->holder)) {
+    /* There may be one of a session that was handed off, and perhaps claimed by
+     * this store since. */
+    if (resume->holder.move == 0 ||
+        (!resume->holder.is_mine &&
+         !wal__uuid_is_zero(resume->holder.claim.store))) {
         return WAL_OK;
     }
     size = snprintf(resume->bundle, sizeof(resume->bundle), "%s.bundle",

@@ -355,7 +355,7 @@ static void take_last(struct work *work)
     wal__base_list_init(&work->last, check->remote->heap);
 }
 
-/* all bases, and the segments of each. */
+/* Checks all bases, and the segments of each. */
 static enum wal_status check_bases(struct wal__check *check,
                                    struct wal_error *error)
 {
@@ -673,7 +673,7 @@ static enum wal_status check_epoch(struct walk *walk, struct wal_error *error)
                                                 : status;
 }
 
-/* all epochs, and the parts of each. */
+/* Checks all epochs, and the parts of each. */
 static enum wal_status check_parts(struct wal__check *check,
                                    struct wal_error *error)
 {

@@ -96,7 +96,7 @@ static enum wal_status find_range(struct wal__pull *pull,
                : wal__remote_last(pull->remote, object, last, error);
 }
 
-/* finds the part from which a target goes on that has something:
+/* Finds the part from which a target goes on that has something:
  * the last one that begins within its position. start->number is 0 when none
  * does. */
 static enum wal_status pull_find_start(struct wal__pull *pull,
@@ -337,7 +337,7 @@ static enum wal_status is_way(struct wal__pull *pull,
     return status;
 }
 
-/* Applies the base, or sets the next part. */
+/* Sets the next part, and applies the base when that is the way there. */
 static enum wal_status choose(struct wal__pull *pull, uint64_t number,
                               const struct wal__base_list *base,
                               struct wal_error *error)
@@ -367,7 +367,8 @@ static enum wal_status choose(struct wal__pull *pull, uint64_t number,
     return takes_base ? apply_base(pull, base, error) : WAL_OK;
 }
 
-/* WAL_END: the base has not the next part. */
+/* Applies the base if it has the next part, which is not there any more, and
+ * goes on after it. WAL_END: it has not. */
 static enum wal_status replace(struct wal__pull *pull, uint64_t number,
                                const struct wal__base_list *base,
                                struct wal_error *error)
@@ -417,7 +418,9 @@ static enum wal_status look_at_segment(struct wal__pull *pull,
     return status;
 }
 
-/* The log before the content: what is erased there is named by nothing then. */
+/* Replaces segments of the target, which has all that the base has, by those of
+ * the base that were made of them when something was erased. The log before the
+ * content: what is erased there is named by nothing then. */
 static enum wal_status erase(struct wal__pull *pull, uint64_t number,
                              const struct wal__base_list *base,
                              struct wal_error *error)
@@ -497,30 +500,6 @@ static enum wal_status with_base(struct wal__pull *pull, step_fn *step,
     return status;
 }
 
-/* sets the next part, and applies the newest base when that is the
- * way there. */
-static enum wal_status pull_start(struct wal__pull *pull,
-                                  struct wal_error *error)
-{
-    return with_base(pull, choose, error);
-}
-
-/* Applies the newest base if it has the next part, which is not there any more,
- * and goes on after it. WAL_END: it has not. */
-static enum wal_status pull_start_again(struct wal__pull *pull,
-                                        struct wal_error *error)
-{
-    return with_base(pull, replace, error);
-}
-
-/* Replaces segments of the target, which has all that the newest base has, by
- * those of the base that were made of them when something was erased. */
-static enum wal_status pull_erase(struct wal__pull *pull,
-                                  struct wal_error *error)
-{
-    return with_base(pull, erase, error);
-}
-
 /* --- a part that is not there --------------------------------------------- */
 
 /*
@@ -549,7 +528,7 @@ static enum wal_status ask(struct wal__pull *pull, size_t at, bool *is_lost,
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-/* whether the next part, which is not in the page, must be there:
+/* Whether the next part, which is not in the page, must be there:
  * something that is there says that it was stored. */
 static enum wal_status pull_look_after(struct wal__pull *pull, bool *is_lost,
                                        struct wal_error *error)
@@ -663,7 +642,7 @@ static enum wal_status skip_missing(struct wal__pull *pull, bool is_second,
         return WAL_OK;
     }
     wal__store_object_format(&pull->next, name);
-    status = pull_start_again(pull, error);
+    status = with_base(pull, replace, error);
     return status == WAL_END ? wal__history_missing(name, error) : status;
 }
 
@@ -751,7 +730,7 @@ static enum wal_status run(struct wal__pull *pull, struct wal_error *error)
     }
     memcpy(pull->result.uuid, pull->uuid, sizeof(pull->result.uuid));
     if (status == WAL_OK && pull->next.number == 0) {
-        status = pull_start(pull, error);
+        status = with_base(pull, choose, error);
         if (status != WAL_OK) {
             pull->next.number = 0; /* the next run starts again */
         }
@@ -764,7 +743,7 @@ static enum wal_status run(struct wal__pull *pull, struct wal_error *error)
     }
     if (status == WAL_OK && pull->target.needs != NULL &&
         (pull->looks_at_base || pull->base_erased != pull->erased)) {
-        status = pull_erase(pull, error);
+        status = with_base(pull, erase, error);
         pull->looks_at_base &= status != WAL_OK;
         pull->base_erased = pull->erased;
     }

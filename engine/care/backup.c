@@ -45,7 +45,7 @@
 #include "engine/log/segment.h"
 #include "engine/session/session.h"
 #include "engine/session/store.h"
-#include "engine/store/shadow.h"
+#include "engine/store/copy_state.h"
 #include "format/bytes/assert.h"
 
 /* --- the plan ------------------------------------------------------------- */

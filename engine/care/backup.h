@@ -17,7 +17,7 @@
 #define AGENTWAL_ENGINE_CARE_BACKUP_H
 
 #include "agentwal/admin.h"
-#include "engine/store/backup_state.h"
+#include "engine/store/copy_state.h"
 #include "engine/store/core.h"
 #include "format/segment/scan.h"
 

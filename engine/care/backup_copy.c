@@ -23,7 +23,7 @@
 #include "engine/log/index_file.h"
 #include "engine/log/log.h"
 #include "engine/log/segment.h"
-#include "engine/store/shadow.h"
+#include "engine/store/copy_state.h"
 #include "format/bytes/assert.h"
 
 /* --- what never changes --------------------------------------------------- */

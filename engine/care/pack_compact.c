@@ -27,12 +27,12 @@
 
 #include "engine/base/containers.h"
 #include "engine/base/error.h"
-#include "engine/blob/blob_store.h"
 #include "engine/care/compact.h"
 #include "engine/care/segment_run.h"
 #include "engine/care/throttle.h"
 #include "engine/files/file_set.h"
 #include "engine/log/locks.h"
+#include "engine/store/blob_store.h"
 #include "engine/store/core.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"

@@ -18,7 +18,7 @@
 #include "engine/log/control.h"
 #include "engine/log/log.h"
 #include "engine/log/segment.h"
-#include "engine/store/shadow.h"
+#include "engine/store/copy_state.h"
 
 /* --- files ---------------------------------------------------------------- */
 

@@ -15,9 +15,9 @@
 #include "agentwal/admin.h"
 #include "engine/base/containers.h"
 #include "engine/base/spill.h"
-#include "engine/blob/blob.h"
 #include "engine/care/damaged_store.h"
 #include "engine/care/record_copy.h"
+#include "engine/store/blob.h"
 
 /* As wal_salvage with valid arguments, none of them NULL but the error, on this
  * heap and this io. *result is unchanged on failure. */

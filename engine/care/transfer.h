@@ -15,9 +15,9 @@
 #include "engine/base/containers.h"
 #include "engine/base/sha256.h"
 #include "engine/base/spill.h"
-#include "engine/blob/blob.h"
 #include "engine/care/record_copy.h"
 #include "engine/session/session.h"
+#include "engine/store/blob.h"
 #include "format/bytes/assert.h"
 
 /* What the other store has of a session. */

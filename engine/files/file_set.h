@@ -10,7 +10,7 @@
 #include "agentwal/checkpoint.h"
 #include "engine/base/buf.h"
 #include "engine/base/io.h"
-#include "engine/blob/blob.h"
+#include "engine/store/blob.h"
 #include "format/index/file_list.h"
 
 /* A zeroed struct with a heap is an empty list. */

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "engine/index/documents.h"
+#include "engine/store/documents.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"

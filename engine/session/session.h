@@ -13,7 +13,7 @@
 #include "engine/base/struct_size.h"
 #include "engine/store/core.h"
 
-/* The buffers of the last lookup of a handle (engine/read/lookup.h). */
+/* The buffers of the last lookup of a handle (lookup.c). */
 struct wal__lookup {
     pthread_mutex_t mutex;
     struct wal_entry_cursor *entries; /* null: not used yet */

@@ -2,14 +2,13 @@
  * core.c - opening and closing a store, and its state lock (SPEC.md 3.7, 4.1).
  * Opening and closing: one thread; the locks: any thread.
  */
-#include "engine/store/core.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/log/rotate.h"
-#include "engine/store/shadow.h"
+#include "engine/store/copy_state.h"
+#include "engine/store/core.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -754,4 +753,46 @@ bool wal__core_read_again(struct wal__core *core, enum wal_status status,
 {
     return is_damaged ? wal__core_look_again(core, looked)
                       : wal__core_invalidate_derived(core, status, looked);
+}
+
+struct feature {
+    struct wal__core *core;
+    uint32_t incompat;
+};
+
+/* A leader: the core's manifest is under the state lock. */
+static enum wal_status add(void *ctx, struct wal_error *error)
+{
+    const struct feature *feature = ctx;
+    struct wal__core *core = feature->core;
+
+    WAL__ASSERT(core->log.append_lock_held);
+    return wal__manifest_require(&core->env, &core->manifest, feature->incompat,
+                                 error);
+}
+
+enum wal_status wal__core_require_feature(struct wal__core *core,
+                                          uint32_t incompat,
+                                          struct wal_error *error)
+{
+    struct feature feature = {core, incompat};
+    enum wal_status status;
+    bool is_set;
+
+    if ((atomic_load(&core->required_features) & incompat) == incompat) {
+        return WAL_OK;
+    }
+    status = wal__core_read_lock(core, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    is_set = (core->manifest.features.incompat & incompat) == incompat;
+    wal__core_unlock(core);
+    if (!is_set) {
+        status = wal__committer_call(&core->committer, add, &feature, error);
+    }
+    if (status == WAL_OK) {
+        atomic_fetch_or(&core->required_features, incompat);
+    }
+    return status;
 }

@@ -14,18 +14,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine/blob/blob_store.h"
-#include "engine/index/branch.h"
-#include "engine/index/catalogue.h"
-#include "engine/index/documents.h"
-#include "engine/index/lineage_list.h"
-#include "engine/index/tail_index.h"
 #include "engine/log/commit.h"
 #include "engine/log/control.h"
 #include "engine/log/log.h"
+#include "engine/store/blob_store.h"
+#include "engine/store/branch.h"
+#include "engine/store/catalogue.h"
+#include "engine/store/documents.h"
 #include "engine/store/index_set.h"
+#include "engine/store/input_text.h"
+#include "engine/store/lineage_list.h"
 #include "engine/store/manifest.h"
-#include "engine/store/time_cache.h"
+#include "engine/store/tail_index.h"
 #include "format/segment/record.h"
 
 /* The indexes of one session in use, or of the store's own documents. */
@@ -250,7 +250,7 @@ bool wal__core_invalidate_derived(struct wal__core *core,
 bool wal__core_read_again(struct wal__core *core, enum wal_status status,
                           bool is_damaged, uint64_t *looked);
 
-/* feature.c: adds incompatible feature bits to the store (WAL__INCOMPAT_...);
+/* Adds incompatible feature bits to the store (WAL__INCOMPAT_...);
  * does nothing, and takes no lock, when it did so before. Durable. Without a
  * lock. */
 enum wal_status wal__core_require_feature(struct wal__core *core,
@@ -277,11 +277,11 @@ enum wal_status wal__check_core(const struct wal__core *core,
 enum wal_status wal__check_writable(const struct wal__core *core,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* store_wait.c: implements wal_store_wait; the arguments are valid. */
+/* wait.c: implements wal_store_wait; the arguments are valid. */
 enum wal_status wal__core_wait(struct wal__core *core, uint64_t *sequence,
                                bool durable, int64_t timeout_ms,
                                struct wal_error *error) WAL_MUST_USE;
-/* store_shipping.c: waits until everything up to a higher number than *sequence
+/* Waits until everything up to a higher number than *sequence
  * is stored elsewhere too; *sequence is then that number. WAL_EREMOTE: no
  * process ships the store; or the status that it reported meanwhile. WAL_EBUSY:
  * the time is over. */
@@ -297,7 +297,7 @@ enum wal_status wal__core_check_ships(struct wal__core *core,
 enum wal_status wal__core_rejoin(struct wal__core *core,
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* index_load.c: loads all indexes from the log and the derived files; also used
+/* index_set.c: loads all indexes from the log and the derived files; also used
  * to reload when the indexes differ from the log. State lock for writing. */
 enum wal_status wal__core_load_indexes(struct wal__core *core,
                                        struct wal_error *error) WAL_MUST_USE;
@@ -307,7 +307,7 @@ void wal__core_unload_indexes(struct wal__core *core);
 void wal__core_init_log_client(struct wal__core *core,
                                struct wal__log_client *client);
 
-/* index_snapshot.c: encodes the tail index as a segment index, after
+/* index_set.c: encodes the tail index as a segment index, after
  * WAL__FRAME_SIZE zero bytes for a frame header. ctx is the core, as in struct
  * wal__log_client. */
 enum wal_status wal__core_encode_tail_index(void *ctx,
@@ -356,7 +356,7 @@ void wal__core_drop_fold(struct wal__core *core);
  * the thread that closes the store, without a lock. */
 void wal__core_stop_fold(struct wal__core *core);
 
-/* index_snapshot.c */
+/* index_set.c */
 /* Writes the index file of the tail and, when it has grown enough, the
  * catalogue's snapshot. The log's end must be durable and marked. */
 enum wal_status wal__core_write_indexes(struct wal__core *core,
@@ -384,7 +384,7 @@ enum wal_status wal__posting_cursor_previous(struct wal__posting_cursor *cursor,
                                              struct wal__posting *posting,
                                              uint64_t *position) WAL_MUST_USE;
 
-/* index_load.c: restores the summary of a deleted session that the snapshot
+/* index_set.c: restores the summary of a deleted session that the snapshot
  * omits, as of the end of the newest segment before this one that has it.
  * WAL_ENOTFOUND when none has. State lock for writing. */
 enum wal_status wal__core_restore_summary(struct wal__core *core,
@@ -463,7 +463,7 @@ struct wal__branch_slot *wal__core_cached_branch(struct wal__core *core,
 void wal__core_evict_branches(struct wal__core *core);
 
 /*
- * lineage_cache.c: the ancestors of a fork, the root first; empty when it is
+ * lineage.c: the ancestors of a fork, the root first; empty when it is
  * none. With with_ids the id table is complete for this fork. Release *view
  * with wal__lineage_release. Evicts no slot. State lock for writing.
  */
@@ -490,7 +490,7 @@ struct wal__entry_location {
     uint32_t ordinal; /* in the owner's stream, from 0 */
 };
 
-/* lineage.c: finds an entry by id in the session and, up to each fork point, in
+/* Finds an entry by id in the session and, up to each fork point, in
  * its ancestors. WAL_ENOTFOUND. State lock for writing (ancestors may have to
  * be loaded). */
 enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number,

@@ -4,11 +4,11 @@
  */
 #include "engine/store/input_text.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/store/time_cache.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
@@ -116,7 +116,8 @@ static bool is_ascii(struct wal__span text)
     return (bits & high) == 0;
 }
 
-bool wal__text_is_utf8(struct wal__span text)
+/* Whether the bytes are UTF-8. */
+static bool text_is_utf8(struct wal__span text)
 {
     struct wal__json_span span = {text.data, text.size};
     size_t size;
@@ -153,7 +154,7 @@ enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
                          "the %s has %" PRIu64 " bytes; the limit is %" PRIu64,
                          what, slice.size, max);
     }
-    if (!wal__text_is_utf8(*span)) {
+    if (!text_is_utf8(*span)) {
         return wal__invalid(error, "the %s is not UTF-8", what);
     }
     return WAL_OK;
@@ -239,4 +240,44 @@ enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max,
                             wal__json_status_text(json), offset);
     }
     return WAL_OK;
+}
+
+bool wal__time_cache_get(struct wal__time_cache *cache, uint64_t ms,
+                         char out[WAL__TIME_TEXT])
+{
+    uint64_t words[WAL__TIME_CACHE_WORDS];
+    uint64_t version =
+        atomic_load_explicit(&cache->version, memory_order_acquire);
+
+    static_assert(sizeof(words) == WAL__TIME_TEXT, "the words are the text");
+    if (version % 2 != 0 || version == 0 ||
+        atomic_load_explicit(&cache->ms, memory_order_acquire) != ms) {
+        return false;
+    }
+    for (int i = 0; i < WAL__TIME_CACHE_WORDS; i++) {
+        words[i] = atomic_load_explicit(&cache->words[i], memory_order_acquire);
+    }
+    memcpy(out, words, sizeof(words));
+    return atomic_load_explicit(&cache->version, memory_order_relaxed) ==
+           version;
+}
+
+void wal__time_cache_put(struct wal__time_cache *cache, uint64_t ms,
+                         const char text[WAL__TIME_TEXT])
+{
+    uint64_t words[WAL__TIME_CACHE_WORDS];
+    uint64_t version =
+        atomic_load_explicit(&cache->version, memory_order_relaxed);
+
+    if (version % 2 != 0 || !atomic_compare_exchange_strong_explicit(
+                                &cache->version, &version, version + 1,
+                                memory_order_acquire, memory_order_relaxed)) {
+        return;
+    }
+    memcpy(words, text, sizeof(words));
+    atomic_store_explicit(&cache->ms, ms, memory_order_release);
+    for (int i = 0; i < WAL__TIME_CACHE_WORDS; i++) {
+        atomic_store_explicit(&cache->words[i], words[i], memory_order_release);
+    }
+    atomic_store_explicit(&cache->version, version + 2, memory_order_release);
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/index/catalogue.h"
+#include "engine/store/catalogue.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/index/index_fmt.h"

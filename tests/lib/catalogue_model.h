@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/index/catalogue.h"
+#include "engine/store/catalogue.h"
 #include "format/segment/frame.h"
 
 enum {

@@ -5,7 +5,7 @@
 #ifndef AGENTWAL_TESTS_LIB_PUT_UNSYNCED_H
 #define AGENTWAL_TESTS_LIB_PUT_UNSYNCED_H
 
-#include "engine/blob/blob.h"
+#include "engine/store/blob.h"
 
 struct wal_store;
 

@@ -26,7 +26,7 @@ BYTES = ["format/bytes/", "format/segment/", "format/index/"]
 LINES = ["format/json/", "format/payload/"]
 MODEL = ["convert/model/", "convert/dialect/"]
 ENGINE = ["engine/" + room + "/" for room in (
-    "base", "log", "index", "blob", "store", "session", "files", "care")]
+    "base", "log", "store", "session", "files", "care")]
 CONVERT = ["convert/" + room + "/" for room in (
     "clients", "copy", "files", "render", "source", "state", "import", "view")]
 DIALECTS = ["convert/dialect/" + name + "/" for name in (

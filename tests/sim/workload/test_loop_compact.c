@@ -13,8 +13,8 @@
 
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
-#include "engine/blob/blob_store.h"
 #include "engine/session/session.h"
+#include "engine/store/blob_store.h"
 #include "tests/lib/put_unsynced.h"
 #include "tests/lib/rng.h"
 #include "tests/lib/store_bytes.h"

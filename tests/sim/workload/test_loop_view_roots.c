@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/store/view_roots.h"
+#include "engine/session/view_roots.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/test.h"

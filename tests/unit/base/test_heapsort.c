@@ -1,5 +1,6 @@
 /*
- * test_heapsort.c - tests of engine/index/order. AGENTWAL_SEED sets the seed.
+ * test_heapsort.c - tests of the heapsort of engine/base. AGENTWAL_SEED sets
+ * the seed.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -9,10 +9,10 @@
 
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
-#include "engine/blob/blob_store.h"
 #include "engine/log/locks.h"
 #include "engine/session/session.h"
 #include "engine/session/store.h"
+#include "engine/store/blob_store.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 #include "tests/lib/kit/large_kit.h"
 #include "tests/lib/put_unsynced.h"

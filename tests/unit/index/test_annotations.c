@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "engine/index/branch.h"
+#include "engine/store/branch.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"

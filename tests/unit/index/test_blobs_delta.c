@@ -2,8 +2,8 @@
  * test_blobs_delta.c - tests of content that is kept by what it was before
  * (SPEC.md 2.18, 5.12).
  */
-#include "engine/blob/blob_store.h"
 #include "engine/session/session.h"
+#include "engine/store/blob_store.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/put_unsynced.h"
 

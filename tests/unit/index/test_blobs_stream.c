@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 
 #include "agentwal/blob.h"
-#include "engine/blob/blob_store.h"
 #include "engine/session/session.h"
 #include "engine/session/store.h"
+#include "engine/store/blob_store.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/put_unsynced.h"
 

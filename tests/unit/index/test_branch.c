@@ -1,5 +1,5 @@
 /*
- * test_branch.c - tests of engine/index/branch against a naive model: an
+ * test_branch.c - tests of engine/store/branch against a naive model: an
  * array of records, searched from its end. AGENTWAL_SEED sets the seed.
  */
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/index/branch.h"
+#include "engine/store/branch.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"

@@ -1,5 +1,5 @@
 /*
- * test_catalogue.c - tests of engine/index/catalogue against a naive model:
+ * test_catalogue.c - tests of engine/store/catalogue against a naive model:
  * records, contradictions, failing allocations. AGENTWAL_SEED sets the seed.
  */
 #include <stddef.h>

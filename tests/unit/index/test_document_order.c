@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/index/documents.h"
+#include "engine/store/documents.h"
 #include "format/segment/frame.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"

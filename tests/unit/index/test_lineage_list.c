@@ -1,12 +1,12 @@
 /*
- * test_lineage_list.c - tests of engine/index/lineage_list against a naive
+ * test_lineage_list.c - tests of engine/store/lineage_list against a naive
  * model: a tree of sessions, each with its source and the sequences of its
  * entries. AGENTWAL_SEED sets the seed.
  */
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/index/lineage_list.h"
+#include "engine/store/lineage_list.h"
 #include "format/bytes/crc32.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"

@@ -1,5 +1,5 @@
 /*
- * test_tail_index.c - tests of engine/index/tail_index against a naive model:
+ * test_tail_index.c - tests of engine/store/tail_index against a naive model:
  * the postings in an array. AGENTWAL_SEED sets the seed.
  */
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/index/tail_index.h"
+#include "engine/store/tail_index.h"
 #include "format/bytes/crc32.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/rng.h"

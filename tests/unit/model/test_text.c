@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "engine/store/input_text.h"
-#include "engine/store/time_cache.h"
 #include "tests/lib/test.h"
 
 static int64_t clock_ms;

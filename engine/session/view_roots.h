@@ -7,8 +7,8 @@
  *
  * Threads: any, also of several processes.
  */
-#ifndef AGENTWAL_ENGINE_STORE_VIEW_ROOTS_H
-#define AGENTWAL_ENGINE_STORE_VIEW_ROOTS_H
+#ifndef AGENTWAL_ENGINE_SESSION_VIEW_ROOTS_H
+#define AGENTWAL_ENGINE_SESSION_VIEW_ROOTS_H
 
 #include "engine/base/env.h"
 #include "format/index/view_root.h"
@@ -24,7 +24,6 @@ enum wal_status wal__view_roots_add(const struct wal__env *env,
                                     const struct wal__view_root *root,
                                     bool syncs, bool *is_new,
                                     struct wal_error *error) WAL_MUST_USE;
-
 /* Calls `each` for every valid entry, in no order, at most WAL__VIEW_ROOTS_MAX;
  * it may remove the entry. Stops at the first status that is not WAL_OK, and
  * returns it. WAL_EIO: no directory is in the list's place. */
@@ -32,9 +31,5 @@ enum wal_status wal__view_roots_list(
     const struct wal__env *env,
     enum wal_status (*each)(void *ctx, const struct wal__view_root *root),
     void *ctx, struct wal_error *error) WAL_MUST_USE;
-
-/* Removes an entry. Best effort, and not durable. */
-void wal__view_roots_remove(const struct wal__env *env,
-                            const struct wal__view_root *root);
 
 #endif

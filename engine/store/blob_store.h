@@ -7,14 +7,14 @@
  * loaded, and for reading while digests are looked up; never while content is
  * read, hashed or compressed.
  */
-#ifndef AGENTWAL_ENGINE_BLOB_BLOB_STORE_H
-#define AGENTWAL_ENGINE_BLOB_BLOB_STORE_H
+#ifndef AGENTWAL_ENGINE_STORE_BLOB_STORE_H
+#define AGENTWAL_ENGINE_STORE_BLOB_STORE_H
 
 #include "engine/base/buf.h"
 #include "engine/base/containers.h"
 #include "engine/base/sha256.h"
-#include "engine/blob/blob.h"
 #include "engine/log/leader.h"
+#include "engine/store/blob.h"
 #include "format/index/pack_index.h"
 
 struct wal__pack_entry {

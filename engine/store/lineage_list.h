@@ -12,18 +12,13 @@
  *
  * The caller's lock: one writer, or any readers.
  */
-#ifndef AGENTWAL_ENGINE_INDEX_LINEAGE_LIST_H
-#define AGENTWAL_ENGINE_INDEX_LINEAGE_LIST_H
+#ifndef AGENTWAL_ENGINE_STORE_LINEAGE_LIST_H
+#define AGENTWAL_ENGINE_STORE_LINEAGE_LIST_H
 
 #include <stdbool.h>
 
 #include "agentwal.h"
 #include "engine/base/heap.h"
-
-/* Lists under one another; a look-up reads a table of each. */
-enum {
-    WAL__LINEAGE_LISTS = 8
-};
 
 struct wal__lineage_level {
     uint32_t session;
@@ -45,21 +40,15 @@ enum wal_status wal__lineage_extend(const struct wal__heap *heap,
                                     const struct wal__lineage_view *view,
                                     uint32_t session, uint64_t fork_sequence,
                                     struct wal__lineage_view *out) WAL_MUST_USE;
-/* Returns the view with one more reference. */
-struct wal__lineage_view
-wal__lineage_retain(const struct wal__lineage_view *view);
 /* Releases the reference and empties the view. */
 void wal__lineage_release(struct wal__lineage_view *view);
-
 /* The level of a rank, from 0 at the root. */
 struct wal__lineage_level
 wal__lineage_level(const struct wal__lineage_view *view, uint32_t rank);
-
 /* The rank of the only level that can own the sequence number, which is not
  * above the fork's point. False for an empty view or sequence 0. */
 bool wal__lineage_find_sequence(const struct wal__lineage_view *view,
                                 uint64_t sequence, uint32_t *rank);
-
 /*
  * The id table. Returns the next level whose ids a fork at `limit` needs and
  * the table lacks, and up to which sequence: the caller adds the hashes of the
@@ -86,7 +75,6 @@ struct wal__lineage_hit {
 bool wal__lineage_find_id(const struct wal__lineage_view *view,
                           uint64_t id_hash, uint32_t *cursor,
                           struct wal__lineage_hit *hit);
-
 /* This view's share of the memory of its lists, in bytes. */
 uint64_t wal__lineage_share(const struct wal__lineage_view *view);
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/blob/blob_store.h"
+#include "engine/store/blob_store.h"
 #include "format/bytes/assert.h"
 
 /* --- records ------------------------------------------------------------ */

@@ -7,7 +7,7 @@
  * its contents are checked, not asserted. The caller's lock: one writer, or any
  * readers.
  */
-#include "engine/index/tail_index.h"
+#include "engine/store/tail_index.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  * ascend, so that both are found by binary search. The caller's lock: one
  * writer, or any readers.
  */
-#include "engine/index/branch.h"
+#include "engine/store/branch.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,15 +1,18 @@
 /*
- * view_roots.c - writes and reads the list of roots of views (view_roots.h).
+ * view_roots.c - the list of roots of views that a store keeps
+ * (agentwal/admin.h, view_roots.h).
  */
-#include "engine/store/view_roots.h"
+#include "engine/session/view_roots.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "agentwal/admin.h"
 #include "engine/base/buf.h"
 #include "engine/base/error.h"
+#include "engine/session/session.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -251,6 +254,19 @@ static enum wal_status clean(const struct wal__env *env, const char *name,
                : status;
 }
 
+/* Removes an entry. Best effort, and not durable. */
+static void view_roots_remove(const struct wal__env *env,
+                              const struct wal__view_root *root)
+{
+    char path[WAL__PATH_MAX];
+    char name[NAME_SIZE];
+    int err = 0;
+
+    wal__view_root_name(root, name);
+    list_path(env, name, path);
+    (void)!env->io->unlink(env->io->ctx, path, &err);
+}
+
 /* After a sync of names that failed a later one may succeed without them: they
  * are made again by the next call. */
 static void undo(const struct wal__env *env, const struct wal__view_root *root)
@@ -258,7 +274,7 @@ static void undo(const struct wal__env *env, const struct wal__view_root *root)
     char path[WAL__PATH_MAX];
     int err = 0;
 
-    wal__view_roots_remove(env, root);
+    view_roots_remove(env, root);
     list_path(env, "", path);
     (void)!env->io->remove_directory(env->io->ctx, path, &err);
 }
@@ -303,14 +319,117 @@ enum wal_status wal__view_roots_add(const struct wal__env *env,
                               "cannot add the root to the list of views");
 }
 
-void wal__view_roots_remove(const struct wal__env *env,
-                            const struct wal__view_root *root)
-{
-    char path[WAL__PATH_MAX];
-    char name[NAME_SIZE];
-    int err = 0;
+enum {
+    KNOWN_FLAGS = WAL_STORE_VIEW_ROOT_SYNC | WAL_STORE_VIEW_ROOT_WRITER
+};
 
-    wal__view_root_name(root, name);
-    list_path(env, name, path);
-    (void)!env->io->unlink(env->io->ctx, path, &err);
+static struct wal__span span_of(struct wal_slice text)
+{
+    return (struct wal__span){text.data,
+                              text.data == NULL ? 0 : (size_t)text.size};
+}
+
+/* A store in memory has no list. */
+static bool has_list(const struct wal_store *store)
+{
+    return !store->core.env.io->in_memory;
+}
+
+static enum wal_status check_view_root(const struct wal_store *store,
+                                       const struct wal__view_root *root,
+                                       struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_core(store == NULL ? NULL : &store->core, error);
+
+    return status != WAL_OK || wal__view_root_is_valid(root)
+               ? status
+               : wal__invalid(error, "the dialect or the path is empty or too "
+                                     "long, or the path is not absolute");
+}
+
+enum wal_status wal_store_add_view_root(struct wal_store *store,
+                                        struct wal_slice dialect,
+                                        struct wal_slice root, uint32_t flags,
+                                        int32_t *is_new,
+                                        struct wal_error *error)
+{
+    const struct wal__view_root entry = {span_of(dialect), span_of(root)};
+    enum wal_status status = check_view_root(store, &entry, error);
+    bool is_added = false;
+
+    if (status == WAL_OK && (flags & ~(uint32_t)KNOWN_FLAGS) != 0) {
+        status = wal__invalid(error, "unknown flags: 0x%x",
+                              flags & ~(uint32_t)KNOWN_FLAGS);
+    }
+    if (status == WAL_OK && has_list(store)) {
+        if ((flags & WAL_STORE_VIEW_ROOT_WRITER) != 0) {
+            status = wal__check_writable(&store->core, error);
+        }
+        if (status == WAL_OK) {
+            status = wal__view_roots_add(
+                &store->core.env, &entry,
+                (flags & WAL_STORE_VIEW_ROOT_SYNC) != 0, &is_added, error);
+        }
+    }
+    if (status == WAL_OK && is_new != NULL) {
+        *is_new = is_added;
+    }
+    return status;
+}
+
+struct each {
+    wal_store_view_root_fn *call;
+    void *ctx;
+    struct wal_error *error;
+};
+
+static enum wal_status call_each(void *ctx, const struct wal__view_root *root)
+{
+    const struct each *each = ctx;
+    char dialect[WAL__VIEW_ROOT_DIALECT_MAX + 1];
+    char path[WAL__VIEW_ROOT_PATH_MAX + 1];
+    int32_t answer;
+
+    memcpy(dialect, root->dialect.data, root->dialect.size);
+    dialect[root->dialect.size] = '\0';
+    memcpy(path, root->path.data, root->path.size);
+    path[root->path.size] = '\0';
+    answer =
+        each->call(each->ctx, (struct wal_slice){dialect, root->dialect.size},
+                   (struct wal_slice){path, root->path.size});
+    return answer == 0 ? WAL_OK
+                       : wal__fail_at(each->error, WAL_ECALLBACK, answer, NULL,
+                                      0, "the callback stopped the listing");
+}
+
+enum wal_status wal_store_list_view_roots(struct wal_store *store,
+                                          wal_store_view_root_fn *each,
+                                          void *ctx, struct wal_error *error)
+{
+    struct each calls = {each, ctx, error};
+    enum wal_status status =
+        wal__check_core(store == NULL ? NULL : &store->core, error);
+
+    if (status == WAL_OK && each == NULL) {
+        status = wal__invalid(error, "the callback is null");
+    }
+    return status == WAL_OK && has_list(store)
+               ? wal__view_roots_list(&store->core.env, call_each, &calls,
+                                      error)
+               : status;
+}
+
+enum wal_status wal_store_remove_view_root(struct wal_store *store,
+                                           struct wal_slice dialect,
+                                           struct wal_slice root,
+                                           struct wal_error *error)
+{
+    const struct wal__view_root entry = {span_of(dialect), span_of(root)};
+    enum wal_status status = check_view_root(store, &entry, error);
+
+    if (status == WAL_OK && has_list(store)) {
+        view_roots_remove(&store->core.env, &entry);
+    }
+    return status;
 }

@@ -5,14 +5,14 @@
  *
  * Threads as in catalogue.h; several readers may verify a page concurrently.
  */
-#ifndef AGENTWAL_ENGINE_INDEX_CATALOGUE_INTERNAL_H
-#define AGENTWAL_ENGINE_INDEX_CATALOGUE_INTERNAL_H
+#ifndef AGENTWAL_ENGINE_STORE_CATALOGUE_INTERNAL_H
+#define AGENTWAL_ENGINE_STORE_CATALOGUE_INTERNAL_H
 
 #include <stdatomic.h>
 #include <string.h>
 
 #include "engine/base/containers.h"
-#include "engine/index/catalogue.h"
+#include "engine/store/catalogue.h"
 #include "format/segment/record.h"
 
 static inline struct wal__list_key

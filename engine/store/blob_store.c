@@ -21,7 +21,7 @@
  * when the append lock is acquired is not written again; a group is written
  * whole or not at all.
  */
-#include "engine/blob/blob_store.h"
+#include "engine/store/blob_store.h"
 
 #include <stdlib.h>
 #include <string.h>

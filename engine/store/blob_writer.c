@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/blob/blob_store.h"
+#include "engine/store/blob_store.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 

@@ -10,8 +10,8 @@
  * caller holds a content guard (locks.h) until the record that names
  * the content is in the log: what they find or write may be dropped otherwise.
  */
-#ifndef AGENTWAL_ENGINE_BLOB_BLOB_H
-#define AGENTWAL_ENGINE_BLOB_BLOB_H
+#ifndef AGENTWAL_ENGINE_STORE_BLOB_H
+#define AGENTWAL_ENGINE_STORE_BLOB_H
 
 #include <pthread.h>
 

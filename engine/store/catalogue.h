@@ -25,8 +25,8 @@
  * while that lock is held. The texts of a summary are contiguous and start with
  * the id.
  */
-#ifndef AGENTWAL_ENGINE_INDEX_CATALOGUE_H
-#define AGENTWAL_ENGINE_INDEX_CATALOGUE_H
+#ifndef AGENTWAL_ENGINE_STORE_CATALOGUE_H
+#define AGENTWAL_ENGINE_STORE_CATALOGUE_H
 
 #include "engine/base/buf.h"
 #include "engine/base/containers.h"

@@ -22,12 +22,12 @@
  * The caller's lock: one writer, or any readers; an iterator belongs to one
  * thread.
  */
-#include "engine/index/catalogue.h"
+#include "engine/store/catalogue.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "engine/index/catalogue_internal.h"
+#include "engine/store/catalogue_internal.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/payload/first_text.h"

@@ -6,8 +6,8 @@
  *
  * The caller's lock: one writer, or any readers.
  */
-#ifndef AGENTWAL_ENGINE_INDEX_ID_TABLE_H
-#define AGENTWAL_ENGINE_INDEX_ID_TABLE_H
+#ifndef AGENTWAL_ENGINE_STORE_ID_TABLE_H
+#define AGENTWAL_ENGINE_STORE_ID_TABLE_H
 
 #include <stdbool.h>
 

@@ -20,7 +20,7 @@
  * ascend where they are not NO_RANK. The caller's lock: any readers; the
  * catalogue does not change while it is written, and an image needs no lock.
  */
-#include "engine/index/catalogue_internal.h"
+#include "engine/store/catalogue_internal.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -11,7 +11,7 @@
  * same key before it; each rank below `known` is in exactly one of the arrays.
  * The caller's lock: one writer, or any readers; listing writes.
  */
-#include "engine/index/documents.h"
+#include "engine/store/documents.h"
 
 #include <stdlib.h>
 #include <string.h>

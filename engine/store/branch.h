@@ -13,11 +13,11 @@
  * their own, WAL__DELTAS_OF(stream), in which each is a run: so they deepen no
  * path, and compaction leaves the ordinals of all other entries as they are.
  */
-#ifndef AGENTWAL_ENGINE_INDEX_BRANCH_H
-#define AGENTWAL_ENGINE_INDEX_BRANCH_H
+#ifndef AGENTWAL_ENGINE_STORE_BRANCH_H
+#define AGENTWAL_ENGINE_STORE_BRANCH_H
 
 #include "engine/base/buf.h"
-#include "engine/index/id_table.h"
+#include "engine/store/id_table.h"
 #include "format/index/index_fmt.h"
 
 enum {

@@ -8,8 +8,8 @@
  *
  * The caller's lock: one writer, or any readers.
  */
-#ifndef AGENTWAL_ENGINE_INDEX_DOCUMENTS_H
-#define AGENTWAL_ENGINE_INDEX_DOCUMENTS_H
+#ifndef AGENTWAL_ENGINE_STORE_DOCUMENTS_H
+#define AGENTWAL_ENGINE_STORE_DOCUMENTS_H
 
 #include <stdbool.h>
 

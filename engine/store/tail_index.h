@@ -7,8 +7,8 @@
  * Invariant: size_bound is never less than the size that encode writes.
  * The caller's lock: one writer, or any readers.
  */
-#ifndef AGENTWAL_ENGINE_INDEX_TAIL_INDEX_H
-#define AGENTWAL_ENGINE_INDEX_TAIL_INDEX_H
+#ifndef AGENTWAL_ENGINE_STORE_TAIL_INDEX_H
+#define AGENTWAL_ENGINE_STORE_TAIL_INDEX_H
 
 #include "engine/base/buf.h"
 #include "engine/base/containers.h"

@@ -2,7 +2,7 @@
  * id_table.c - open addressing with linear probing (id_table.h). At most three
  * quarters of the slots are used, so that every probe ends.
  */
-#include "engine/index/id_table.h"
+#include "engine/store/id_table.h"
 
 #include "format/bytes/assert.h"
 

@@ -153,7 +153,7 @@ enum wal_status wal__writer_push(struct wal_remote_writer *writer,
                                  struct wal_error *error) WAL_MUST_USE;
 
 /* WAL_ECONFLICT unless the log has the past that the position has; with
- * `is_known` false also when compaction leaves that open. writer_start.c */
+ * `is_known` false also when compaction leaves that open. */
 enum wal_status wal__writer_verify(const struct wal__part_source *source,
                                    const struct wal__position *position,
                                    bool is_known,

@@ -22,15 +22,6 @@
 
 /* --- sessions ------------------------------------------------------------- */
 
-/*
- * The function that computes a change is one of JavaScript, which a thread
- * cannot call. lib/session/session.js reads the session, calls it, and passes
- * the change with the version that it was made from; the library's callback
- * here refuses another version, and lib/session/session.js begins again. A
- * batch would not do: it skips a change that is equal to the present state,
- * so that two callers that each add one might write the same value.
- */
-
 /* A session that was opened, until JavaScript has it. */
 struct opened_session {
     struct wal_session *session; /* NULL: none */

@@ -20,9 +20,9 @@ struct wal__pull {
     uint64_t last_epoch;           /* the newest one */
     struct wal__part_page page;    /* of the parts from `next` on */
     struct wal__store_object lost; /* a segment that was not there */
-    /* The base of what was erased (wal__base_list) that the target has, and that
-     * of the newest base when it was read last; and whether the next run reads
-     * it again. */
+    /* The base of what was erased (wal__base_list) that the target has, and
+     * that of the newest base when it was read last; and whether the next run
+     * reads it again. */
     uint64_t erased;
     uint64_t base_erased;
     bool looks_at_base;

@@ -297,7 +297,7 @@ enum wal_status wal__core_check_ships(struct wal__core *core,
 enum wal_status wal__core_rejoin(struct wal__core *core,
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* index_set.c: loads all indexes from the log and the derived files; also used
+/* index_load.c: loads all indexes from the log and the derived files; also used
  * to reload when the indexes differ from the log. State lock for writing. */
 enum wal_status wal__core_load_indexes(struct wal__core *core,
                                        struct wal_error *error) WAL_MUST_USE;
@@ -307,7 +307,7 @@ void wal__core_unload_indexes(struct wal__core *core);
 void wal__core_init_log_client(struct wal__core *core,
                                struct wal__log_client *client);
 
-/* index_set.c: encodes the tail index as a segment index, after
+/* index_load.c: encodes the tail index as a segment index, after
  * WAL__FRAME_SIZE zero bytes for a frame header. ctx is the core, as in struct
  * wal__log_client. */
 enum wal_status wal__core_encode_tail_index(void *ctx,
@@ -356,7 +356,7 @@ void wal__core_drop_fold(struct wal__core *core);
  * the thread that closes the store, without a lock. */
 void wal__core_stop_fold(struct wal__core *core);
 
-/* index_set.c */
+/* index_load.c */
 /* Writes the index file of the tail and, when it has grown enough, the
  * catalogue's snapshot. The log's end must be durable and marked. */
 enum wal_status wal__core_write_indexes(struct wal__core *core,
@@ -384,7 +384,7 @@ enum wal_status wal__posting_cursor_previous(struct wal__posting_cursor *cursor,
                                              struct wal__posting *posting,
                                              uint64_t *position) WAL_MUST_USE;
 
-/* index_set.c: restores the summary of a deleted session that the snapshot
+/* index_load.c: restores the summary of a deleted session that the snapshot
  * omits, as of the end of the newest segment before this one that has it.
  * WAL_ENOTFOUND when none has. State lock for writing. */
 enum wal_status wal__core_restore_summary(struct wal__core *core,
@@ -463,7 +463,7 @@ struct wal__branch_slot *wal__core_cached_branch(struct wal__core *core,
 void wal__core_evict_branches(struct wal__core *core);
 
 /*
- * lineage.c: the ancestors of a fork, the root first; empty when it is
+ * lineage_list.c: the ancestors of a fork, the root first; empty when it is
  * none. With with_ids the id table is complete for this fork. Release *view
  * with wal__lineage_release. Evicts no slot. State lock for writing.
  */

@@ -26,20 +26,25 @@ struct wal__index_set {
     uint32_t capacity;
 };
 
+void wal__index_set_init(struct wal__index_set *set, const struct wal__env *env,
+                         struct wal__log *log);
+void wal__index_set_deinit(struct wal__index_set *set);
+
 /* The index of a segment; *index is valid until the set changes. WAL_ENOTFOUND
  * when the segment has no valid index. */
 enum wal_status
 wal__index_set_get(struct wal__index_set *set, uint64_t id,
                    const struct wal__index **index) WAL_MUST_USE;
+
 /* Adds an encoded index (copied) for a segment that has none. */
 enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
                                    struct wal__span bytes) WAL_MUST_USE;
+
 /* Maps and validates index/ID.idx, of any version that is read; *slot is not
  * added to the set. WAL_ENOTFOUND when there is no valid file. */
 enum wal_status wal__index_slot_open(const struct wal__env *env, uint64_t id,
                                      const uint8_t uuid[16],
                                      struct wal__index_slot *slot) WAL_MUST_USE;
-
 /* Whether it is of a version that is used: an older one only proves what the
  * log had. */
 static inline bool
@@ -47,7 +52,6 @@ wal__index_slot_is_current(const struct wal__index_slot *slot)
 {
     return slot->index.header.version >= WAL__INDEX_VERSION_USED;
 }
-
 void wal__index_slot_deinit(const struct wal__env *env,
                             struct wal__index_slot *slot);
 

@@ -218,7 +218,7 @@ static enum wal_status find_named(struct wal__copy *copy,
     return status == WAL_END ? WAL_OK : status;
 }
 
-/* --- making a line -------------------------------------------------------- */
+/* --- making a line ------------------------------------------------------- */
 
 /* A line of the original, and what takes the line that is made from it. */
 struct making {
@@ -420,7 +420,7 @@ static enum wal_status next_made(struct wal__copy *copy,
     return status;
 }
 
-/* --- reading -------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------- */
 
 /* Returns the next line that a chunk describes, unless it is an own one: WAL_OK
  * and copy->is_own_due. */

@@ -1,7 +1,11 @@
 /*
- * line_file.c - updates a file of lines (line_file.h, SPEC.md 10.3).
+ * line_file.c - updates a file of lines, and fingerprints its bytes
+ * (line_file.h, SPEC.md 10.3, 10.4).
  *
- * Threads: one thread at a time.
+ * Invariant: each step of a fingerprint is a bijection of the word, so that
+ * contents that differ in one word only always have different fingerprints.
+ *
+ * Threads: one thread at a time per struct.
  */
 #include "convert/files/line_file.h"
 
@@ -13,6 +17,52 @@
 
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
+
+/* --- the fingerprint ----------------------------------------------------- */
+
+static uint64_t mix_word(uint64_t value, uint64_t word)
+{
+    value = (value << 29 | value >> 35) ^ word;
+    return value * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static uint64_t load_le64(const uint8_t *at)
+{
+    uint64_t word = 0;
+
+    for (unsigned i = 0; i < 8; i++) {
+        word |= (uint64_t)at[i] << (8 * i);
+    }
+    return word;
+}
+
+void wal__fingerprint_update(struct wal__fingerprint *fingerprint,
+                             const void *data, size_t size)
+{
+    const uint8_t *at = data;
+    uint64_t value;
+
+    while (size > 0 && fingerprint->size % 8 != 0) {
+        fingerprint->part |= (uint64_t)*at++ << (8 * (fingerprint->size++ % 8));
+        size--;
+        if (fingerprint->size % 8 == 0) {
+            fingerprint->value =
+                mix_word(fingerprint->value, fingerprint->part);
+            fingerprint->part = 0;
+        }
+    }
+    value = fingerprint->value;
+    fingerprint->size += size;
+    for (; size >= 8; size -= 8, at += 8) {
+        value = mix_word(value, load_le64(at));
+    }
+    fingerprint->value = value;
+    for (unsigned i = 0; i < size; i++) {
+        fingerprint->part |= (uint64_t)at[i] << (8 * i);
+    }
+}
+
+/* --- the file ------------------------------------------------------------ */
 
 #define BUFFER_SIZE ((size_t)256 << 10)
 
@@ -47,7 +97,7 @@ static enum wal_status fail_changed(const struct wal__line_file *file,
                         "%s; not touched (import it first)", what);
 }
 
-/* ---------------------------------------------------------- ownership --- */
+/* --- ownership ----------------------------------------------------------- */
 
 /* Computes the fingerprint of the first bytes of the existing file. */
 static bool read_fingerprint(struct wal__line_file *file, uint64_t size,
@@ -94,7 +144,7 @@ static bool is_own_content(struct wal__line_file *file, bool *has_more)
     return !*has_more;
 }
 
-/* ------------------------------------------------------------ opening --- */
+/* --- opening ------------------------------------------------------------- */
 
 static enum wal_status open_existing(struct wal__line_file *file,
                                      struct wal_error *error)
@@ -237,7 +287,7 @@ static enum wal_status begin_append(struct wal__line_file *file,
     return file->owner->before_append(file->owner->ctx, error);
 }
 
-/* ------------------------------------------------------------ content --- */
+/* --- content ------------------------------------------------------------- */
 
 static enum wal_status write_out(struct wal__line_file *file, const void *data,
                                  size_t size, struct wal_error *error)

@@ -7,6 +7,10 @@
  * difference, the file is written anew under a temporary name, if its content
  * is the view's own.
  *
+ * The fingerprint is a rolling 64-bit checksum of a file's bytes, to detect
+ * whether they changed (SPEC.md 10.4). It is no protection against an
+ * adversary. It can be continued, so that a growing file is not read again.
+ *
  * Invariant: at any time the file has the old content, the old content and a
  * prefix of the appended bytes, or the new content.
  *
@@ -15,8 +19,32 @@
 #ifndef AGENTWAL_CONVERT_FILES_LINE_FILE_H
 #define AGENTWAL_CONVERT_FILES_LINE_FILE_H
 
-#include "convert/files/fingerprint.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "convert/files/view_fs.h"
+
+/* --- the fingerprint ----------------------------------------------------- */
+
+/* Zeroed: the fingerprint of no bytes. */
+struct wal__fingerprint {
+    uint64_t value; /* of the complete words */
+    uint64_t part;  /* the remaining bytes, little-endian */
+    uint64_t size;  /* number of bytes */
+};
+
+void wal__fingerprint_update(struct wal__fingerprint *fingerprint,
+                             const void *data, size_t size);
+
+static inline bool wal__fingerprint_equal(const struct wal__fingerprint *one,
+                                          const struct wal__fingerprint *two)
+{
+    return one->value == two->value && one->part == two->part &&
+           one->size == two->size;
+}
+
+/* --- the file ------------------------------------------------------------ */
 
 enum wal__line_mode {
     WAL__LINES_IDLE,    /* no content was put yet */

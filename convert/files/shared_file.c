@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "convert/files/view_env.h"
+#include "convert/files/view_fs.h"
 #include "engine/base/error.h"
 
 #define SEARCH_MAX ((uint64_t)64 << 20) /* bytes of a file that are searched */

@@ -1,22 +1,351 @@
 /*
- * view_files.c - the files of a view (view_files.h, SPEC.md 10.3).
+ * view_files.c - the files of a view: lines as they are put, and documents,
+ * which are replaced once they are complete (view_files.h, SPEC.md 10.3).
  *
- * Threads: one thread at a time.
+ * Invariant: keys of documents in memory are in byte order.
+ *
+ * Threads: one thread at a time per struct.
  */
 #include "convert/files/view_files.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "convert/files/document_files.h"
-#include "convert/files/joined_files.h"
+#include "convert/files/shared_file.h"
 #include "convert/model/model_table.h"
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"
+
+/* --- documents in memory ------------------------------------------------- */
+
+/* The owner sets `files`, which must not change meanwhile. */
+struct joined_files {
+    const struct wal__view_files *files;
+    const struct wal__view_file **items; /* the documents, by path */
+    uint32_t count;
+};
+
+static int compare_paths(const void *a, const void *b)
+{
+    const struct wal__view_file *const *one = a;
+    const struct wal__view_file *const *two = b;
+
+    return strcmp((*one)->lines.path, (*two)->lines.path);
+}
+
+/* Returns the index of the first document whose path is not before the key. */
+static uint32_t lower_bound(const struct joined_files *joined, const char *key)
+{
+    uint32_t low = 0;
+    uint32_t high = joined->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (strcmp(joined->items[middle]->lines.path, key) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static struct wal__json_span value_of(const struct wal__view_file *file)
+{
+    return (struct wal__json_span){file->data.data, file->data.size};
+}
+
+static bool get_document(void *ctx, const char *key,
+                         struct wal__json_span *value)
+{
+    const struct joined_files *joined = ctx;
+    uint32_t at = lower_bound(joined, key);
+
+    if (at == joined->count ||
+        strcmp(joined->items[at]->lines.path, key) != 0) {
+        return false;
+    }
+    *value = value_of(joined->items[at]);
+    return true;
+}
+
+static bool scan_documents(void *ctx, const char *prefix,
+                           bool (*each)(void *each_ctx, const char *key,
+                                        struct wal__json_span value),
+                           void *each_ctx)
+{
+    const struct joined_files *joined = ctx;
+    size_t size = strlen(prefix);
+
+    for (uint32_t i = lower_bound(joined, prefix); i < joined->count; i++) {
+        const struct wal__view_file *file = joined->items[i];
+        if (strncmp(file->lines.path, prefix, size) != 0) {
+            break;
+        }
+        if (!each(each_ctx, file->lines.path, value_of(file))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Sets *documents, which borrows *joined. False: no memory. */
+static bool joined_files_init(struct joined_files *joined,
+                              struct wal__model_documents *documents)
+{
+    const struct wal__view_files *files = joined->files;
+
+    joined->count = 0;
+    joined->items = wal__heap_alloc(
+        files->env->heap, (files->count + 1) * sizeof(joined->items[0]));
+    if (joined->items == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < files->count; i++) {
+        if (files->items[i]->is_document && files->items[i]->is_current) {
+            joined->items[joined->count++] = files->items[i];
+        }
+    }
+    qsort(joined->items, joined->count, sizeof(joined->items[0]),
+          compare_paths);
+    *documents = (struct wal__model_documents){
+        .ctx = joined, .get = get_document, .scan = scan_documents};
+    return true;
+}
+
+static void joined_files_deinit(struct joined_files *joined)
+{
+    wal__heap_free(joined->files->env->heap, joined->items);
+    joined->items = NULL;
+}
+
+/* --- documents on disk --------------------------------------------------- */
+
+/* Whether the file has the content of the document. */
+static bool matches_file(struct wal__view_file *file, int directory,
+                         const char *name, struct wal__file_stamp *stamp)
+{
+    size_t at = 0;
+    char piece[4096];
+    int fd;
+    ssize_t got = 0;
+
+    if (wal__view_fs_open(directory, name, &fd, stamp, NULL) != WAL_OK) {
+        return false;
+    }
+    while (stamp->size == file->data.size && at < file->data.size &&
+           (got = pread(fd, piece, sizeof(piece), (off_t)at)) > 0 &&
+           (size_t)got <= file->data.size - at &&
+           memcmp(piece, file->data.data + at, (size_t)got) == 0) {
+        at += (size_t)got;
+    }
+    close(fd);
+    return stamp->size == file->data.size && at == file->data.size;
+}
+
+static enum wal_status replace_document(struct wal__view_files *files,
+                                        struct wal__view_file *file,
+                                        struct wal_error *error)
+{
+    const struct wal__view_env *env = files->env;
+    const char *name = NULL;
+    int directory = -1;
+    int fd = -1;
+    enum wal_status status = wal__view_fs_open_parent(
+        env, files->root, file->lines.path, true, &directory, &name, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__view_fs_create(env, files->temporary_dir, file->temporary,
+                                 &fd, error);
+
+    if (status == WAL_OK) {
+        status = wal__view_fs_write(env, fd, file->data.data, file->data.size,
+                                    error);
+        if (status == WAL_OK) {
+            status = wal__view_fs_sync(env, fd, &file->lines.stamp, error);
+        }
+        close(fd);
+        if (status == WAL_OK) {
+            status =
+                wal__view_fs_rename(env, files->temporary_dir, file->temporary,
+                                    directory, name, false, error);
+        }
+        if (status != WAL_OK) {
+            (void)wal__view_fs_remove(env, files->temporary_dir,
+                                      file->temporary);
+        }
+    }
+    close(directory);
+    files->bytes += file->data.size;
+    files->has_replaced = true;
+    return status;
+}
+
+static void count_lines(struct wal__view_files *files,
+                        const struct wal__view_file *file)
+{
+    for (size_t i = 0; i < file->data.size; i++) {
+        files->lines += file->data.data[i] == '\n' ? 1 : 0;
+    }
+}
+
+/* Determines whether the document must be written, and sets its saved state.
+ * Fails if the file has what another program wrote. */
+static enum wal_status check_document(struct wal__view_files *files,
+                                      struct wal__view_file *file,
+                                      struct wal_error *error)
+{
+    struct wal__saved_file *saved = &file->lines.saved;
+    struct wal__file_stamp stamp = {.size = 0};
+    const char *name = NULL;
+    int directory = -1;
+    bool is_own;
+    enum wal_status status =
+        wal__view_fs_open_parent(files->env, files->root, file->lines.path,
+                                 true, &directory, &name, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    file->is_same = matches_file(file, directory, name, &stamp);
+    /* Without a state, a document next to a file of lines is made again. */
+    is_own = file->is_same ||
+             (!saved->is_known && files->dialect->write_ops->join == NULL) ||
+             wal__line_file_is_own(saved, directory, name, &stamp);
+    close(directory);
+    if (!is_own) {
+        return wal__fail_at(error, WAL_ECHANGED, 0, file->lines.path, 0, "%s",
+                            saved->is_known ? "another program wrote to it"
+                                            : "exists with other content");
+    }
+    saved->has_old_stamp = saved->is_known;
+    saved->old_stamp = saved->stamp;
+    saved->is_known = true;
+    saved->stamp = stamp;
+    saved->fingerprint = (struct wal__fingerprint){.size = 0};
+    wal__fingerprint_update(&saved->fingerprint, file->data.data,
+                            file->data.size);
+    saved->stable = saved->fingerprint;
+    return WAL_OK;
+}
+
+static enum wal_status write_document(struct wal__view_files *files,
+                                      struct wal__view_file *file,
+                                      struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    if (file->is_shared) {
+        const struct wal__shared_file shared = {.env = files->env,
+                                                .root = files->root,
+                                                .path = file->lines.path,
+                                                .temporary_dir =
+                                                    files->temporary_dir,
+                                                .temporary = file->temporary,
+                                                .data = file->data.data,
+                                                .size = file->data.size};
+        status = file->kind == WAL__OUTPUT_SHARED_LINE
+                     ? wal__shared_file_add_line(&shared, error)
+                     : wal__shared_file_create(&shared, error);
+    } else if (!file->is_same) {
+        status = replace_document(files, file, error);
+        file->lines.saved.stamp = file->lines.stamp;
+        count_lines(files, file);
+    }
+    if (status == WAL_OK) {
+        file->lines.saved.has_old_stamp = false;
+        file->lines.saved.append_pending = false;
+        wal__buf_deinit(&file->data);
+        wal__buf_init(&file->data, files->env->heap);
+        file->has_data = false;
+    }
+    return status;
+}
+
+/* Whether two paths have the same directory. */
+static bool have_same_parent(const char *one, const char *two)
+{
+    const char *end = strrchr(one, '/');
+    size_t size = end != NULL ? (size_t)(end - one) + 1 : 0;
+
+    return strncmp(one, two, size) == 0 && strchr(two + size, '/') == NULL;
+}
+
+/* Makes the names of the documents durable that were renamed into place: the
+ * next state does not have the stamps of those that they replaced. */
+static enum wal_status sync_documents(struct wal__view_files *files,
+                                      struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    const char *synced = NULL;
+
+    for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
+        struct wal__view_file *file = files->items[i];
+        const char *path = file->lines.path;
+        const char *name = NULL;
+        int directory = -1;
+
+        if (!file->is_replaced ||
+            (synced != NULL && have_same_parent(synced, path))) {
+            continue;
+        }
+        status = wal__view_fs_open_parent(files->env, files->root, path, false,
+                                          &directory, &name, error);
+        if (status == WAL_OK) {
+            status =
+                wal__view_fs_sync_names(files->env, directory, path, error);
+            close(directory);
+        }
+        synced = path;
+    }
+    return status;
+}
+
+/*
+ * Writes the documents whose content was put and differs from the file's; those
+ * that are shared with the client are created or get a line. The saved state
+ * has all new documents, durably, before the first is written; all names are
+ * durable when it returns. WAL_ECHANGED: a document is not the view's; nothing
+ * is written.
+ */
+static enum wal_status document_files_write(struct wal__view_files *files,
+                                            struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    bool is_same = true;
+
+    for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
+        struct wal__view_file *file = files->items[i];
+        if (file->has_data && !file->is_shared) {
+            status = check_document(files, file, error);
+            is_same &= file->is_same;
+        }
+    }
+    if (status == WAL_OK && !is_same) {
+        status = files->owner.before_append(files->owner.ctx, error);
+    }
+    for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
+        struct wal__view_file *file = files->items[i];
+
+        /* An interrupted flush may have replaced one that is the same. */
+        file->is_replaced =
+            file->has_data && !file->is_shared &&
+            (!file->is_same || file->lines.saved.append_pending);
+        if (file->has_data) {
+            status = write_document(files, file, error);
+        }
+    }
+    return status == WAL_OK ? sync_documents(files, error) : status;
+}
+
+/* --- the files ----------------------------------------------------------- */
 
 #define PENDING_SIZE ((size_t)64 << 10)
 
@@ -141,7 +470,7 @@ void wal__view_files_begin(struct wal__view_files *files, bool is_incremental)
     files->pending.size = 0;
 }
 
-/* ------------------------------------------------------------- output --- */
+/* --- output -------------------------------------------------------------- */
 
 static bool fail(struct wal__view_files *files, enum wal_status status)
 {
@@ -255,7 +584,7 @@ void wal__view_files_set_stable(struct wal__view_files *files)
     files->is_past_stable = true;
 }
 
-/* ---------------------------------------------------------- documents --- */
+/* --- documents ----------------------------------------------------------- */
 
 static bool put_joined(void *ctx, const void *data, size_t size)
 {
@@ -269,23 +598,23 @@ static bool put_joined(void *ctx, const void *data, size_t size)
 static bool join_documents(struct wal__view_files *files)
 {
     struct wal__json_out out = {.put = put_joined, .ctx = files};
-    struct wal__joined_files joined = {.files = files};
+    struct joined_files joined = {.files = files};
     struct wal__model_documents documents;
     bool is_done;
 
     if (files->dialect->write_ops->join == NULL) {
         return true;
     }
-    if (!wal__joined_files_init(&joined, &documents)) {
+    if (!joined_files_init(&joined, &documents)) {
         return no_memory(files);
     }
     is_done = files->dialect->write_ops->join(&documents, &out) &&
               !out.has_failed && put_joined(files, "\n", 1);
-    wal__joined_files_deinit(&joined);
+    joined_files_deinit(&joined);
     return is_done || (files->status == WAL_OK ? no_memory(files) : false);
 }
 
-/* ------------------------------------------------------------- commit --- */
+/* --- commit -------------------------------------------------------------- */
 
 enum wal_status wal__view_files_finish(struct wal__view_files *files,
                                        struct wal_error *error)
@@ -311,7 +640,7 @@ enum wal_status wal__view_files_finish(struct wal__view_files *files,
             status = wal__line_file_finish(&file->lines, error);
         }
     }
-    return status == WAL_OK ? wal__document_files_write(files, error) : status;
+    return status == WAL_OK ? document_files_write(files, error) : status;
 }
 
 /* Removes a file that is no longer part of the view. */

@@ -57,7 +57,8 @@ enum wal_status wal__view_fs_fail(struct wal_error *error, const char *name)
     }
 }
 
-bool wal__view_fs_is_beneath(const char *path)
+/* Whether the relative path stays below its directory. */
+static bool view_fs_is_beneath(const char *path)
 {
     const char *part = path;
 
@@ -165,7 +166,7 @@ enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env,
     const char *slash;
     int at;
 
-    if (!wal__view_fs_is_beneath(path)) {
+    if (!view_fs_is_beneath(path)) {
         return wal__fail_at(
             error, WAL_EOUTSIDE, 0, path, 0,
             "the path leaves the output directory; not written");

@@ -12,7 +12,21 @@
 #include <stdbool.h>
 
 #include "agentwal.h"
-#include "convert/files/view_env.h"
+#include "engine/base/heap.h"
+
+struct wal__view_env {
+    const struct wal__heap *heap;
+    /* Called before each change of the file system with the number of bytes to
+     * write, or 0; returns how many of them to write. May be NULL. */
+    size_t (*fault_hook)(void *ctx, size_t size);
+    void *ctx;
+};
+
+static inline size_t wal__view_fault_point(const struct wal__view_env *env,
+                                           size_t size)
+{
+    return env->fault_hook != NULL ? env->fault_hook(env->ctx, size) : size;
+}
 
 #define WAL__VIEW_STATE_DIR \
     ".agentwal" /* directory of the library's own files */
@@ -26,9 +40,6 @@ struct wal__file_stamp {
 
 bool wal__file_stamp_equal(const struct wal__file_stamp *one,
                            const struct wal__file_stamp *two);
-
-/* Whether the relative path stays below its directory. */
-bool wal__view_fs_is_beneath(const char *path);
 
 /*
  * Opens the parent directory of the path; with `create_missing` creates missing

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "agentwal/blob.h"
+#include "convert/import/source_file.h"
 #include "convert/model/model_table.h"
 #include "convert/source/checkpoint_manifest.h"
-#include "convert/source/file_read.h"
 #include "engine/base/error.h"
 
 /* --- contents as blobs --------------------------------------------------- */

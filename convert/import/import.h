@@ -14,7 +14,7 @@
 
 #include "agentwal/import.h"
 #include "convert/model/dialect.h"
-#include "convert/state/view_index.h"
+#include "convert/state/view_states.h"
 #include "engine/base/heap.h"
 
 enum {

@@ -23,7 +23,6 @@
 #include "convert/clients/client.h"
 #include "convert/import/source_file.h"
 #include "convert/model/model_table.h"
-#include "convert/source/file_read.h"
 #include "convert/source/json_string.h"
 #include "engine/base/error.h"
 #include "engine/base/heap.h"

@@ -20,12 +20,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 
 #include "agentwal.h"
 #include "convert/import/import.h"
 #include "convert/model/dialect.h"
 #include "convert/source/json_string.h"
 #include "engine/base/heap.h"
+
+/* --- regular files ------------------------------------------------------- */
+
+/* Opens a regular file in a directory (or AT_FDCWD) without following a
+ * symbolic link. Returns -1 with errno set, ELOOP when it is not a regular
+ * file. */
+int wal__file_open_regular(int directory, const char *name, struct stat *stat);
+
+/* Reads `size` bytes, or up to the end of the file. Returns the count, or -1
+ * with errno set. */
+ssize_t wal__file_read_full(int fd, void *data, size_t size);
 
 /* --- the file ------------------------------------------------------------ */
 

@@ -217,23 +217,9 @@ extern const struct wal__dialect wal__dialect_opencode;
 extern const struct wal__dialect wal__dialect_lines;
 
 /* Their conversions. */
-extern const struct wal__dialect_read_ops wal__codex_read_ops;
 extern const struct wal__dialect_write_ops wal__codex_write_ops;
-extern const struct wal__dialect_read_ops wal__rollouts_read_ops;
-extern const struct wal__dialect_write_ops wal__rollouts_write_ops;
-extern const struct wal__dialect_read_ops wal__pi_read_ops;
-extern const struct wal__dialect_write_ops wal__pi_write_ops;
-extern const struct wal__dialect_read_ops wal__claude_read_ops;
 extern const struct wal__dialect_write_ops wal__claude_write_ops;
-extern const struct wal__dialect_read_ops wal__entries_read_ops;
-extern const struct wal__dialect_write_ops wal__entries_write_ops;
-extern const struct wal__dialect_read_ops wal__sdk_read_ops;
-extern const struct wal__dialect_write_ops wal__sdk_write_ops;
-extern const struct wal__dialect_read_ops wal__spec11_read_ops;
-extern const struct wal__dialect_write_ops wal__spec11_write_ops;
-extern const struct wal__dialect_read_ops wal__opencode_read_ops;
 extern const struct wal__dialect_write_ops wal__opencode_write_ops;
-extern const struct wal__dialect_read_ops wal__lines_read_ops;
 
 /* Returns the dialects in the order in which they are tried, then NULL. The
  * last one, `lines`, fits any file. */

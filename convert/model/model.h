@@ -217,7 +217,7 @@ struct wal__model_item {
     struct wal__json_span raw_prefix;
 };
 
-/* ----------------------------------------------------------- reading --- */
+/* --- reading ------------------------------------------------------------- */
 
 /* A line of a session, with its ids in the log. */
 struct wal__model_line {
@@ -264,7 +264,7 @@ wal__model_find_dialect(const struct wal__model_reader *reader,
 bool wal__model_emit(struct wal__model_reader *reader,
                      struct wal__model_item *item);
 
-/* ----------------------------------------------------------- writing --- */
+/* --- writing ------------------------------------------------------------- */
 
 /* What puts do to a file. */
 enum wal__output_kind {

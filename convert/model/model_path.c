@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "convert/model/model_table.h"
+#include "convert/model/model_write.h"
 #include "format/bytes/assert.h"
 #include "format/payload/timestamp.h"
 
@@ -162,4 +163,37 @@ const char *wal__model_dashed_path(const struct wal__model_session *session,
     wal__model_path_add_id(&path, session->id);
     wal__model_path_add(&path, ".jsonl");
     return path.text;
+}
+
+bool wal__model_is_uuid(struct wal__json_span id)
+{
+    if (id.size != 38) {
+        return false;
+    }
+    for (size_t i = 1; i < 37; i++) {
+        bool is_dash = i == 9 || i == 14 || i == 19 || i == 24;
+        uint8_t low = id.data[i] | 0x20;
+        bool is_digit = (id.data[i] >= '0' && id.data[i] <= '9') ||
+                        (low >= 'a' && low <= 'f');
+        if (is_dash ? id.data[i] != '-' : !is_digit) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct wal__json_span wal__model_session_uuid(struct wal__json_span id,
+                                              struct wal__arena *arena)
+{
+    char text[WAL__MODEL_ID_SIZE];
+    uint64_t hash[2];
+
+    if (wal__model_is_uuid(id)) {
+        return wal__arena_copy(arena, id);
+    }
+    hash[0] = wal__model_string_hash(1, id);
+    hash[1] = wal__model_string_hash(2, id);
+    return wal__arena_copy(
+        arena, (struct wal__json_span){(const uint8_t *)text,
+                                       wal__model_uuid(hash, text)});
 }

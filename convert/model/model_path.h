@@ -53,4 +53,12 @@ const char *wal__model_dashed_path(const struct wal__model_session *session,
                                    bool (*is_plain)(uint8_t byte), bool has_ms,
                                    struct wal__arena *arena);
 
+/* Whether the id, with its quotes, is a UUID. */
+bool wal__model_is_uuid(struct wal__json_span id);
+
+/* Returns a session's id as a UUID, in the arena; data is NULL if there is no
+ * memory. */
+struct wal__json_span wal__model_session_uuid(struct wal__json_span id,
+                                              struct wal__arena *arena);
+
 #endif

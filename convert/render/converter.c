@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "convert/model/model_member.h"
-#include "convert/render/document_items.h"
+#include "convert/render/session_items.h"
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
 
-/* -------------------------------------------------------- live branch --- */
+/* --- live branch --------------------------------------------------------- */
 
 static uint64_t id_hash(struct wal__json_span id)
 {
@@ -144,7 +144,7 @@ static enum wal_status scan_parents(struct wal__converter *convert,
     return status;
 }
 
-/* ------------------------------------------------------------ writing --- */
+/* --- writing ------------------------------------------------------------- */
 
 static bool write_item(void *ctx, struct wal__model_item *item)
 {

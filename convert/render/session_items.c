@@ -1,21 +1,456 @@
 /*
- * session_items.c - reads a session as items of the neutral model
- * (session_items.h, SPEC.md 10.2).
+ * session_items.c - reads a session as items of the neutral model: its entries,
+ * or a copy's lines with their ids, or its documents (session_items.h, SPEC.md
+ * 10.2).
  *
  * Threads: one thread at a time.
  */
 #include "convert/render/session_items.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "agentwal.h"
 #include "agentwal/blob.h"
+#include "convert/copy/copy.h"
 #include "convert/model/model_member.h"
-#include "convert/render/document_items.h"
 #include "convert/render/entry_meta.h"
-#include "convert/render/entry_source.h"
 #include "engine/base/error.h"
+#include "engine/base/heap.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_value.h"
+
+/* --- ids of a copy ------------------------------------------------------- */
+
+#define ID_MAX 255
+
+static struct wal__json_span span_of(struct wal_slice slice)
+{
+    return (struct wal__json_span){slice.data, (size_t)slice.size};
+}
+
+/* Parses the entry's line; false if it has no ids. */
+static bool read_line(const struct wal__dialect *dialect,
+                      const struct wal_entry *entry,
+                      struct wal__line_info *line)
+{
+    struct wal__json_span text =
+        wal__line_text(entry->payload.data, (size_t)entry->payload.size);
+
+    return (entry->flags & WAL_ENTRY_LINE) != 0 &&
+           (entry->flags & WAL_ENTRY_REDACTED) == 0 &&
+           !wal__line_is_blank(text.data, text.size) &&
+           !wal__entry_meta(entry).is_opaque &&
+           dialect->read(text.data, text.size, line, NULL) == WAL__JSON_OK;
+}
+
+static bool is_used(const struct wal__copy_ids *ids, struct wal__json_span text)
+{
+    struct wal__json_span found;
+
+    return wal__model_table_get(&ids->used_ids, wal__model_hash(0, text),
+                                &found);
+}
+
+/* Decodes a string that is valid as an id or a time of the log. */
+static bool decode_string(struct wal__json_span string, uint8_t *text,
+                          size_t most, struct wal__json_span *plain)
+{
+    size_t size = 0;
+
+    if (string.size < 3 ||
+        wal__json_unescape(string, text, most, &size, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] < 0x20 || text[i] == 0x7F) {
+            return false;
+        }
+    }
+    *plain = (struct wal__json_span){text, size};
+    return size > 0;
+}
+
+/* An id that no earlier entry has, generated in `text` if necessary. */
+static struct wal__json_span choose_id(const struct wal__copy_ids *ids,
+                                       const struct wal__line_info *line,
+                                       const struct wal_entry *entry,
+                                       uint8_t text[ID_MAX + 1])
+{
+    struct wal__json_span id = {NULL, 0};
+
+    if (line != NULL && decode_string(line->id, text, ID_MAX, &id) &&
+        !is_used(ids, id)) {
+        return id;
+    }
+    id = span_of(entry->id);
+    for (unsigned n = 2; is_used(ids, id); n++) {
+        int most = entry->id.size < 230 ? (int)entry->id.size : 230;
+        int size = snprintf((char *)text, ID_MAX + 1, "%.*s~%u", most,
+                            (const char *)entry->id.data, n);
+        id = (struct wal__json_span){text, (size_t)size};
+    }
+    return id;
+}
+
+/* The mapped id of the entry's parent in the log, or the previous entry's
+ * id. */
+static struct wal__json_span map_parent(const struct wal__copy_ids *ids,
+                                        const struct wal_entry *entry)
+{
+    struct wal__json_span parent = {NULL, 0};
+
+    if (entry->parent_id.size > 0 &&
+        !wal__model_table_get(&ids->by_log_id,
+                              wal__model_hash(0, span_of(entry->parent_id)),
+                              &parent)) {
+        return ids->last_id;
+    }
+    return parent;
+}
+
+static struct wal__json_span find_parent(const struct wal__copy_ids *ids,
+                                         const struct wal__line_info *line,
+                                         const struct wal_entry *entry)
+{
+    struct wal__json_span parent = {NULL, 0};
+
+    if (line == NULL) {
+        return (entry->flags & WAL_ENTRY_LINE) != 0 &&
+                       (entry->flags & WAL_ENTRY_REDACTED) == 0
+                   ? ids->last_id
+                   : map_parent(ids, entry);
+    }
+    if (line->link == WAL__LINK_EXPLICIT &&
+        wal__model_table_get(
+            &ids->used_ids, wal__model_string_hash(0, line->parent), &parent)) {
+        return parent;
+    }
+    if (line->link == WAL__LINK_PREVIOUS) {
+        return ids->last_id;
+    }
+    return line->link == WAL__LINK_ROOT ? parent : map_parent(ids, entry);
+}
+
+static struct wal_slice slice_from(struct wal__json_span text)
+{
+    return (struct wal_slice){text.data, text.size};
+}
+
+static void set_time(struct wal__copy_ids *ids,
+                     const struct wal__line_info *line, struct wal_entry *entry)
+{
+    uint8_t text[sizeof(ids->time)];
+    struct wal__json_span time;
+
+    if (line != NULL && decode_string(line->time, text, sizeof(text), &time)) {
+        WAL__ASSERT(time.size <= sizeof(ids->time));
+        memcpy(ids->time, time.data, time.size);
+        ids->time_size = time.size;
+    }
+    if ((entry->flags & WAL_ENTRY_LINE) != 0 && ids->time_size > 0) {
+        entry->timestamp = (struct wal_slice){ids->time, ids->time_size};
+    }
+}
+
+/* Replaces id, parent and time of the next entry by those of the copy's file.
+ * Ids are stored in the arena, which must be the same for all calls; the time
+ * is valid until the next call. False: no memory. */
+static bool copy_ids_map_entry(struct wal__copy_ids *ids,
+                               struct wal__arena *keep,
+                               const struct wal__dialect *dialect,
+                               struct wal_entry *entry)
+{
+    uint64_t key = wal__model_hash(0, span_of(entry->id));
+    uint8_t text[ID_MAX + 1];
+    struct wal__line_info line;
+    const struct wal__line_info *parsed =
+        read_line(dialect, entry, &line) ? &line : NULL;
+    struct wal__json_span parent = find_parent(ids, parsed, entry);
+    struct wal__json_span id = choose_id(ids, parsed, entry, text);
+
+    set_time(ids, parsed, entry);
+    id = wal__arena_copy(keep, id);
+    ids->by_log_id.arena = keep;
+    ids->used_ids.arena = keep;
+    if (id.data == NULL || !wal__model_table_put(&ids->by_log_id, key, id) ||
+        !wal__model_table_put(&ids->used_ids, wal__model_hash(0, id), id)) {
+        return false;
+    }
+    ids->last_id = id;
+    entry->id = slice_from(id);
+    entry->parent_id = slice_from(parent);
+    return true;
+}
+
+/* The id in the copy's file, as text, for an id of the log, given as a JSON
+ * string; empty if no entry has it. */
+static struct wal__json_span copy_ids_find(const struct wal__copy_ids *ids,
+                                           struct wal__json_span id)
+{
+    struct wal__json_span own = {NULL, 0};
+
+    if (id.size > 0) {
+        (void)wal__model_table_get(&ids->by_log_id,
+                                   wal__model_string_hash(0, id), &own);
+    }
+    return own;
+}
+
+/* --- entries ------------------------------------------------------------- */
+
+/* The owner sets the first six fields, zeroes the others, and closes it in any
+ * case. */
+struct entry_source {
+    const struct wal__heap *heap;
+    struct wal_store *store;
+    const struct wal__dialect *dialect;
+    uint64_t size_max; /* larger payloads stay out of line; 0: no limit */
+    struct wal__copy_ids *ids;
+    struct wal__arena *keep;
+    struct wal_entry_cursor *cursor; /* NULL: of a copy */
+    struct wal__copy copy;
+    bool is_copy;
+    uint8_t *payload;
+    size_t size;
+    size_t capacity;
+    bool has_failed; /* no memory for a payload */
+};
+
+/* Opens the source with the options; a copy's conversation always from its
+ * beginning. Sessions that are no forks are no copies. */
+static enum wal_status
+entry_source_open(struct entry_source *source, struct wal_session *session,
+                  const struct wal_entry_cursor_options *options, bool is_fork,
+                  struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    /* Ids are in the payload: load all payloads. */
+    if (is_fork && options->stream == 0) {
+        status = wal__copy_open(&source->copy, session, source->heap,
+                                options->flags &
+                                    ~(uint32_t)WAL_ENTRY_CURSOR_OUT_OF_LINE,
+                                &source->is_copy, error);
+    }
+    return status != WAL_OK || source->is_copy
+               ? status
+               : wal_entry_cursor_open(session, options, &source->cursor,
+                                       error);
+}
+
+static void entry_source_close(struct entry_source *source)
+{
+    wal_entry_cursor_close(source->cursor);
+    if (source->is_copy) {
+        wal__copy_close(&source->copy);
+    }
+    wal__heap_free(source->heap, source->payload);
+    source->cursor = NULL;
+    source->payload = NULL;
+    source->is_copy = false;
+}
+
+static bool append_payload(void *ctx, const void *data, size_t size)
+{
+    struct entry_source *source = ctx;
+
+    if (source->capacity - source->size < size) {
+        size_t more = 2 * (source->size + size);
+        uint8_t *payload =
+            wal__heap_resize(source->heap, source->payload, more, 1);
+        if (payload == NULL) {
+            source->has_failed = true;
+            return false;
+        }
+        source->payload = payload;
+        source->capacity = more;
+    }
+    WAL__ASSERT(size <= source->capacity - source->size);
+    memcpy(source->payload + source->size, data, size);
+    source->size += size;
+    return true;
+}
+
+/* Whether an out-of-line payload must be loaded. */
+static bool must_load(const struct entry_source *source,
+                      const struct wal_entry *entry)
+{
+    return (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0 &&
+           (source->size_max == 0 || entry->payload_size <= source->size_max);
+}
+
+/* Loads the out-of-line payload of a line. */
+static enum wal_status load_payload(struct entry_source *source,
+                                    struct wal_entry *entry,
+                                    struct wal_error *error)
+{
+    enum wal_status status;
+
+    source->size = 0;
+    status = wal__copy_read_payload(&source->copy, source->store, entry,
+                                    append_payload, source, error);
+    if (status == WAL_OK && source->has_failed) {
+        status = WAL_ENOMEM;
+    }
+    if (status == WAL_OK) {
+        entry->payload = (struct wal_slice){source->payload, source->size};
+        entry->payload_size = source->size;
+        entry->flags &= ~(uint32_t)WAL_ENTRY_OUT_OF_LINE;
+    }
+    return status;
+}
+
+/* Returns the next entry, or WAL_END; WAL_ECORRUPT and WAL_EIO concern one
+ * entry. Entries of a copy have the ids of its file. */
+static enum wal_status entry_source_next(struct entry_source *source,
+                                         struct wal_entry *entry,
+                                         struct wal_error *error)
+{
+    enum wal_status status;
+
+    *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
+    if (!source->is_copy) {
+        return wal_entry_cursor_next(source->cursor, entry, error);
+    }
+    status = wal__copy_next(&source->copy, entry, error);
+    if (status == WAL_OK && must_load(source, entry)) {
+        status = load_payload(source, entry, error);
+    }
+    if (status == WAL_OK && !copy_ids_map_entry(source->ids, source->keep,
+                                                source->dialect, entry)) {
+        status = wal__no_memory(error);
+    }
+    return status;
+}
+
+/* --- documents ----------------------------------------------------------- */
+
+struct documents {
+    struct wal__session_items *items;
+    struct wal_error *error;
+    enum wal_status status;
+};
+
+static bool copy_value(struct documents *documents, const struct wal_doc *doc,
+                       struct wal__json_span *value)
+{
+    *value = wal__arena_copy(
+        &documents->items->scratch.arena,
+        (struct wal__json_span){doc->value.data, (size_t)doc->value.size});
+    if (value->data == NULL) {
+        documents->status = wal__no_memory(documents->error);
+    }
+    return value->data != NULL;
+}
+
+static bool get_document(void *ctx, const char *key,
+                         struct wal__json_span *value)
+{
+    struct documents *documents = ctx;
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_doc_cursor *docs = NULL;
+    enum wal_status status;
+    bool is_there = false;
+
+    status =
+        wal_doc_cursor_open(documents->items->store, documents->items->session,
+                            NULL, &docs, documents->error);
+    if (status == WAL_OK) {
+        status = wal_doc_cursor_get(docs, wal__slice_from_text(key), 0, &doc,
+                                    documents->error);
+        is_there = status == WAL_OK && copy_value(documents, &doc, value);
+    }
+    wal_doc_cursor_close(docs);
+    if (status == WAL_ECORRUPT) {
+        documents->items->unreadable++;
+    } else if (status != WAL_OK && status != WAL_ENOTFOUND) {
+        documents->status = status;
+    }
+    return is_there;
+}
+
+/* Passes one document to `each`; false to stop. */
+static bool emit_document(struct documents *documents,
+                          const struct wal_doc *doc,
+                          bool (*each)(void *each_ctx, const char *key,
+                                       struct wal__json_span value),
+                          void *each_ctx)
+{
+    struct wal__json_span value;
+    char key[1025];
+
+    if (doc->key.size >= sizeof(key) || !copy_value(documents, doc, &value)) {
+        return doc->key.size >= sizeof(key);
+    }
+    for (size_t i = 0; i < doc->key.size; i++) {
+        key[i] = ((const char *)doc->key.data)[i];
+    }
+    key[doc->key.size] = '\0';
+    return each(each_ctx, key, value);
+}
+
+static bool scan_documents(void *ctx, const char *prefix,
+                           bool (*each)(void *each_ctx, const char *key,
+                                        struct wal__json_span value),
+                           void *each_ctx)
+{
+    struct documents *documents = ctx;
+    struct wal_doc_cursor_options options = {
+        .struct_size = sizeof(options), .prefix = wal__slice_from_text(prefix)};
+    struct wal_doc_cursor *docs = NULL;
+    bool wants_more = true;
+    enum wal_status status;
+
+    status =
+        wal_doc_cursor_open(documents->items->store, documents->items->session,
+                            &options, &docs, documents->error);
+    while (wants_more && status == WAL_OK) {
+        struct wal_doc doc = {.struct_size = sizeof(doc)};
+        status = wal_doc_cursor_next(docs, &doc, documents->error);
+        if (status == WAL_ECORRUPT) {
+            documents->items->unreadable++;
+            status = WAL_OK;
+        } else if (status == WAL_OK) {
+            wants_more = emit_document(documents, &doc, each, each_ctx);
+        }
+    }
+    wal_doc_cursor_close(docs);
+    if (status != WAL_OK && status != WAL_END) {
+        documents->status = status;
+    }
+    return wants_more && status == WAL_END;
+}
+
+enum wal_status wal__document_items_scan(
+    struct wal__session_items *items, const char *prefix,
+    bool (*each)(void *ctx, const char *key, struct wal__json_span value),
+    void *ctx, struct wal_error *error)
+{
+    struct documents documents = {
+        .items = items, .error = error, .status = WAL_OK};
+
+    (void)scan_documents(&documents, prefix, each, ctx);
+    return documents.status;
+}
+
+static enum wal_status document_items_read(struct wal__session_items *items,
+                                           struct wal_error *error)
+{
+    struct documents documents = {
+        .items = items, .error = error, .status = WAL_OK};
+    const struct wal__model_documents tree = {
+        .ctx = &documents, .get = get_document, .scan = scan_documents};
+
+    if (items->dialect->read_ops->documents(&items->lines, &tree) !=
+            WAL__JSON_OK &&
+        !items->has_stopped && documents.status == WAL_OK) {
+        return wal__no_memory(error);
+    }
+    return documents.status;
+}
+
+/* --- items --------------------------------------------------------------- */
 
 static bool emit_item(void *ctx, struct wal__model_item *item)
 {
@@ -184,8 +619,8 @@ static struct wal__model_reader *find_reader(struct wal__session_items *items,
     return NULL;
 }
 
-static void read_line(struct wal__session_items *items,
-                      const struct wal_entry *entry)
+static void read_stored_line(struct wal__session_items *items,
+                             const struct wal_entry *entry)
 {
     const struct wal__line_meta meta = wal__entry_meta(entry);
     struct wal__model_reader *reader = find_reader(items, &meta);
@@ -287,7 +722,7 @@ static void emit_entry(struct wal__session_items *items,
     } else if (!has_payload(items, entry)) {
         emit_placeholder(items, entry);
     } else if ((entry->flags & WAL_ENTRY_LINE) != 0) {
-        read_line(items, entry);
+        read_stored_line(items, entry);
     } else {
         read_entry(items, entry);
     }
@@ -336,27 +771,27 @@ static enum wal_status read_stream(struct wal__session_items *items,
 {
     struct wal_entry_cursor_options options =
         wal__session_items_options(stream, items->read_counts[stream]);
-    struct wal__entry_source source = {.heap = items->heap,
-                                       .store = items->store,
-                                       .dialect = items->dialect,
-                                       .size_max = items->size_max,
-                                       .ids = &items->ids,
-                                       .keep = &items->keep.arena};
+    struct entry_source source = {.heap = items->heap,
+                                  .store = items->store,
+                                  .dialect = items->dialect,
+                                  .size_max = items->size_max,
+                                  .ids = &items->ids,
+                                  .keep = &items->keep.arena};
     enum wal_status status = WAL_OK;
 
     WAL__ASSERT(stream <
                 sizeof(items->read_counts) / sizeof(items->read_counts[0]));
     options.flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
     if (items->read_counts[stream] < limits) {
-        status = wal__entry_source_open(&source, items->session, &options,
-                                        items->is_fork, error);
+        status = entry_source_open(&source, items->session, &options,
+                                   items->is_fork, error);
         items->is_copy |= source.is_copy;
     }
     /* A copy may have lines on no branch, which are not counted. */
     while (status == WAL_OK && !items->has_stopped &&
            (source.is_copy || items->read_counts[stream] < limits)) {
         struct wal_entry entry;
-        status = wal__entry_source_next(&source, &entry, error);
+        status = entry_source_next(&source, &entry, error);
         if (status == WAL_OK) {
             items->read_counts[stream]++;
             emit_entry(items, &entry);
@@ -367,7 +802,7 @@ static enum wal_status read_stream(struct wal__session_items *items,
             status = WAL_OK;
         }
     }
-    wal__entry_source_close(&source);
+    entry_source_close(&source);
     return status == WAL_END ? WAL_OK : status;
 }
 
@@ -379,7 +814,7 @@ bool wal__session_items_map_head(struct wal__session_items *items,
     if (!items->is_copy || head->size == 0) {
         return true;
     }
-    own = wal__copy_ids_find(&items->ids, *head);
+    own = copy_ids_find(&items->ids, *head);
     *head = wal__json_quote(&items->keep.arena,
                             (struct wal_slice){own.data, own.size});
     return own.size == 0 || head->data != NULL;
@@ -392,7 +827,7 @@ enum wal_status wal__session_items_begin(struct wal__session_items *items,
 
     if (items->dialect->read_ops->documents != NULL) {
         items->is_in_documents = true;
-        status = wal__document_items_read(items, error);
+        status = document_items_read(items, error);
         items->is_in_documents = false;
     }
     return status;

@@ -4,9 +4,15 @@
  *
  * Imported lines are read by the dialect that the session's source names; lines
  * imported from a view by the view's dialect; appended entries by the dialect
- * `entries`. Ids and parents are those of the log, or, in a copy of another
- * session's file, those of the copy's file (copy_ids.h). Reading continues
- * where it ended as the session grows, except in a copy.
+ * `entries`. Reading continues where it ended as the session grows, except in a
+ * copy. A session whose dialect stores documents is read document by document.
+ *
+ * Ids and parents are those of the log. A line that a copy shares with its
+ * original has the original's id in the log, and its own id in the copy's file
+ * (SPEC.md 5.17), which is used instead; the same applies to its parent. Where
+ * a line has neither, or repeats an earlier id, the ids of the log are used. A
+ * line without a time gets the time of an earlier line. No two entries of a
+ * copy get the same id, and a parent comes before its entry.
  *
  * Invariant: memory does not grow with the session, except for the state of the
  * dialects and the ids of a copy.
@@ -18,8 +24,21 @@
 
 #include "agentwal.h"
 #include "convert/model/dialect.h"
-#include "convert/render/copy_ids.h"
+#include "convert/model/model_table.h"
 #include "engine/base/heap.h"
+
+/* --- ids of a copy ------------------------------------------------------- */
+
+/* Zeroed: empty. */
+struct wal__copy_ids {
+    struct wal__model_table by_log_id; /* id in the file, by id in the log */
+    struct wal__model_table used_ids;  /* id in the file, by itself */
+    struct wal__json_span last_id;     /* id of the previous entry */
+    uint8_t time[64];                  /* of the last line that has one */
+    size_t time_size;
+};
+
+/* --- items --------------------------------------------------------------- */
 
 enum {
     WAL__ITEMS_VIEW_DIALECTS = 8 /* dialects of views with imported lines */
@@ -98,5 +117,14 @@ enum wal_status wal__session_items_count(struct wal_session *session,
                                          uint32_t stream, uint32_t without,
                                          uint64_t *entries,
                                          struct wal_error *error) WAL_MUST_USE;
+
+/* --- documents ----------------------------------------------------------- */
+
+/* Calls `each` for the documents whose keys begin with `prefix`, until it
+ * returns false. Values are valid until the scratch memory is reset. */
+enum wal_status wal__document_items_scan(
+    struct wal__session_items *items, const char *prefix,
+    bool (*each)(void *ctx, const char *key, struct wal__json_span value),
+    void *ctx, struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -21,7 +21,7 @@ struct verbatim_writer {
     uint8_t *piece;
 };
 
-/* -------------------------------------------------------- eligibility --- */
+/* --- eligibility --------------------------------------------------------- */
 
 /* Whether the last append moved `main` to its entry, and no call moved it
  * since. */
@@ -72,7 +72,7 @@ bool wal__verbatim_is_possible(const struct wal__verbatim *verbatim)
     return is_possible && is_head_appended(verbatim->session);
 }
 
-/* ------------------------------------------------------------ writing --- */
+/* --- writing ------------------------------------------------------------- */
 
 static bool write_blob(struct verbatim_writer *writer, struct wal_blob *blob,
                        bool dry_run, enum wal_status *status,

@@ -1,5 +1,9 @@
 /*
- * source_lines.c - the lines of imported sessions (source_lines.h).
+ * source_lines.c - the lines of imported sessions, and a file compared with
+ * them (source_lines.h).
+ *
+ * A file is compared in windows: short comparisons at rising offsets share one
+ * pread.
  *
  * Invariant: a partial line is returned only when no line was imported after
  * the line that it follows.
@@ -12,11 +16,75 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "convert/source/file_compare.h"
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
+
+/* --- comparing a file ---------------------------------------------------- */
+
+#define WINDOW_SIZE ((size_t)128 << 10)
+
+static const struct wal__heap *
+window_heap(const struct wal__file_compare *window)
+{
+    return window->heap != NULL ? window->heap : &wal__heap_libc;
+}
+
+void wal__file_compare_deinit(struct wal__file_compare *window)
+{
+    wal__heap_free(window_heap(window), window->bytes);
+    window->bytes = NULL;
+}
+
+/* Moves the window to the offset unless it contains it. Returns false at the
+ * end of the file, when reading fails, and without memory. */
+static bool move_window(struct wal__file_compare *window, uint64_t offset)
+{
+    ssize_t got;
+
+    if (offset >= window->offset && offset - window->offset < window->size) {
+        return true;
+    }
+    if (window->bytes == NULL) {
+        window->bytes = wal__heap_alloc(window_heap(window), WINDOW_SIZE);
+        window->has_failed = window->bytes == NULL;
+    }
+    if (window->has_failed) {
+        return false;
+    }
+    got = pread(window->fd, window->bytes, WINDOW_SIZE, (off_t)offset);
+    window->offset = offset;
+    window->size = got > 0 ? (size_t)got : 0;
+    window->has_ended = got == 0;
+    return got > 0;
+}
+
+bool wal__file_compare_bytes(struct wal__file_compare *window, uint64_t offset,
+                             const void *data, size_t size)
+{
+    const char *bytes = data;
+
+    while (size > 0) {
+        size_t at;
+        size_t common;
+
+        if (!move_window(window, offset)) {
+            return false;
+        }
+        at = (size_t)(offset - window->offset);
+        common = window->size - at < size ? window->size - at : size;
+        if (memcmp(window->bytes + at, bytes, common) != 0) {
+            return false;
+        }
+        bytes += common;
+        offset += common;
+        size -= common;
+    }
+    return true;
+}
+
+/* --- lines --------------------------------------------------------------- */
 
 static bool meta_is(const struct wal_entry *entry, const char *key,
                     enum wal__json_kind kind)

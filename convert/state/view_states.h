@@ -1,15 +1,34 @@
 /*
  * view_states.h - the states of the views of one root, by the paths of their
- * files.
+ * files, and the files of all views below roots (SPEC.md 10.4, 10.6).
  *
- * Threads: one thread at a time.
+ * The states of a root are read once. When the directory of the states has
+ * changed and a path is not found, those that changed are read again.
+ *
+ * Invariant: nothing but the views' files remains in a client's folder.
+ *
+ * Threads: one thread at a time per struct.
  */
 #ifndef AGENTWAL_CONVERT_STATE_VIEW_STATES_H
 #define AGENTWAL_CONVERT_STATE_VIEW_STATES_H
 
+#include <limits.h>
+#include <stdbool.h>
+
+#include "agentwal/convert.h"
 #include "convert/files/view_fs.h"
 #include "convert/state/view_state.h"
 #include "engine/base/containers.h"
+#include "engine/base/heap.h"
+
+/* --- the place ----------------------------------------------------------- */
+
+/* Writes the directory of the states of a root, which exists, and returns true
+ * if that is not in the root: the root is a client's folder and has no state
+ * from before. */
+bool wal__view_place(const char *root, char path[PATH_MAX]);
+
+/* --- states of a root ---------------------------------------------------- */
 
 /* A file of a view. */
 struct wal__view_path {
@@ -44,16 +63,25 @@ struct wal__view_states {
     struct wal__hashmap by_name;
 };
 
-/* Creates the states of a directory that were not read yet; NULL: no memory. */
-struct wal__view_states *wal__view_states_create(const struct wal__heap *heap,
-                                                 const uint8_t store[16],
-                                                 const char *name);
-void wal__view_states_destroy(struct wal__view_states *states);
+/* --- the view of a file -------------------------------------------------- */
 
-/* Finds the view of a path below the root; *found is NULL if there is none. */
-enum wal_status wal__view_states_find(struct wal__view_states *states,
-                                      const char *path,
-                                      const struct wal__view_path **found,
-                                      struct wal_error *error) WAL_MUST_USE;
+struct wal__view_index {
+    const struct wal__heap *heap;
+    struct wal_store *store;
+    struct wal__view_states **items; /* of each directory */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+void wal__view_index_init(struct wal__view_index *index,
+                          struct wal_store *store,
+                          const struct wal__heap *heap);
+void wal__view_index_deinit(struct wal__view_index *index);
+
+/* Finds the view that a file belongs to. WAL_ENOTFOUND: none. */
+enum wal_status wal__view_index_find(struct wal__view_index *index,
+                                     struct wal_slice path,
+                                     struct wal_view_info *place,
+                                     struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * view.c - the public functions of views (SPEC.md 10).
+ * view.c - the public functions of one view (SPEC.md 10).
  *
  * Threads: one thread at a time per view.
  */
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "agentwal/admin.h"
-#include "convert/model/model_table.h"
 #include "convert/view/view_import.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"

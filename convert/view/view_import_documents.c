@@ -1,26 +1,389 @@
 /*
- * view_import_documents.c - imports changes of a view that is made of documents
- * (view_import_documents.h).
+ * view_import_documents.c - imports what another program changed in a view that
+ * is made of documents (SPEC.md 10.6).
+ *
+ * A message is a document storage/message/SESSION/ID.json, and its parts are
+ * the documents in storage/part/ID. It is read as one line, {info, parts}: each
+ * message that the view did not write becomes an entry. A new title becomes the
+ * session's.
  *
  * Invariant: a message is imported only when the client is done with it, and
- * after all messages before it.
+ * after all messages before it. No document is changed; links are not followed.
  *
  * Threads: one thread at a time per view.
  */
-#include "convert/view/view_import_documents.h"
+#include "convert/view/view_import.h"
 
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "convert/files/view_files.h"
 #include "convert/model/model_member.h"
-#include "convert/view/view_documents.h"
 #include "engine/base/error.h"
+#include "engine/base/heap.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_character.h"
+#include "format/json/json_out.h"
+#include "format/json/json_value.h"
 #include "format/payload/timestamp.h"
+
+/* --- new documents ------------------------------------------------------- */
+
+/* A document on disk. */
+struct view_document {
+    const char *path; /* below the root */
+    struct wal__json_span value;
+    struct wal__file_stamp stamp;
+};
+
+/* A message that the view did not write. */
+struct view_message {
+    struct wal__json_span line; /* {info, parts} */
+    const struct view_document *documents;
+    size_t count;
+    bool is_complete; /* the client is done with it */
+    int64_t created_ms;
+};
+
+/* The owner sets the first three fields and zeroes the others. */
+struct view_documents {
+    const struct wal__view_files *files;
+    struct wal__heap_arena *memory; /* lives as long as this */
+    const char *session;            /* path of the session's document */
+    char **names;                   /* of new messages, in order */
+    size_t count;
+    size_t capacity;
+    size_t next;
+};
+
+#define DOCUMENT_MAX  ((uint64_t)16 << 20)
+#define PATH_SIZE     4096
+#define DOCUMENT_SIZE 1024 /* of a document's path: two names of a file */
+#define PARTS_MAX     4096 /* parts of a message */
+
+/* --- files --------------------------------------------------------------- */
+
+static const char *copy_text(struct view_documents *documents, const char *text)
+{
+    struct wal__json_span span = {(const uint8_t *)text, strlen(text) + 1};
+
+    return (const char *)wal__arena_copy(&documents->memory->arena, span).data;
+}
+
+static enum wal_status read_fd(struct view_documents *documents, int fd,
+                               struct view_document *document,
+                               struct wal_error *error)
+{
+    size_t size = (size_t)document->stamp.size;
+    uint8_t *data = wal__arena_alloc(&documents->memory->arena, size + 1);
+    size_t have = 0;
+    ssize_t got = 1;
+
+    if (data == NULL) {
+        return wal__no_memory(error);
+    }
+    while (have < size && got > 0) {
+        got = pread(fd, data + have, size - have, (off_t)have);
+        have += got > 0 ? (size_t)got : 0;
+    }
+    document->value = (struct wal__json_span){data, have};
+    return have == size ? WAL_OK
+                        : wal__fail_at(error, WAL_ECHANGED, 0, document->path,
+                                       have, "became shorter");
+}
+
+/* Reads a document below the root. WAL_ENOTFOUND: there is none. */
+static enum wal_status view_document_read(struct view_documents *documents,
+                                          const char *path,
+                                          struct view_document *document,
+                                          struct wal_error *error)
+{
+    const struct wal__view_files *files = documents->files;
+    const char *name = NULL;
+    int directory = -1;
+    int fd = -1;
+    enum wal_status status = wal__view_fs_open_parent(
+        files->env, files->root, path, false, &directory, &name, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    document->path = copy_text(documents, path);
+    if (document->path == NULL) {
+        status = wal__no_memory(error);
+    } else {
+        status =
+            wal__view_fs_open(directory, name, &fd, &document->stamp, error);
+    }
+    close(directory);
+    if (status == WAL_OK) {
+        status = document->stamp.size <= DOCUMENT_MAX
+                     ? read_fd(documents, fd, document, error)
+                     : wal__fail_at(error, WAL_ETOOBIG, 0, path, 0,
+                                    "is larger than 16 MiB");
+        close(fd);
+    }
+    return status;
+}
+
+/* --- names --------------------------------------------------------------- */
+
+static bool is_document_name(const char *name)
+{
+    size_t size = strlen(name);
+
+    return size > 5 && name[0] != '.' && strcmp(name + size - 5, ".json") == 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names of documents in a folder, sorted. */
+struct names {
+    char **items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Lists the documents of a folder below the root; `is_new`: only those that the
+ * view's state does not have. A missing folder has none. */
+static enum wal_status list_folder(struct view_documents *documents,
+                                   const char *folder, bool is_new,
+                                   struct names *names, struct wal_error *error)
+{
+    const struct wal__view_files *files = documents->files;
+    char path[PATH_SIZE];
+    const struct dirent *entry;
+    DIR *dir;
+
+    snprintf(path, sizeof(path), "%s/%s", files->root, folder);
+    dir = opendir(path);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        const struct wal__view_file *file;
+        char **items;
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        file = wal__view_files_find(files, path);
+        if (!is_document_name(entry->d_name) ||
+            (is_new && file != NULL && file->lines.saved.is_known)) {
+            continue;
+        }
+        items =
+            wal__arena_grow(&documents->memory->arena, names->items,
+                            names->count, &names->capacity, sizeof(items[0]));
+        if (items == NULL ||
+            (items[names->count] = (char *)(uintptr_t)copy_text(
+                 documents, entry->d_name)) == NULL) {
+            closedir(dir);
+            return wal__no_memory(error);
+        }
+        names->items = items;
+        names->count++;
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    if (names->count > 0) {
+        qsort(names->items, names->count, sizeof(names->items[0]),
+              compare_names);
+    }
+    return WAL_OK;
+}
+
+/* Returns the last component of a path without .json, in the arena. */
+static const char *stem_of(struct view_documents *documents, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *stem = (char *)(uintptr_t)copy_text(documents,
+                                              slash != NULL ? slash + 1 : path);
+
+    if (stem != NULL && is_document_name(stem)) {
+        stem[strlen(stem) - 5] = '\0';
+    }
+    return stem;
+}
+
+/* Lists the messages that the view's state does not have. */
+static enum wal_status view_documents_list(struct view_documents *documents,
+                                           struct wal_error *error)
+{
+    const char *session = stem_of(documents, documents->session);
+    struct names names = {.items = NULL};
+    char folder[PATH_SIZE];
+    enum wal_status status;
+
+    if (session == NULL) {
+        return wal__no_memory(error);
+    }
+    snprintf(folder, sizeof(folder), "storage/message/%s", session);
+    status = list_folder(documents, folder, true, &names, error);
+    documents->names = names.items;
+    documents->count = names.count;
+    documents->next = 0;
+    return status;
+}
+
+/* --- message ------------------------------------------------------------- */
+
+/* Sets what the message says of itself. */
+static bool read_info(struct wal__json_span info, struct view_message *message)
+{
+    enum {
+        ROLE,
+        CREATED,
+        COMPLETED,
+        ERROR,
+        COUNT
+    };
+    struct wal__json_member members[COUNT] = {
+        [ROLE] = {.key = "role"},
+        [CREATED] = {.parent = "time", .key = "created"},
+        [COMPLETED] = {.parent = "time", .key = "completed"},
+        [ERROR] = {.key = "error"}};
+
+    if (info.size == 0 || info.data[0] != '{' ||
+        wal__model_members(info, members, COUNT, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    message->is_complete =
+        !wal__model_text_is(wal__member_string(&members[ROLE]), "assistant") ||
+        members[COMPLETED].value.kind == WAL__JSON_NUMBER ||
+        members[ERROR].value.kind == WAL__JSON_OBJECT;
+    (void)wal__model_time_read(members[CREATED].value.span,
+                               &message->created_ms);
+    return true;
+}
+
+static bool is_object(struct wal__json_span json)
+{
+    struct wal__json_member none = {.key = ""};
+
+    return json.size > 0 && json.data[0] == '{' &&
+           wal__model_members(json, &none, 1, NULL) == WAL__JSON_OK;
+}
+
+struct text {
+    uint8_t *data;
+    size_t size;
+};
+
+static bool put_text(void *ctx, const void *data, size_t size)
+{
+    struct text *text = ctx;
+
+    memcpy(text->data + text->size, data, size);
+    text->size += size;
+    return true;
+}
+
+/* Joins the documents to one line, in the arena. */
+static bool join(struct view_documents *documents, struct view_message *message)
+{
+    size_t capacity = 64;
+    struct text text = {.size = 0};
+    struct wal__json_out out = {.put = put_text, .ctx = &text};
+
+    for (size_t i = 0; i < message->count; i++) {
+        capacity += message->documents[i].value.size + 1;
+    }
+    text.data = wal__arena_alloc(&documents->memory->arena, capacity);
+    if (text.data == NULL) {
+        return false;
+    }
+    wal__json_out_open(&out, '{');
+    wal__json_out_key(&out, "info");
+    wal__json_out_compact(&out, message->documents[0].value);
+    wal__json_out_member_open(&out, "parts", '[');
+    for (size_t i = 1; i < message->count; i++) {
+        wal__json_out_compact(&out, message->documents[i].value);
+    }
+    wal__json_out_close(&out, ']');
+    wal__json_out_close(&out, '}');
+    message->line = (struct wal__json_span){text.data, text.size};
+    return true;
+}
+
+/* Reads the parts of a message. A part that is no object is being written. */
+static enum wal_status read_parts(struct view_documents *documents,
+                                  const char *folder, const struct names *names,
+                                  struct view_document *items,
+                                  struct view_message *message,
+                                  struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    char path[PATH_SIZE];
+
+    for (size_t i = 0; i < names->count && status == WAL_OK; i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, names->items[i]);
+        status =
+            view_document_read(documents, path, &items[message->count], error);
+        if (status == WAL_OK) {
+            message->is_complete &= is_object(items[message->count].value);
+            message->count++;
+        }
+    }
+    return status;
+}
+
+/* Reads the next message. WAL_END: there is none. */
+static enum wal_status view_documents_next(struct view_documents *documents,
+                                           struct view_message *message,
+                                           struct wal_error *error)
+{
+    const char *session = stem_of(documents, documents->session);
+    struct view_document *items;
+    struct names parts = {.items = NULL};
+    const char *id;
+    char path[DOCUMENT_SIZE];
+    enum wal_status status;
+
+    *message = (struct view_message){.count = 0};
+    if (documents->next == documents->count) {
+        return WAL_END;
+    }
+    id = stem_of(documents, documents->names[documents->next]);
+    if (session == NULL || id == NULL) {
+        return wal__no_memory(error);
+    }
+    snprintf(path, sizeof(path), "storage/part/%s", id);
+    status = list_folder(documents, path, false, &parts, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    items = wal__arena_calloc(&documents->memory->arena,
+                              (parts.count + 1) * sizeof(items[0]));
+    if (items == NULL) {
+        return wal__no_memory(error);
+    }
+    message->documents = items;
+    snprintf(path, sizeof(path), "storage/message/%s/%s", session,
+             documents->names[documents->next++]);
+    status = view_document_read(documents, path, &items[0], error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    message->count = 1;
+    if (!read_info(items[0].value, message) || parts.count > PARTS_MAX) {
+        message->is_complete = false;
+        return WAL_OK;
+    }
+    snprintf(path, sizeof(path), "storage/part/%s", id);
+    status = read_parts(documents, path, &parts, items, message, error);
+    if (status != WAL_OK || !message->is_complete) {
+        return status;
+    }
+    return join(documents, message) ? WAL_OK : wal__no_memory(error);
+}
+
+/* --- the import ---------------------------------------------------------- */
 
 /* Makes a document the view's own, as it was read. */
 static enum wal_status adopt(struct wal__view_importer *importer,
-                             const struct wal__view_document *document,
+                             const struct view_document *document,
                              struct wal_error *error)
 {
     struct wal__view_files *files = &importer->view->files;
@@ -41,7 +404,7 @@ static enum wal_status adopt(struct wal__view_importer *importer,
     return WAL_OK;
 }
 
-/* ---------------------------------------------------------------- title --- */
+/* --- title --------------------------------------------------------------- */
 
 struct rename {
     struct wal_slice before;
@@ -75,7 +438,7 @@ static struct wal_slice text_of(struct wal__arena *arena,
 /* Takes a title over that the client gave, if the log has not changed its
  * own. */
 static enum wal_status import_title(struct wal__view_importer *importer,
-                                    const struct wal__view_document *document,
+                                    const struct view_document *document,
                                     struct wal_error *error)
 {
     const struct wal__session_snapshot *snapshot = &importer->snapshot;
@@ -104,7 +467,7 @@ static enum wal_status import_title(struct wal__view_importer *importer,
 }
 
 static bool has_content(const struct wal__saved_file *saved,
-                        const struct wal__view_document *document)
+                        const struct view_document *document)
 {
     struct wal__fingerprint fingerprint = {.size = 0};
 
@@ -115,12 +478,12 @@ static bool has_content(const struct wal__saved_file *saved,
 
 /* Imports the session's document. */
 static enum wal_status import_session(struct wal__view_importer *importer,
-                                      struct wal__view_documents *documents,
+                                      struct view_documents *documents,
                                       bool *is_changed, struct wal_error *error)
 {
-    struct wal__view_document document;
-    enum wal_status status = wal__view_document_read(
-        documents, documents->session, &document, error);
+    struct view_document document;
+    enum wal_status status =
+        view_document_read(documents, documents->session, &document, error);
 
     if (status != WAL_OK ||
         has_content(&importer->file->lines.saved, &document)) {
@@ -134,7 +497,7 @@ static enum wal_status import_session(struct wal__view_importer *importer,
     return status;
 }
 
-/* ------------------------------------------------------------- messages --- */
+/* --- messages ------------------------------------------------------------ */
 
 static bool set_time(struct wal__view_importer *importer, int64_t ms)
 {
@@ -150,7 +513,7 @@ static bool set_time(struct wal__view_importer *importer, int64_t ms)
 }
 
 /* Identifies the message in the marks of entries. */
-static uint64_t offset_of(const struct wal__view_message *message)
+static uint64_t offset_of(const struct view_message *message)
 {
     const char *path = message->documents[0].path;
 
@@ -159,8 +522,7 @@ static uint64_t offset_of(const struct wal__view_message *message)
 }
 
 static enum wal_status import_message(
-    struct wal__view_importer *importer,
-    const struct wal__view_message *message,
+    struct wal__view_importer *importer, const struct view_message *message,
     enum wal_status (*append)(struct wal__view_importer *importer,
                               struct wal__json_span line, uint64_t offset,
                               struct wal_error *error),
@@ -185,19 +547,18 @@ enum wal_status wal__view_import_documents(
                               struct wal_error *error),
     bool *is_changed, struct wal_error *error)
 {
-    struct wal__view_documents documents = {.files = &importer->view->files,
-                                            .memory = &importer->import_arena,
-                                            .session =
-                                                importer->file->lines.path};
-    struct wal__view_message message;
-    enum wal_status status = wal__view_documents_list(&documents, error);
+    struct view_documents documents = {.files = &importer->view->files,
+                                       .memory = &importer->import_arena,
+                                       .session = importer->file->lines.path};
+    struct view_message message;
+    enum wal_status status = view_documents_list(&documents, error);
 
     /* Lines name no parents, and follow what the client showed. */
     importer->has_loaded_ids = true;
     importer->last_written =
         wal__slice_from_text(importer->view->position.head);
     while (status == WAL_OK) {
-        status = wal__view_documents_next(&documents, &message, error);
+        status = view_documents_next(&documents, &message, error);
         if (status == WAL_OK && !message.is_complete) {
             break;
         }

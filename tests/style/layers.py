@@ -29,9 +29,9 @@ ENGINE = ["engine/" + room + "/" for room in (
     "base", "log", "store", "session", "files", "care")]
 CONVERT = ["convert/" + room + "/" for room in (
     "clients", "copy", "files", "render", "source", "state", "import", "view")]
-DIALECTS = ["convert/dialect/" + name + "/" for name in (
+DIALECTS = ["convert/dialect/" + name for name in (
     "claude", "codex", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
-TOOL = [API, CONVERT_API] + LINES + MODEL + DIALECTS + [
+TOOL = [API, CONVERT_API] + LINES + MODEL + [
     "convert/copy/", "convert/source/", "engine/base/",
     "tools/terminal/", "tools/cli/", "tools/project/"]
 
@@ -114,9 +114,6 @@ LAYERS.update({
     NODE: [API, CONVERT_API, NODE + "base/", NODE + "store/"],
     NODE + "search/": [API, SEARCH_API, NODE, NODE + "base/", NODE + "store/"],
 })
-# Codex names its sessions as Claude Code does where it imports them.
-LAYERS["convert/dialect/codex/"].append("convert/dialect/claude/")
-LAYERS["convert/dialect/"] += DIALECTS
 
 # The Node.js package in JavaScript; adapters for SDKs use what it exports.
 LIB = "bindings/node/lib/"

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "convert/source/file_compare.h"
 #include "convert/source/source_lines.h"
 #include "tools/convert/output_file.h"
 

@@ -1,7 +1,6 @@
 /*
  * test_view_import.c - tests of lines that other programs add to a view.
  */
-#include "convert/state/view_index.h"
 #include "convert/state/view_states.h"
 #include "tests/lib/kit/view_kit.h"
 
@@ -133,7 +132,7 @@ static void last_text(const char *path, const char *key, char text[64])
     free(data);
 }
 
-/* ----------------------------------------------------------- going on --- */
+/* --- going on ------------------------------------------------------------ */
 
 KIT_TEST(view_import__lines_extend_the_head)
 {
@@ -283,7 +282,7 @@ KIT_TEST(view_import__crash_before_the_state_adds_nothing)
     kit_close(store);
 }
 
-/* ------------------------------------------------------------ oddities --- */
+/* --- oddities ------------------------------------------------------------ */
 
 /* Flushes in a process that the system kills when the file has `size` bytes. */
 static void flush_until_killed(rlim_t size)
@@ -418,7 +417,7 @@ KIT_TEST(view_import__other_beginning_is_refused)
     kit_close(store);
 }
 
-/* ------------------------------------------------------ other dialects --- */
+/* --- other dialects ------------------------------------------------------ */
 
 /* The client goes on under an id that the view made. */
 KIT_TEST(view_import__native_session_as_pi)
@@ -517,7 +516,7 @@ KIT_TEST(view_import__linear_dialect)
         "\"and more of it\"}]}}\n");
 }
 
-/* ------------------------------------------------------------- finding --- */
+/* --- finding ------------------------------------------------------------- */
 
 KIT_TEST(view_import__file_finds_its_view)
 {

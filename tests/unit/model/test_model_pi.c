@@ -159,6 +159,33 @@ TEST(model_pi__regenerated_session_is_equivalent)
     model_kit_free(&kit);
 }
 
+/* A fork of pi writes "model":"PROVIDER/MODEL"; no provider is invented. */
+TEST(model_pi__model_change_without_provider_stays_without)
+{
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit kit;
+    struct model_kit again;
+
+    model_kit_read_text(
+        &kit, "pi",
+        HEADER "{\"type\":\"model_change\",\"id\":\"00000001\",\"parentId\":"
+               "null,\"timestamp\":\"2026-01-02T03:04:05.679Z\",\"model\":"
+               "\"p/m\"}\n");
+    kit.items[1].raw.size = 0;
+    assert_true(model_kit_write(&kit, "pi", &files, NULL));
+    model_kit_read(&again, "pi", &files);
+    for (size_t i = 0; i < 2; i++) {
+        const struct wal__model_item *item =
+            i == 0 ? &kit.items[1] : &again.items[1];
+        assert_int_equal(item->kind, WAL__ITEM_MODEL_CHANGE);
+        assert_int_equal(item->provider.size, 0);
+        assert_is(item->model, "p/m");
+    }
+    model_kit_free(&again);
+    model_kit_files_free(&files);
+    model_kit_free(&kit);
+}
+
 TEST(model_pi__version_1_gets_ids_and_kept_entry)
 {
     static const char text[] =

@@ -1,0 +1,715 @@
+/*
+ * claude_read.c - recognises lines of the transcripts of Claude Code, and
+ * converts them to items.
+ *
+ * A line is called a row. Rows with a uuid form the conversation and name their
+ * parents, null for a root. Rows without one (titles, summaries, snapshots,
+ * queue operations) are on no branch. The tip is the last row of the
+ * conversation that is not on a side chain.
+ *
+ * A row is one item, except that each tool result in a user's row is a separate
+ * item. The row that marks a compaction and the following row with the summary
+ * are one item. Rows that only the client understands (attachments, progress,
+ * system rows, snapshots, ...) are items of kind LINE.
+ *
+ * Claude Code writes an answer as one row per block. Results of concurrent
+ * calls are children of their calls' rows, so the path from the tip to the root
+ * misses some of them. Here the parent of each row of an answer, and of each
+ * result, is the previous one, and a row that continues after any of them
+ * becomes a child of the last. That takes bounded memory: the rows of old
+ * answers keep their parents.
+ *
+ * Invariant: only rows of the conversation move the head. A row that has its
+ * ids in the log can be written unchanged.
+ *
+ * Threads: one thread at a time per reader.
+ */
+#include "convert/dialect/claude.h"
+
+#include "convert/model/dialect.h"
+
+#include <string.h>
+
+#include "convert/model/model_content.h"
+#include "convert/model/model_table.h"
+#include "format/bytes/assert.h"
+#include "format/json/json_character.h"
+#include "format/json/json_text.h"
+
+/* --- lines --------------------------------------------------------------- */
+
+enum {
+    ROW_TYPE,
+    ROW_UUID,
+    ROW_PARENT,
+    ROW_TIME,
+    ROW_SESSION,
+    ROW_CWD,
+    ROW_SIDECHAIN,
+    ROW_MESSAGE,
+    ROW_MESSAGE_ID,
+    ROW_LEAF,
+    ROW_SUMMARY,
+    ROW_CUSTOM_TITLE,
+    ROW_AI_TITLE,
+    ROW_COUNT
+};
+
+static const char *const row_keys[ROW_COUNT] = {
+    [ROW_TYPE] = "type",
+    [ROW_UUID] = "uuid",
+    [ROW_PARENT] = "parentUuid",
+    [ROW_TIME] = "timestamp",
+    [ROW_SESSION] = "sessionId",
+    [ROW_CWD] = "cwd",
+    [ROW_SIDECHAIN] = "isSidechain",
+    [ROW_MESSAGE] = "message",
+    [ROW_MESSAGE_ID] = "messageId",
+    [ROW_LEAF] = "leafUuid",
+    [ROW_SUMMARY] = "summary",
+    [ROW_CUSTOM_TITLE] = "customTitle",
+    [ROW_AI_TITLE] = "aiTitle",
+};
+
+static enum wal__json_status row_members(const void *data, size_t size,
+                                         struct wal__json_member *members,
+                                         size_t *error_offset)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        members[i] = (struct wal__json_member){.key = row_keys[i]};
+    }
+    return wal__line_members(data, size, members, ROW_COUNT, error_offset);
+}
+
+static bool has(const struct wal__json_member *members, size_t key,
+                enum wal__json_kind kind)
+{
+    return members[key].value.kind == kind;
+}
+
+static bool claude_recognise(const void *data, size_t size, bool is_first)
+{
+    struct wal__json_member members[ROW_COUNT];
+    const struct wal__json_member *type = &members[ROW_TYPE];
+
+    (void)is_first;
+    if (row_members(data, size, members, NULL) != WAL__JSON_OK ||
+        !has(members, ROW_TYPE, WAL__JSON_STRING)) {
+        return false;
+    }
+    if (has(members, ROW_UUID, WAL__JSON_STRING) &&
+        (has(members, ROW_SESSION, WAL__JSON_STRING) ||
+         !has(members, ROW_PARENT, WAL__JSON_NONE))) {
+        return true;
+    }
+    if (wal__line_string_is(type, "user") ||
+        wal__line_string_is(type, "assistant")) {
+        return has(members, ROW_MESSAGE, WAL__JSON_OBJECT) &&
+               (has(members, ROW_SESSION, WAL__JSON_STRING) ||
+                has(members, ROW_CWD, WAL__JSON_STRING));
+    }
+    if (wal__line_string_is(type, "summary")) {
+        return has(members, ROW_LEAF, WAL__JSON_STRING);
+    }
+    if (wal__line_string_is(type, "walconv-line")) {
+        return has(members, ROW_SESSION, WAL__JSON_STRING);
+    }
+    return wal__line_string_is(type, "file-history-snapshot") &&
+           has(members, ROW_MESSAGE_ID, WAL__JSON_STRING);
+}
+
+static struct wal__json_span row_title(const struct wal__json_member *members)
+{
+    static const struct {
+        const char *type;
+        size_t key;
+    } titles[] = {
+        {"custom-title", ROW_CUSTOM_TITLE},
+        {"ai-title", ROW_AI_TITLE},
+        {"summary", ROW_SUMMARY},
+    };
+    struct wal__json_span none = {NULL, 0};
+
+    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
+        if (wal__line_string_is(&members[ROW_TYPE], titles[i].type)) {
+            return wal__line_string(&members[titles[i].key]);
+        }
+    }
+    return none;
+}
+
+static enum wal__json_status claude_read(const void *data, size_t size,
+                                         struct wal__line_info *line,
+                                         size_t *error_offset)
+{
+    struct wal__json_member members[ROW_COUNT];
+    enum wal__json_status status;
+
+    status = row_members(data, size, members, error_offset);
+    if (status != WAL__JSON_OK) {
+        return status;
+    }
+    *line = (struct wal__line_info){
+        .id = wal__line_string(&members[ROW_UUID]),
+        .type = wal__line_string(&members[ROW_TYPE]),
+        .time = wal__line_string(&members[ROW_TIME]),
+        .session = wal__line_string(&members[ROW_SESSION]),
+        .cwd = wal__line_string(&members[ROW_CWD]),
+        .title = row_title(members),
+        .link = WAL__LINK_PREVIOUS,
+        .head = WAL__HEAD_KEEP,
+        .has_duplicate_key = wal__line_has_duplicate_key(members, ROW_COUNT),
+    };
+    if (!has(members, ROW_UUID, WAL__JSON_STRING)) {
+        return WAL__JSON_OK;
+    }
+    line->is_in_conversation = true;
+    line->is_sidechain = has(members, ROW_SIDECHAIN, WAL__JSON_TRUE);
+    line->head = line->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_MOVE;
+    line->parent = wal__line_string(&members[ROW_PARENT]);
+    if (has(members, ROW_PARENT, WAL__JSON_STRING)) {
+        line->link = WAL__LINK_EXPLICIT;
+    } else if (has(members, ROW_PARENT, WAL__JSON_NULL)) {
+        line->link = WAL__LINK_ROOT;
+    }
+    return WAL__JSON_OK;
+}
+
+/* --- rows of one answer -------------------------------------------------- */
+
+enum {
+    CLAUDE_ANSWER_COUNT = 64,   /* newest answers to remember */
+    CLAUDE_ANSWER_SLOTS = 1024, /* of rows and calls, by hash */
+    CLAUDE_ANSWER_ID_SIZE = 64  /* rows with longer ids are not linked */
+};
+
+struct claude_answer {
+    uint64_t message_id; /* hash of its message's id */
+    uint64_t serial;     /* 0: free */
+    size_t size;         /* of last */
+    uint8_t last[CLAUDE_ANSWER_ID_SIZE];
+};
+
+struct claude_answer_slot {
+    uint64_t hash;
+    uint64_t serial; /* of the answer */
+};
+
+/* Zeroed: no rows. */
+struct claude_answers {
+    uint64_t serial;
+    struct claude_answer answers[CLAUDE_ANSWER_COUNT];
+    struct claude_answer_slot rows[CLAUDE_ANSWER_SLOTS];
+    struct claude_answer_slot calls[CLAUDE_ANSWER_SLOTS];
+};
+
+static uint64_t hash_id(struct wal__json_span string)
+{
+    return wal__model_string_hash(0, string);
+}
+
+static struct claude_answer *find_answer(struct claude_answers *answers,
+                                         uint64_t serial)
+{
+    struct claude_answer *answer =
+        &answers->answers[serial % CLAUDE_ANSWER_COUNT];
+
+    return serial != 0 && answer->serial == serial ? answer : NULL;
+}
+
+static uint64_t slot_get(const struct claude_answer_slot *slots, uint64_t hash)
+{
+    const struct claude_answer_slot *slot = &slots[hash % CLAUDE_ANSWER_SLOTS];
+
+    return slot->hash == hash ? slot->serial : 0;
+}
+
+static void slot_set(struct claude_answer_slot *slots, uint64_t hash,
+                     uint64_t serial)
+{
+    slots[hash % CLAUDE_ANSWER_SLOTS] =
+        (struct claude_answer_slot){hash, serial};
+}
+
+/* Returns the parent for a row that names `parent`. It is valid until the next
+ * row is added. */
+static struct wal__json_span
+claude_answer_parent(const struct claude_answers *answers,
+                     struct wal__json_span parent)
+{
+    uint64_t serial =
+        parent.size > 0 ? slot_get(answers->rows, hash_id(parent)) : 0;
+    const struct claude_answer *answer =
+        &answers->answers[serial % CLAUDE_ANSWER_COUNT];
+
+    if (serial == 0 || answer->serial != serial) {
+        return parent;
+    }
+    return (struct wal__json_span){answer->last, answer->size};
+}
+
+static void append_row(struct claude_answers *answers,
+                       struct claude_answer *answer, struct wal__json_span id)
+{
+    slot_set(answers->rows, hash_id(id), answer->serial);
+    WAL__ASSERT(id.size <= sizeof(answer->last));
+    memcpy(answer->last, id.data, id.size);
+    answer->size = id.size;
+}
+
+/* Adds a row of a model to its answer. */
+static void claude_answer_add_row(struct claude_answers *answers,
+                                  struct wal__json_span id,
+                                  struct wal__json_span parent,
+                                  struct wal__json_span message_id)
+{
+    struct claude_answer *answer;
+
+    if (id.size == 0 || id.size > CLAUDE_ANSWER_ID_SIZE ||
+        message_id.size == 0) {
+        return;
+    }
+    answer = find_answer(answers, parent.size > 0
+                                      ? slot_get(answers->rows, hash_id(parent))
+                                      : 0);
+    if (answer == NULL || answer->message_id != hash_id(message_id)) {
+        answers->serial++;
+        answer = &answers->answers[answers->serial % CLAUDE_ANSWER_COUNT];
+        answer->serial = answers->serial;
+        answer->message_id = hash_id(message_id);
+    }
+    append_row(answers, answer, id);
+}
+
+/* Records that the row `id` contains a tool call. */
+static void claude_answer_add_call(struct claude_answers *answers,
+                                   struct wal__json_span id,
+                                   struct wal__json_span call)
+{
+    uint64_t serial = id.size > 0 ? slot_get(answers->rows, hash_id(id)) : 0;
+
+    if (serial != 0 && call.size > 2) {
+        slot_set(answers->calls, hash_id(call), serial);
+    }
+}
+
+/* Adds the row with a call's result to the answer of the call. */
+static void claude_answer_add_result(struct claude_answers *answers,
+                                     struct wal__json_span id,
+                                     struct wal__json_span parent,
+                                     struct wal__json_span call)
+{
+    uint64_t serial =
+        call.size > 2 ? slot_get(answers->calls, hash_id(call)) : 0;
+    struct claude_answer *answer = find_answer(answers, serial);
+
+    if (answer != NULL && id.size <= CLAUDE_ANSWER_ID_SIZE && parent.size > 0 &&
+        slot_get(answers->rows, hash_id(parent)) == serial) {
+        append_row(answers, answer, id);
+    }
+}
+
+/* --- items --------------------------------------------------------------- */
+
+struct claude {
+    bool has_header;
+    bool has_boundary; /* a compaction waits for its summary */
+    struct wal__model_item boundary;
+    struct claude_answers answers;
+    struct wal__model_table rows; /* ids of all rows so far, by hash */
+};
+
+struct row {
+    struct wal__entry entry; /* first: offsets in it are offsets in the row */
+    struct wal__model_reader *reader;
+    const struct wal__model_line *line;
+    struct claude *claude;
+    struct wal__json_span subtype;
+    struct wal__json_span uuid;
+    struct wal__json_span parent;
+    struct wal__json_span logical_parent;
+    struct wal__json_span message;
+    struct wal__json_token blocks; /* of a message that an export wrote */
+    struct wal__json_span tokens;  /* of a compaction */
+    struct wal__json_span kept;
+    struct wal__json_span kept_head;
+    bool is_meta;
+    bool is_summary;
+    bool is_begin; /* a row without content */
+};
+
+#define ROW_AT(field) offsetof(struct row, field)
+
+static const struct wal__field row_fields[] = {
+    {"type", .at = WAL__ENTRY_AT(type)},
+    {"subtype", .at = ROW_AT(subtype)},
+    {"uuid", .at = ROW_AT(uuid)},
+    {"parentUuid", .at = ROW_AT(parent)},
+    {"logicalParentUuid", .at = ROW_AT(logical_parent)},
+    {"timestamp", .at = WAL__SESSION_AT(time)},
+    {"sessionId", .at = WAL__SESSION_AT(id)},
+    {"cwd", .at = WAL__SESSION_AT(cwd)},
+    {"isSidechain", .at = WAL__ITEM_AT(is_sidechain), .kind = WAL__FIELD_TRUE},
+    {"isMeta", .at = ROW_AT(is_meta), .kind = WAL__FIELD_TRUE},
+    {"isCompactSummary", .at = ROW_AT(is_summary), .kind = WAL__FIELD_TRUE},
+    {"walconv", .at = ROW_AT(is_begin), .kind = WAL__FIELD_TRUE},
+    {"message", .at = ROW_AT(message), .kind = WAL__FIELD_CONTAINER},
+    {"contentBlocks", .at = ROW_AT(blocks), .kind = WAL__FIELD_TOKEN},
+    {"preTokens", .parent = "compactMetadata", .at = ROW_AT(tokens),
+     .kind = WAL__FIELD_NUMBER},
+    {"preservedSegment", .parent = "compactMetadata", .at = ROW_AT(kept),
+     .kind = WAL__FIELD_CONTAINER},
+    {"userType", .kind = WAL__FIELD_KNOWN},
+    {"version", .kind = WAL__FIELD_KNOWN},
+    {"isVisibleInTranscriptOnly", .kind = WAL__FIELD_KNOWN},
+    {"content", .kind = WAL__FIELD_KNOWN},
+    {.key = NULL},
+};
+
+static const struct wal__field answer_fields[] = {
+    {"id", .at = WAL__ITEM_AT(answer_id)},
+    {"model", .at = WAL__ITEM_AT(model)},
+    {"content", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"stop_reason", .at = WAL__ENTRY_AT(stop)},
+    {"usage", .at = WAL__ENTRY_AT(usage), .kind = WAL__FIELD_CONTAINER},
+    {"type", .kind = WAL__FIELD_KNOWN},
+    {"role", .kind = WAL__FIELD_KNOWN},
+    {"stop_sequence", .kind = WAL__FIELD_KNOWN},
+    {.key = NULL},
+};
+
+static const struct wal__field prompt_fields[] = {
+    {"role", .kind = WAL__FIELD_KNOWN},
+    {"content", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {.key = NULL},
+};
+
+/* --- answer -------------------------------------------------------------- */
+
+static bool read_blocks(struct row *row, struct wal__json_token content)
+{
+    return wal__content_read_item(content, row->entry.calls,
+                                  row->reader->scratch, &row->entry.item);
+}
+
+static bool read_assistant(struct row *row)
+{
+    struct wal__model_item *item = &row->entry.item;
+
+    if (wal__fields_read(row->message, answer_fields, row, &item->fields) !=
+            WAL__JSON_OK ||
+        wal__fields_read(row->entry.usage, wal__claude_usage, &item->usage,
+                         NULL) != WAL__JSON_OK ||
+        !read_blocks(row, row->entry.content)) {
+        return false;
+    }
+    item->role = WAL__ROLE_ASSISTANT;
+    if (wal__model_text_is(item->model, "unknown")) {
+        item->model.size = 0;
+    }
+    item->stop = wal__word_stop(wal__claude_stops, row->entry.stop);
+    claude_answer_add_row(&row->claude->answers, row->line->id,
+                          row->line->parent, item->answer_id);
+    for (size_t i = 0; i < item->block_count; i++) {
+        if (item->blocks[i].kind == WAL__BLOCK_TOOL_CALL) {
+            claude_answer_add_call(&row->claude->answers, row->line->id,
+                                   item->blocks[i].id);
+        }
+    }
+    return true;
+}
+
+/* Emits the text and the tool results of a user's row. */
+static bool emit_user(struct row *row)
+{
+    struct wal__content_pieces pieces = {.arena = row->reader->scratch};
+    struct wal__model_item *item = &row->entry.item;
+
+    item->role = WAL__ROLE_USER;
+    if (wal__fields_read(row->message, prompt_fields, row, &item->fields) !=
+            WAL__JSON_OK ||
+        !wal__content_split(&pieces, item, row->entry.content)) {
+        return false;
+    }
+    claude_answer_add_result(&row->claude->answers, row->line->id,
+                             row->line->parent, pieces.first_call);
+    return wal__content_emit(&pieces, item->parent, row->reader);
+}
+
+/* --- compactions --------------------------------------------------------- */
+
+/* Emits a compaction without a summary. */
+static bool emit_boundary(struct wal__model_reader *reader,
+                          struct claude *claude)
+{
+    WAL__ASSERT(claude->has_boundary);
+    claude->has_boundary = false;
+    return wal__model_emit(reader, &claude->boundary);
+}
+
+/* Returns the id if it is that of an earlier row, else an empty span: an
+ * unchecked reference could form a cycle. */
+static struct wal__json_span find_earlier_row(const struct claude *claude,
+                                              struct wal__json_span id)
+{
+    struct wal__json_span found;
+
+    if (id.size > 0 &&
+        !wal__model_table_get(&claude->rows, wal__model_string_hash(0, id),
+                              &found)) {
+        id.size = 0;
+    }
+    return id;
+}
+
+/* Saves the row that marks a compaction until the next row. */
+static bool save_boundary(struct row *row)
+{
+    static const struct wal__field kept_fields[] = {
+        {"headUuid", .at = ROW_AT(kept_head)}, {.key = NULL}};
+    struct wal__json_span parent =
+        find_earlier_row(row->claude, row->logical_parent);
+    struct wal__arena *arena = row->reader->arena;
+    struct wal__model_item *item = &row->claude->boundary;
+
+    if (wal__fields_read(row->kept, kept_fields, row, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    if (row->parent.size > 0 || parent.size == 0) {
+        parent = row->entry.item.parent;
+    }
+    parent = claude_answer_parent(&row->claude->answers, parent);
+    *item = row->entry.item;
+    item->kind = WAL__ITEM_COMPACTION;
+    item->id = wal__arena_copy(arena, item->id);
+    item->parent = wal__arena_copy(arena, parent);
+    item->time = wal__arena_copy(arena, item->time);
+    item->raw = wal__arena_copy(arena, item->raw);
+    item->tokens = wal__arena_copy(arena, row->tokens);
+    item->target =
+        wal__arena_copy(arena, find_earlier_row(row->claude, row->kept_head));
+    row->claude->has_boundary = true;
+    return item->id.data != NULL && item->parent.data != NULL &&
+           item->time.data != NULL && item->raw.data != NULL &&
+           item->tokens.data != NULL && item->target.data != NULL;
+}
+
+/* Emits the compaction of a row with its summary. */
+static bool emit_summary(struct row *row)
+{
+    struct wal__json_member content = {.key = "content"};
+    struct wal__model_blocks blocks = {.arena = row->reader->scratch};
+    struct wal__model_item *item = &row->entry.item;
+    struct claude *claude = row->claude;
+
+    if (wal__model_members(row->message, &content, 1, NULL) != WAL__JSON_OK ||
+        !wal__content_read(content.value, &blocks, &item->fields)) {
+        return false;
+    }
+    item->kind = WAL__ITEM_COMPACTION;
+    for (size_t i = 0; i < blocks.count && item->text.size == 0; i++) {
+        item->text = blocks.items[i].text;
+    }
+    if (claude->has_boundary && row->line->parent.size > 0 &&
+        wal__json_characters_equal(row->line->parent, claude->boundary.id)) {
+        struct wal__model_item alias = {.kind = WAL__ITEM_HEAD,
+                                        .id = claude->boundary.id,
+                                        .parent = claude->boundary.parent,
+                                        .is_sidechain = item->is_sidechain};
+        claude->has_boundary = false;
+        item->parent = claude->boundary.parent;
+        item->tokens = claude->boundary.tokens;
+        item->target = claude->boundary.target;
+        item->raw_prefix = claude->boundary.raw;
+        item->raw.size = item->raw_prefix.size > 0 ? item->raw.size : 0;
+        item->fields += claude->boundary.fields;
+        if (!wal__model_emit(row->reader, &alias)) {
+            return false;
+        }
+    }
+    return wal__model_emit(row->reader, item);
+}
+
+/* --- rows ---------------------------------------------------------------- */
+
+static bool emit_line(struct row *row)
+{
+    row->entry.item.kind = WAL__ITEM_LINE;
+    row->entry.item.data = row->line->text;
+    return wal__model_emit(row->reader, &row->entry.item);
+}
+
+static bool emit_system(struct row *row)
+{
+    struct wal__model_item *item = &row->entry.item;
+
+    if (wal__model_text_is(row->subtype, "compact_boundary")) {
+        return save_boundary(row);
+    }
+    if (wal__model_text_is(row->subtype, "walconv_head")) {
+        item->kind = WAL__ITEM_HEAD;
+        return wal__model_emit(row->reader, item);
+    }
+    if (!wal__model_text_is(row->subtype, "walconv_message")) {
+        return emit_line(row);
+    }
+    item->kind = WAL__ITEM_MESSAGE;
+    item->role = WAL__ROLE_SYSTEM;
+    item->is_meta = false;
+    return read_blocks(row, row->blocks) && wal__model_emit(row->reader, item);
+}
+
+/* Emits a row of the conversation. */
+static bool emit_conversation_row(struct row *row)
+{
+    struct wal__model_item *item = &row->entry.item;
+    struct wal__json_span type = row->entry.type;
+    bool is_message = row->message.size > 0 && row->message.data[0] == '{';
+
+    item->kind = WAL__ITEM_MESSAGE;
+    item->is_meta = row->is_meta;
+    if (is_message && wal__model_text_is(type, "user")) {
+        return row->is_summary ? emit_summary(row) : emit_user(row);
+    }
+    if (is_message && wal__model_text_is(type, "assistant")) {
+        item->is_meta = false;
+        return read_assistant(row) && wal__model_emit(row->reader, item);
+    }
+    if (wal__model_text_is(type, "system")) {
+        return emit_system(row);
+    }
+    return emit_line(row);
+}
+
+static bool emit_foreign_line(struct row *row)
+{
+    struct wal__model_item *item = &row->entry.item;
+
+    item->dialect = wal__model_find_dialect(row->reader, row->entry.dialect);
+    if (item->dialect == NULL) {
+        return emit_line(row);
+    }
+    item->data = row->entry.line;
+    item->raw.size = 0;
+    return item->data.size == 0 || wal__model_emit(row->reader, item);
+}
+
+/* Emits a row that is not part of the conversation. */
+static bool emit_metadata_row(struct row *row, const struct wal__word *type)
+{
+    struct wal__model_item *item = &row->entry.item;
+
+    item->is_off_branch = true;
+    if (wal__model_text_is(row->entry.type, "walconv-begin") || row->is_begin) {
+        return true;
+    }
+    if (type == NULL) {
+        return emit_line(row);
+    }
+    item->kind = type->value;
+    return item->kind == WAL__ITEM_LINE ? emit_foreign_line(row)
+                                        : wal__model_emit(row->reader, item);
+}
+
+/* Emits the header from the first row that has a session and a directory. */
+static bool emit_header(struct row *row)
+{
+    struct wal__model_session *session = &row->entry.session;
+    struct wal__model_item item = {.kind = WAL__ITEM_HEADER,
+                                   .session = session};
+
+    if (row->claude->has_header || session->id.size == 0 ||
+        session->cwd.size == 0) {
+        return true;
+    }
+    session->raw = session->id;
+    session->dialect = row->reader->dialect;
+    row->claude->has_header = true;
+    return wal__model_emit(row->reader, &item);
+}
+
+static bool emit_row(struct row *row, const struct wal__word *type)
+{
+    struct claude *claude = row->claude;
+    bool is_in_conversation = row->uuid.size > 0 || row->message.size > 0;
+
+    if (!emit_header(row)) {
+        return false;
+    }
+    if (claude->has_boundary && is_in_conversation && !row->is_summary &&
+        !emit_boundary(row->reader, claude)) {
+        return false;
+    }
+    if (claude->has_boundary && !is_in_conversation) {
+        row->entry.item.parent =
+            claude->boundary.parent; /* which is not emitted */
+    }
+    return is_in_conversation ? emit_conversation_row(row)
+                              : emit_metadata_row(row, type);
+}
+
+static enum wal__json_status claude_line(struct wal__model_reader *reader,
+                                         const struct wal__model_line *line)
+{
+    struct row row = {.reader = reader, .line = line, .claude = reader->state};
+    struct wal__model_item *item = &row.entry.item;
+    const struct wal__word *type;
+    enum wal__json_status status;
+
+    if (row.claude == NULL) {
+        row.claude = wal__arena_calloc(reader->arena, sizeof(*row.claude));
+        if (row.claude == NULL) {
+            return WAL__JSON_NO_SPACE;
+        }
+        row.claude->rows.arena = reader->arena;
+        reader->state = row.claude;
+    }
+    item->id = line->id;
+    item->time = line->time;
+    item->stream = line->stream;
+    status = wal__word_read(line->text, row_fields, wal__claude_metadata,
+                            &row.entry.type, &row, &item->fields, &type);
+    if (status != WAL__JSON_OK) {
+        return status;
+    }
+    item->parent = wal__arena_copy(
+        reader->scratch,
+        claude_answer_parent(&row.claude->answers, line->parent));
+    if (item->parent.data == NULL) {
+        return WAL__JSON_NO_SPACE;
+    }
+    if (line->is_exact || row.uuid.size == 0) {
+        item->raw = line->text;
+    }
+    return emit_row(&row, type) &&
+                   wal__model_table_put(&row.claude->rows,
+                                        wal__model_string_hash(0, line->id),
+                                        item->id)
+               ? WAL__JSON_OK
+               : WAL__JSON_NO_SPACE;
+}
+
+static enum wal__json_status claude_finish(struct wal__model_reader *reader)
+{
+    struct claude *claude = reader->state;
+
+    if (claude != NULL && claude->has_boundary &&
+        !emit_boundary(reader, claude)) {
+        return WAL__JSON_NO_SPACE;
+    }
+    return WAL__JSON_OK;
+}
+
+static const struct wal__dialect_read_ops claude_read_ops = {
+    .line = claude_line,
+    .finish = claude_finish,
+};
+
+const struct wal__dialect wal__dialect_claude = {
+    .name = "claude",
+    .summary = "transcripts of Claude Code, subagents too",
+    .recognise = claude_recognise,
+    .read = claude_read,
+    .read_ops = &claude_read_ops,
+    .write_ops = &wal__claude_write_ops,
+};

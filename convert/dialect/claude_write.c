@@ -1,0 +1,889 @@
+/*
+ * claude_write.c - writes transcripts of Claude Code.
+ *
+ * An item is one row, except that an answer is one row per block, and a
+ * compaction is the row that marks it and the row with its summary. Items for
+ * which the client has no row become rows whose types begin with "walconv",
+ * outside the conversation, where the client ignores them.
+ *
+ * The client looks for a prompt or a title in the first and in the last 64 KiB
+ * of a transcript. If a converted session has none there, a row with the
+ * beginning of a prompt is written, as the client itself does.
+ *
+ * Invariant: a session has the same path whatever dialect it was read from.
+ * Rows of the conversation have unique UUIDs; every row names the session in
+ * the file's name.
+ *
+ * Threads: one thread at a time per writer.
+ */
+#include "convert/dialect/claude.h"
+
+#include <string.h>
+
+#include "convert/model/model.h"
+#include "convert/model/model_member.h"
+#include "convert/model/model_path.h"
+#include "convert/model/model_table.h"
+#include "convert/model/model_write.h"
+#include "format/bytes/assert.h"
+#include "format/json/json_character.h"
+#include "format/json/json_out.h"
+#include "format/payload/timestamp.h"
+
+/* --- vocabulary ---------------------------------------------------------- */
+
+const struct wal__word wal__claude_metadata[] = {
+    {"custom-title",
+     WAL__ITEM_TITLE,
+     {{"customTitle", .at = WAL__ITEM_AT(text), .missing = "\"\""}}},
+    {"ai-title", WAL__ITEM_TITLE, {{"aiTitle", .at = WAL__ITEM_AT(text)}}},
+    {"summary", WAL__ITEM_TITLE, {{"summary", .at = WAL__ITEM_AT(text)}}},
+    {"walconv-custom",
+     WAL__ITEM_CUSTOM,
+     {{"name", .at = WAL__ITEM_AT(name)},
+      {"data", .at = WAL__ITEM_AT(data), .kind = WAL__FIELD_NON_NULL}}},
+    {"walconv-label",
+     WAL__ITEM_LABEL,
+     {{"targetUuid", .at = WAL__ITEM_AT(target)},
+      {"name", .at = WAL__ITEM_AT(text)}}},
+    {"walconv-line",
+     WAL__ITEM_LINE,
+     {{"dialect", .at = WAL__ENTRY_AT(dialect)},
+      {"data", .at = WAL__ENTRY_AT(line), .kind = WAL__FIELD_RAW}}},
+    {.name = NULL},
+};
+
+const struct wal__word wal__claude_stops[] = {
+    {"end_turn", .value = WAL__STOP_END},
+    {"max_tokens", .value = WAL__STOP_LENGTH},
+    {"tool_use", .value = WAL__STOP_TOOL},
+    {"stop_sequence", .value = WAL__STOP_SEQUENCE},
+    {"refusal", .value = WAL__STOP_REFUSAL},
+    {"error", .value = WAL__STOP_ERROR},
+    {"aborted", .value = WAL__STOP_ABORTED},
+    {.name = NULL},
+};
+
+const struct wal__field wal__claude_usage[] = {
+    {"input_tokens", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER,
+     .missing = "0"},
+    {"cache_creation_input_tokens", WAL__USAGE_AT(cache_write),
+     .kind = WAL__FIELD_NUMBER},
+    {"cache_read_input_tokens", WAL__USAGE_AT(cache_read),
+     .kind = WAL__FIELD_NUMBER},
+    {"output_tokens", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER,
+     .missing = "0"},
+    {.key = NULL},
+};
+
+static void write_image(struct wal__json_out *out,
+                        const struct wal__model_block *block)
+{
+    wal__json_out_member_str(out, "type", "image");
+    wal__json_out_member_open(out, "source", '{');
+    if (block->url.size > 0) {
+        wal__json_out_member_str(out, "type", "url");
+        wal__json_out_member(out, "url", block->url);
+    } else {
+        wal__json_out_member_str(out, "type", "base64");
+        wal__json_out_member_text(out, "media_type", block->media);
+        wal__json_out_member_text(out, "data", block->data);
+    }
+    wal__json_out_close(out, '}');
+}
+
+const struct wal__block_form wal__claude_blocks = {
+    .text = "text",
+    .signature = "signature",
+    .redacted = "redacted_thinking",
+    .call = "tool_use",
+    .arguments = "input",
+    .image = write_image,
+};
+
+/* --- paths and ids ------------------------------------------------------- */
+
+#define FOLDER_MAX 200 /* UTF-16 units of a folder's name */
+
+static bool is_plain(uint32_t code)
+{
+    return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
+           (code >= 'a' && code <= 'z');
+}
+
+/* Appends the absolute value of the hash in base 36. */
+static void add_hash(struct wal__model_path *path, int32_t hash)
+{
+    uint32_t rest = hash < 0 ? 0 - (uint32_t)hash : (uint32_t)hash;
+    char digits[16];
+    size_t at = sizeof(digits) - 1;
+
+    digits[at] = '\0';
+    do {
+        digits[--at] = "0123456789abcdefghijklmnopqrstuvwxyz"[rest % 36];
+        rest /= 36;
+    } while (rest > 0);
+    wal__model_path_add(path, "-");
+    wal__model_path_add(path, digits + at);
+}
+
+/* Splits SESSION~agent-ID; *agent is empty if the id has no agent. */
+static void claude_split_id(struct wal__json_span id, struct wal__arena *arena,
+                            struct wal__json_span *session,
+                            struct wal__json_span *agent)
+{
+    static const char separator[] = "~agent-";
+    const size_t size = sizeof(separator) - 1;
+
+    *session = id;
+    *agent = (struct wal__json_span){NULL, 0};
+    if (id.size == 0 || memchr(id.data, '\\', id.size) != NULL) {
+        return;
+    }
+    for (size_t i = 1; i + size < id.size; i++) {
+        if (memcmp(id.data + i, separator, size) == 0) {
+            *session = wal__arena_escape(
+                arena, (struct wal__json_span){id.data + 1, i - 1});
+            *agent = wal__arena_escape(
+                arena,
+                (struct wal__json_span){id.data + i + 1, id.size - i - 2});
+            return;
+        }
+    }
+}
+
+/* Appends the folder of a directory: its UTF-16 units, with dashes for all but
+ * ASCII letters and digits; a long name is truncated and gets a hash. */
+static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
+{
+    const uint8_t *at = cwd.size > 2 ? cwd.data + 1 : NULL;
+    const uint8_t *end = cwd.size > 2 ? cwd.data + cwd.size - 1 : NULL;
+    size_t count = 0;
+    int32_t hash = 0;
+    uint32_t code;
+
+    while (at < end && wal__json_character_read(&at, end, &code)) {
+        uint32_t units[2] = {code, 0};
+        unsigned size = code > 0xFFFF ? 2 : 1;
+        if (size == 2) {
+            units[0] = 0xD800 + ((code - 0x10000) >> 10);
+            units[1] = 0xDC00 + ((code - 0x10000) & 0x3FF);
+        }
+        for (unsigned i = 0; i < size; i++) {
+            char name[2] = {(char)(is_plain(units[i]) ? units[i] : '-'), '\0'};
+            hash = (int32_t)((uint32_t)hash * 31 + units[i]);
+            if (count++ < FOLDER_MAX) {
+                wal__model_path_add(path, name);
+            }
+        }
+    }
+    if (count == 0) {
+        wal__model_path_add(path, "-");
+    } else if (count > FOLDER_MAX) {
+        add_hash(path, hash);
+    }
+}
+
+/* Returns projects/FOLDER/UUID.jsonl, for a subagent
+ * projects/FOLDER/UUID/subagents/agent-ID.jsonl. NULL: no memory. */
+static const char *claude_path(const struct wal__model_session *session,
+                               uint32_t stream, struct wal__arena *arena)
+{
+    struct wal__json_span id;
+    struct wal__json_span agent;
+    struct wal__model_path path;
+    const char *given = wal__model_client_path(session, stream, "claude");
+
+    if (given != NULL) {
+        return given;
+    }
+    claude_split_id(session->id, arena, &id, &agent);
+    id = wal__model_session_uuid(id, arena);
+    if (id.data == NULL) {
+        return NULL;
+    }
+    wal__model_path_init(&path, arena);
+    wal__model_path_add(&path, "projects/");
+    add_folder(&path, session->cwd);
+    wal__model_path_add(&path, "/");
+    wal__model_path_add_id(&path, id);
+    if (agent.size > 0) {
+        wal__model_path_add(&path, "/subagents/");
+        wal__model_path_add_id(&path, agent);
+    }
+    wal__model_path_add(&path, ".jsonl");
+    return path.text;
+}
+
+/* Whether the session was read from this dialect and its rows have its id. */
+static bool claude_can_copy_verbatim(const struct wal__model_session *session,
+                                     struct wal__arena *arena)
+{
+    struct wal__json_span id;
+    struct wal__json_span agent;
+
+    claude_split_id(session->id, arena, &id, &agent);
+    return wal__dialect_is(session->dialect, "claude") &&
+           wal__model_is_uuid(id) && session->raw.size == id.size &&
+           memcmp(session->raw.data, id.data, id.size) == 0;
+}
+
+/* --- the client's list --------------------------------------------------- */
+
+/* claude_listing_init sets the first two fields; the others are zeroed. */
+struct claude_listing {
+    bool (*put)(void *ctx, const void *data, size_t size);
+    void *ctx;
+    uint64_t size;      /* bytes of the transcript */
+    uint64_t last;      /* offset of the last prompt or title */
+    bool is_near_start; /* a prompt or title is in the first 64 KiB */
+    size_t prompt_size;
+    uint8_t prompt[200]; /* beginning of the first prompt; UTF-8 */
+};
+
+#define SCAN_WINDOW  65536
+#define ROW_OVERHEAD 1024 /* bytes of a prompt's row without its text */
+
+static bool count_and_put(void *ctx, const void *data, size_t size)
+{
+    struct claude_listing *listing = ctx;
+
+    listing->size += size;
+    return listing->put(listing->ctx, data, size);
+}
+
+/* Starts counting the bytes written to `out`. */
+static void claude_listing_init(struct claude_listing *listing,
+                                struct wal__json_out *out)
+{
+    listing->put = out->put;
+    listing->ctx = out->ctx;
+    out->put = count_and_put;
+    out->ctx = listing;
+}
+
+/* Returns the text of a prompt that a person wrote, or an empty span. */
+static struct wal__json_span find_prompt(const struct wal__model_item *item)
+{
+    const struct wal__json_span none = {NULL, 0};
+
+    if (item->kind != WAL__ITEM_MESSAGE || item->role != WAL__ROLE_USER ||
+        item->is_meta || item->is_sidechain) {
+        return none;
+    }
+    for (size_t i = 0; i < item->block_count; i++) {
+        if (item->blocks[i].kind == WAL__BLOCK_TEXT &&
+            item->blocks[i].text.size > 2) {
+            return item->blocks[i].text;
+        }
+    }
+    return none;
+}
+
+static bool save_prompt(struct claude_listing *listing,
+                        struct wal__json_span prompt,
+                        struct wal__arena *scratch)
+{
+    struct wal__json_span text = wal__arena_unescape(scratch, prompt);
+    size_t size = text.size;
+
+    if (text.data == NULL) {
+        return false;
+    }
+    if (size > sizeof(listing->prompt)) {
+        size = sizeof(listing->prompt);
+        while (size > 0 && (text.data[size] & 0xC0) == 0x80) {
+            size--; /* not inside a character */
+        }
+    }
+    WAL__ASSERT(size <= sizeof(listing->prompt));
+    memcpy(listing->prompt, text.data, size);
+    listing->prompt_size = size;
+    return true;
+}
+
+static void write_prompt(struct claude_listing *listing,
+                         struct wal__json_span session,
+                         struct wal__json_out *out)
+{
+    listing->last = listing->size;
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "type", "last-prompt");
+    wal__json_out_member_text(
+        out, "lastPrompt",
+        (struct wal__json_span){listing->prompt, listing->prompt_size});
+    wal__json_out_member(out, "sessionId", session);
+    wal__json_out_member_bool(out, "walconv", true);
+    wal__json_out_close_line(out);
+    listing->is_near_start |= listing->size <= SCAN_WINDOW;
+}
+
+static uint64_t estimate_size(const struct wal__model_item *item)
+{
+    uint64_t size = ROW_OVERHEAD;
+
+    for (size_t i = 0; i < item->block_count; i++) {
+        size += item->blocks[i].text.size + item->blocks[i].data.size +
+                item->blocks[i].url.size + item->blocks[i].raw.size;
+    }
+    return size;
+}
+
+/* Call these before and after each item is written, and at the end. `session`
+ * is the id of the transcript, `begin` the size before the item. False: no
+ * memory. */
+static bool claude_listing_before_item(struct claude_listing *listing,
+                                       const struct wal__model_item *item,
+                                       struct wal__json_span session,
+                                       struct wal__arena *scratch,
+                                       struct wal__json_out *out)
+{
+    struct wal__json_span prompt = find_prompt(item);
+
+    if (prompt.size == 0 || listing->prompt_size > 0) {
+        return true;
+    }
+    if (!save_prompt(listing, prompt, scratch)) {
+        return false;
+    }
+    if (!listing->is_near_start &&
+        listing->size + ROW_OVERHEAD <= SCAN_WINDOW &&
+        listing->size + estimate_size(item) > SCAN_WINDOW) {
+        write_prompt(listing, session, out);
+    }
+    return true;
+}
+
+static void claude_listing_after_item(struct claude_listing *listing,
+                                      const struct wal__model_item *item,
+                                      uint64_t begin)
+{
+    if (find_prompt(item).size > 0 || item->kind == WAL__ITEM_TITLE) {
+        WAL__ASSERT(begin >= listing->last && begin <= listing->size);
+        listing->last = begin;
+        listing->is_near_start |= listing->size <= SCAN_WINDOW;
+    }
+}
+
+static void claude_listing_end(struct claude_listing *listing,
+                               struct wal__json_span session,
+                               struct wal__json_out *out)
+{
+    if (listing->prompt_size > 0 && !listing->is_near_start &&
+        listing->size - listing->last > SCAN_WINDOW) {
+        write_prompt(listing, session, out);
+    }
+}
+
+/* --- rows ---------------------------------------------------------------- */
+
+struct claude {
+    struct wal__json_span session; /* id to write in rows */
+    bool session_id_changed;       /* the source's rows have another id */
+    bool is_agent;                 /* all rows are on a side chain */
+    bool has_rows;
+    struct claude_listing listing;
+};
+
+static size_t claude_make_id(const struct wal__model_writer *writer,
+                             const struct wal__model_item *item,
+                             const uint64_t hash[2],
+                             char id[WAL__MODEL_ID_SIZE])
+{
+    (void)writer;
+    (void)item;
+    return wal__model_uuid(hash, id);
+}
+
+/* --- rows ---------------------------------------------------------------- */
+
+/* Opens a row of the conversation and writes its first members. */
+static void open_row(struct wal__model_writer *writer,
+                     const struct wal__model_item *item,
+                     struct wal__json_span parent)
+{
+    const struct claude *claude = writer->state;
+    struct wal__json_out *out = &writer->out;
+
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "parentUuid", wal__model_or(parent, "null"));
+    if (item->kind == WAL__ITEM_COMPACTION && parent.size == 0) {
+        wal__json_out_member(out, "logicalParentUuid",
+                             wal__model_or(item->parent, "null"));
+    }
+    wal__json_out_member_bool(out, "isSidechain",
+                              item->is_sidechain || claude->is_agent);
+    wal__json_out_member_str(out, "userType", "external");
+    wal__json_out_member(out, "cwd",
+                         wal__model_or(writer->session->cwd, "\"/\""));
+    wal__json_out_member(out, "sessionId", claude->session);
+    wal__json_out_member_str(out, "version", "2.0.0");
+    wal__json_out_member_str(out, "gitBranch", "");
+}
+
+static void close_row(struct wal__json_out *out, struct wal__json_span id,
+                      struct wal__json_span time)
+{
+    wal__json_out_member(out, "uuid", id);
+    wal__model_write_time(out, "timestamp", time);
+    wal__json_out_close_line(out);
+}
+
+/* --- answer -------------------------------------------------------------- */
+
+/* Writes the id that the rows of an answer share. */
+static void write_answer_id(struct wal__json_out *out,
+                            const struct wal__model_item *item)
+{
+    wal__json_out_key(out, "id");
+    if (item->answer_id.size > 0) {
+        wal__json_out_value(out, item->answer_id);
+        return;
+    }
+    wal__json_out_string_begin(out);
+    wal__json_out_bytes(out, "msg_", 4);
+    wal__json_out_string_json(out, item->id);
+    wal__json_out_string_end(out);
+}
+
+static void write_answer(struct wal__model_writer *writer,
+                         const struct wal__model_item *item, size_t first,
+                         size_t count)
+{
+    const struct wal__word *stop = wal__word_of(wal__claude_stops, item->stop);
+    struct wal__json_out *out = &writer->out;
+
+    wal__json_out_member_open(out, "message", '{');
+    write_answer_id(out, item);
+    wal__json_out_member_str(out, "type", "message");
+    wal__json_out_member_str(out, "role", "assistant");
+    wal__json_out_member(out, "model",
+                         wal__model_or(item->model, "\"unknown\""));
+    wal__content_write_blocks(out, "content", &wal__claude_blocks,
+                              count > 0 ? &item->blocks[first] : item->blocks,
+                              count);
+    if (stop != NULL) {
+        wal__json_out_member_str(out, "stop_reason", stop->name);
+    } else {
+        wal__json_out_member(out, "stop_reason", wal__model_literal("null"));
+    }
+    wal__json_out_member(out, "stop_sequence", wal__model_literal("null"));
+    wal__json_out_member_open(out, "usage", '{');
+    wal__fields_write(out, wal__claude_usage, &item->usage);
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, '}');
+    wal__json_out_member_str(out, "type", "assistant");
+}
+
+/* Writes one row per block; the last one has the item's id. */
+static bool write_assistant(struct wal__model_writer *writer,
+                            const struct wal__model_item *item)
+{
+    struct wal__json_span parent = item->parent;
+    size_t rows = item->block_count > 0 ? item->block_count : 1;
+
+    for (size_t i = 0; i < rows; i++) {
+        struct wal__json_span id = item->id;
+        if (i + 1 < rows && !wal__model_derive_id(writer, item, i, &id)) {
+            return false;
+        }
+        open_row(writer, item, parent);
+        write_answer(writer, item, i, item->block_count > 0 ? 1 : 0);
+        close_row(&writer->out, id, item->time);
+        parent = id;
+    }
+    return true;
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+static void write_content(struct wal__json_out *out,
+                          const struct wal__model_item *item)
+{
+    if (item->block_count == 1 && item->blocks[0].kind == WAL__BLOCK_TEXT) {
+        wal__json_out_member(out, "content", item->blocks[0].text);
+    } else if (item->block_count == 0) {
+        wal__json_out_member_str(out, "content", "");
+    } else {
+        wal__content_write_blocks(out, "content", &wal__claude_blocks,
+                                  item->blocks, item->block_count);
+    }
+}
+
+static void write_result(struct wal__json_out *out,
+                         const struct wal__model_item *item)
+{
+    wal__json_out_member_open(out, "content", '[');
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "tool_use_id", wal__model_or(item->call, "\"\""));
+    wal__json_out_member_str(out, "type", "tool_result");
+    write_content(out, item);
+    if (item->is_error) {
+        wal__json_out_member_bool(out, "is_error", true);
+    }
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, ']');
+}
+
+static void write_user(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+
+    open_row(writer, item, item->parent);
+    wal__json_out_member_str(out, "type", "user");
+    wal__json_out_member_open(out, "message", '{');
+    wal__json_out_member_str(out, "role", "user");
+    if (item->role == WAL__ROLE_TOOL) {
+        write_result(out, item);
+    } else {
+        write_content(out, item);
+    }
+    wal__json_out_close(out, '}');
+    if (item->is_meta) {
+        wal__json_out_member_bool(out, "isMeta", true);
+    }
+    close_row(out, item->id, item->time);
+}
+
+static void write_system(struct wal__model_writer *writer,
+                         const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+
+    open_row(writer, item, item->parent);
+    wal__json_out_member_str(out, "type", "system");
+    wal__json_out_member_str(out, "subtype", "walconv_message");
+    wal__content_write_texts(out, "content", item->blocks, item->block_count,
+                             "", false);
+    wal__content_write_blocks(out, "contentBlocks", &wal__claude_blocks,
+                              item->blocks, item->block_count);
+    wal__json_out_member_str(out, "level", "info");
+    wal__json_out_member_bool(out, "isMeta", false);
+    close_row(out, item->id, item->time);
+}
+
+static bool write_message(struct wal__model_writer *writer,
+                          const struct wal__model_item *item)
+{
+    if (item->role == WAL__ROLE_ASSISTANT) {
+        return write_assistant(writer, item);
+    }
+    if (item->role == WAL__ROLE_SYSTEM) {
+        write_system(writer, item);
+    } else {
+        write_user(writer, item);
+    }
+    return true;
+}
+
+/* Writes the range of entries that a compaction keeps: the first one, the last
+ * one, and the entry that they now follow. */
+static void write_kept_range(struct wal__json_out *out,
+                             const struct wal__model_item *item)
+{
+    wal__json_out_member_open(out, "preservedSegment", '{');
+    wal__json_out_member(out, "headUuid", item->target);
+    wal__json_out_member(out, "anchorUuid", item->id);
+    wal__json_out_member(out, "tailUuid", wal__model_or(item->parent, "null"));
+    wal__json_out_close(out, '}');
+}
+
+static bool write_compaction(struct wal__model_writer *writer,
+                             const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+    const struct wal__json_span none = {NULL, 0};
+    struct wal__json_span id = item->id;
+
+    if (item->text.size > 0 && !wal__model_derive_id(writer, item, 0, &id)) {
+        return false;
+    }
+    open_row(writer, item, none);
+    wal__json_out_member_str(out, "type", "system");
+    wal__json_out_member_str(out, "subtype", "compact_boundary");
+    wal__json_out_member_str(out, "content", "Conversation compacted");
+    wal__json_out_member_bool(out, "isMeta", false);
+    wal__json_out_member_str(out, "level", "info");
+    wal__json_out_member_open(out, "compactMetadata", '{');
+    wal__json_out_member_str(out, "trigger", "manual");
+    wal__json_out_optional(out, "preTokens", item->tokens);
+    if (item->target.size > 0) {
+        write_kept_range(out, item);
+    }
+    wal__json_out_close(out, '}');
+    close_row(out, id, item->time);
+    if (item->text.size == 0) {
+        return true;
+    }
+    open_row(writer, item, id);
+    wal__json_out_member_str(out, "type", "user");
+    wal__json_out_member_open(out, "message", '{');
+    wal__json_out_member_str(out, "role", "user");
+    wal__json_out_member(out, "content", item->text);
+    wal__json_out_close(out, '}');
+    wal__json_out_member_bool(out, "isCompactSummary", true);
+    wal__json_out_member_bool(out, "isVisibleInTranscriptOnly", true);
+    close_row(out, item->id, item->time);
+    return true;
+}
+
+/* --- metadata rows ------------------------------------------------------- */
+
+static void open_metadata_row(struct wal__model_writer *writer,
+                              const char *type)
+{
+    const struct claude *claude = writer->state;
+
+    wal__json_out_open(&writer->out, '{');
+    wal__json_out_member_str(&writer->out, "type", type);
+    wal__json_out_member(&writer->out, "sessionId", claude->session);
+}
+
+/* Writes an item that the client has no row for, or a title. */
+static void write_metadata_row(struct wal__model_writer *writer,
+                               const struct wal__model_item *item)
+{
+    const struct wal__word *type =
+        wal__word_of(wal__claude_metadata, item->kind);
+    const struct claude *claude = writer->state;
+    struct wal__json_out *out = &writer->out;
+
+    if (item->kind == WAL__ITEM_TITLE) {
+        wal__json_out_open(out, '{');
+        wal__json_out_member_str(out, "type", type->name);
+        wal__fields_write(out, type->fields, item);
+        wal__json_out_member(out, "sessionId", claude->session);
+        wal__json_out_close_line(out);
+        return;
+    }
+    open_metadata_row(writer, type->name);
+    if (item->kind == WAL__ITEM_LINE) {
+        wal__json_out_member_str(out, "dialect", item->dialect->name);
+        wal__json_out_member(out, "data", item->data);
+    } else {
+        wal__fields_write(out, type->fields, item);
+    }
+    wal__model_write_time(out, "timestamp", item->time);
+    wal__json_out_close_line(out);
+}
+
+/* Writes a row that only this client understands, with the mapped ids. */
+static void write_native_line(struct wal__model_writer *writer,
+                              const struct wal__model_item *item)
+{
+    const struct claude *claude = writer->state;
+    const struct wal__json_span none = {NULL, 0};
+    const struct wal__json_override overrides[] = {
+        {"uuid", item->is_off_branch ? none : item->id},
+        {"parentUuid", wal__model_or(item->parent, "null")},
+        {"sessionId", claude->session},
+    };
+
+    wal__json_out_overridden(&writer->out, item->data, overrides, 3);
+    wal__json_out_newline(&writer->out);
+}
+
+/* Whether the row names the entry at which the client resumes, whatever comes
+ * after it in the file. Such a name is left out: the file's last row counts
+ * then, which is where the head is. */
+static bool names_leaf(struct wal__json_span row)
+{
+    enum {
+        TYPE,
+        LEAF,
+        COUNT
+    };
+    struct wal__json_member members[COUNT] = {
+        [TYPE] = {.key = "type"}, [LEAF] = {.key = "leafUuid"}};
+
+    return wal__model_members(row, members, COUNT, NULL) == WAL__JSON_OK &&
+           members[LEAF].value.kind != WAL__JSON_NONE &&
+           wal__line_string_is(&members[TYPE], "last-prompt");
+}
+
+static void write_raw(struct wal__model_writer *writer,
+                      struct wal__json_span raw, bool is_off_branch)
+{
+    const struct claude *claude = writer->state;
+    const struct wal__json_override overrides[] = {
+        {"leafUuid", {NULL, 0}}, {"sessionId", claude->session}};
+    bool drops_leaf = is_off_branch && names_leaf(raw);
+
+    if (raw.size == 0) {
+        return;
+    }
+    if (claude->session_id_changed) {
+        wal__json_out_overridden(&writer->out, raw, &overrides[!drops_leaf],
+                                 drops_leaf ? 2 : 1);
+    } else if (drops_leaf) {
+        wal__json_out_overridden(&writer->out, raw, overrides, 1);
+    } else {
+        wal__json_out_value(&writer->out, raw);
+    }
+    wal__json_out_newline(&writer->out);
+}
+
+/* --- dialect ------------------------------------------------------------- */
+
+static bool claude_begin(struct wal__model_writer *writer)
+{
+    const struct wal__model_session *session = writer->session;
+    struct claude *claude = wal__arena_calloc(writer->arena, sizeof(*claude));
+    const char *path = claude_path(session, 0, writer->scratch);
+    struct wal__json_span agent;
+
+    if (claude == NULL || path == NULL) {
+        return false;
+    }
+    claude_split_id(session->id, writer->scratch, &claude->session, &agent);
+    claude->session = wal__model_session_uuid(claude->session, writer->arena);
+    claude->is_agent = agent.size > 0;
+    claude->session_id_changed =
+        session->dialect == writer->dialect &&
+        (session->raw.size != claude->session.size ||
+         memcmp(session->raw.data, claude->session.data, session->raw.size) !=
+             0);
+    writer->state = claude;
+    claude_listing_init(&claude->listing, &writer->out);
+    return claude->session.data != NULL &&
+           wal__model_write_file(writer, path, WAL__OUTPUT_LINES);
+}
+
+/* Writes a first row before a side chain: the client does not list a file that
+ * begins with one. */
+static void begin_rows(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    struct claude *claude = writer->state;
+
+    if (!claude->has_rows && item->is_sidechain && !claude->is_agent) {
+        open_metadata_row(writer, "walconv-begin");
+        wal__json_out_close_line(&writer->out);
+    }
+    claude->has_rows = true;
+}
+
+static bool write_item(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    switch (item->kind) {
+    case WAL__ITEM_MESSAGE:
+        return write_message(writer, item);
+    case WAL__ITEM_COMPACTION:
+        return write_compaction(writer, item);
+    case WAL__ITEM_TITLE:
+    case WAL__ITEM_LABEL:
+    case WAL__ITEM_CUSTOM:
+        write_metadata_row(writer, item);
+        break;
+    case WAL__ITEM_LINE:
+        if (item->dialect == writer->dialect) {
+            write_native_line(writer, item);
+        } else {
+            write_metadata_row(writer, item);
+        }
+        break;
+    case WAL__ITEM_HEADER:
+    case WAL__ITEM_MODEL_CHANGE:
+    case WAL__ITEM_THINKING_LEVEL:
+    case WAL__ITEM_BRANCH_SUMMARY:
+    case WAL__ITEM_HEAD:
+        break;
+    }
+    return true;
+}
+
+/* Rows that the client wrote make it list the session: no prompt row needed. */
+static bool claude_item(struct wal__model_writer *writer,
+                        const struct wal__model_item *item)
+{
+    struct claude *claude = writer->state;
+    uint64_t begin;
+
+    if (item->raw.size > 0) {
+        write_raw(writer, item->raw_prefix, false);
+        write_raw(writer, item->raw, item->is_off_branch);
+        claude->has_rows = true;
+        claude->listing.is_near_start = true;
+        return true;
+    }
+    begin_rows(writer, item);
+    if (!claude_listing_before_item(&claude->listing, item, claude->session,
+                                    writer->scratch, &writer->out)) {
+        return false;
+    }
+    begin = claude->listing.size;
+    if (!write_item(writer, item)) {
+        return false;
+    }
+    claude_listing_after_item(&claude->listing, item, begin);
+    return true;
+}
+
+static bool claude_end(struct wal__model_writer *writer)
+{
+    struct claude *claude = writer->state;
+
+    if (!claude->is_agent) {
+        claude_listing_end(&claude->listing, claude->session, &writer->out);
+    }
+    return true;
+}
+
+/* Writes a row after `id`: the client takes the last row for the tip. */
+static bool claude_head(struct wal__model_writer *writer,
+                        struct wal__json_span id)
+{
+    struct wal__json_out *out = &writer->out;
+    struct wal__model_item item = {.time = writer->session->time};
+
+    item.id = wal__model_literal("\"walconv_head\"");
+    if (!wal__model_derive_id(writer, &item, writer->items, &item.id)) {
+        return false;
+    }
+    open_row(writer, &item, id);
+    wal__json_out_member_str(out, "type", "system");
+    wal__json_out_member_str(out, "subtype", "walconv_head");
+    wal__json_out_member_str(out, "content", "");
+    wal__json_out_member_bool(out, "isMeta", true);
+    close_row(out, item.id, item.time);
+    return true;
+}
+
+static bool claude_clone(struct wal__model_writer *writer)
+{
+    struct claude *own = wal__arena_alloc(writer->arena, sizeof(*own));
+
+    if (own != NULL) {
+        *own = *(const struct claude *)writer->state;
+        writer->state = own;
+        writer->out.ctx = &own->listing; /* counts the output */
+    }
+    return own != NULL;
+}
+
+const struct wal__dialect_write_ops wal__claude_write_ops = {
+    .carries = WAL__CARRIES(BRANCHES) | WAL__CARRIES(SIDECHAINS) |
+               WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
+               WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
+               WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
+               WAL__CARRIES(EMPTY) | WAL__CARRIES(TOOL_ERRORS) |
+               WAL__CARRIES(MODELS) | WAL__CARRIES(USAGE) |
+               WAL__CARRIES(STOP_REASONS) | WAL__CARRIES(COMPACTIONS) |
+               WAL__CARRIES(KEPT_RANGES) | WAL__CARRIES(TOKENS_BEFORE) |
+               WAL__CARRIES(LABELS) | WAL__CARRIES(TITLES) |
+               WAL__CARRIES(CUSTOM) | WAL__CARRIES(META) | WAL__CARRIES(LINES),
+    .links_starter = true,
+    .path = claude_path,
+    .is_id = wal__model_is_uuid,
+    .make_id = claude_make_id,
+    .off_branch_kinds = 1U << WAL__ITEM_TITLE | 1U << WAL__ITEM_LABEL |
+                        1U << WAL__ITEM_CUSTOM | 1U << WAL__ITEM_LINE,
+    .begin = claude_begin,
+    .item = claude_item,
+    .end = claude_end,
+    .clone = claude_clone,
+    .can_copy_verbatim = claude_can_copy_verbatim,
+    .head = claude_head,
+};

@@ -1,0 +1,497 @@
+/*
+ * codex_write.c - writes tagged rollout files of Codex.
+ *
+ * An item is one or more response_items, for the model, each preceded by an
+ * event, for the user interface. A token_count event without counts separates
+ * two consecutive answers.
+ *
+ * Invariant: the first line is session_meta with the id in the file's name.
+ * Lines that were read from a rollout, and their events, are written unchanged.
+ *
+ * Threads: one thread at a time per writer.
+ */
+#include "convert/model/content_write.h"
+#include "convert/model/model_member.h"
+#include "convert/model/model_path.h"
+#include "convert/model/model_write.h"
+#include "format/json/json_character.h"
+#include "format/payload/timestamp.h"
+
+struct codex {
+    bool is_answering;           /* the last line is part of an answer */
+    uint64_t answer;             /* hash of its answer_id, or 0 */
+    bool has_compacted;          /* the last line is an unchanged `compacted` */
+    struct wal__json_span title; /* the last one, and its time */
+    struct wal__json_span title_time;
+};
+
+/* sessions/YYYY/MM/DD/rollout-YYYY-MM-DDThh-mm-ss-UUID.jsonl */
+static const char *codex_path(const struct wal__model_session *session,
+                              uint32_t stream, struct wal__arena *arena)
+{
+    const char *given = wal__model_client_path(session, stream, "codex");
+    struct wal__json_span id = wal__model_session_uuid(session->id, arena);
+    uint8_t time[WAL__MODEL_TIME_SIZE];
+    char day[12] = "YYYY/MM/DD/";
+    struct wal__model_path path;
+    int64_t ms = 0;
+
+    if (given != NULL) {
+        return given;
+    }
+    (void)wal__model_time_read(session->time, &ms);
+    (void)wal__model_time_write(ms, time);
+    for (size_t i = 0; i < 10; i++) {
+        day[i] = (char)(time[1 + i] == '-' ? '/' : time[1 + i]);
+    }
+    wal__model_path_init(&path, arena);
+    wal__model_path_add(&path, "sessions/");
+    wal__model_path_add(&path, day);
+    wal__model_path_add(&path, "rollout-");
+    wal__model_path_add_time(&path, session->time, false);
+    wal__model_path_add(&path, "-");
+    wal__model_path_add_id(&path, id);
+    wal__model_path_add(&path, ".jsonl");
+    return id.data != NULL ? path.text : NULL;
+}
+
+static void open_line(struct wal__json_out *out, struct wal__json_span time,
+                      const char *type)
+{
+    wal__json_out_open(out, '{');
+    wal__model_write_time(out, "timestamp", time);
+    wal__json_out_member_str(out, "type", type);
+    wal__json_out_member_open(out, "payload", '{');
+}
+
+static void close_line(struct wal__json_out *out)
+{
+    wal__json_out_close(out, '}');
+    wal__json_out_close_line(out);
+}
+
+/* --- header -------------------------------------------------------------- */
+
+/* Whether the header that was read has the session's id. */
+static bool has_native_header(const struct wal__model_writer *writer)
+{
+    const struct wal__model_session *session = writer->session;
+    struct wal__json_member id = {.parent = "payload", .key = "id"};
+
+    return session->raw.size > 0 && session->dialect == writer->dialect &&
+           wal__model_members(session->raw, &id, 1, NULL) == WAL__JSON_OK &&
+           id.value.kind == WAL__JSON_STRING &&
+           wal__model_is_uuid(session->id) &&
+           wal__json_characters_equal(id.value.span, session->id);
+}
+
+/* Names the session that started this one as the client names the thread that
+ * spawned a subagent's. False: no memory. */
+static bool write_source(struct wal__model_writer *writer)
+{
+    struct wal__json_span starter = writer->session->starter;
+    struct wal__json_out *out = &writer->out;
+
+    if (starter.size == 0) {
+        wal__json_out_member_str(out, "source", "cli");
+        return true;
+    }
+    starter = wal__model_session_uuid(starter, writer->scratch);
+    if (starter.data == NULL) {
+        return false;
+    }
+    wal__json_out_member_open(out, "source", '{');
+    wal__json_out_member_open(out, "subagent", '{');
+    wal__json_out_member_open(out, "thread_spawn", '{');
+    wal__json_out_member(out, "parent_thread_id", starter);
+    wal__json_out_member_int(out, "depth", 1);
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, '}');
+    return true;
+}
+
+static bool write_header(struct wal__model_writer *writer)
+{
+    const struct wal__model_session *session = writer->session;
+    struct wal__json_span none = {NULL, 0};
+    struct wal__json_span id =
+        wal__model_session_uuid(session->id, writer->scratch);
+    struct wal__json_span parent =
+        session->parent.size > 2
+            ? wal__model_session_uuid(session->parent, writer->scratch)
+            : none;
+    struct wal__json_out *out = &writer->out;
+
+    if (id.data == NULL) {
+        return false;
+    }
+    open_line(out, session->time, "session_meta");
+    wal__json_out_member(out, "id", id);
+    wal__json_out_optional(out, "forked_from_id", parent);
+    wal__model_write_time(out, "timestamp", session->time);
+    wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
+    wal__json_out_member_str(out, "originator", "walconv");
+    wal__json_out_member_str(out, "cli_version", "0.0.0");
+    if (!write_source(writer)) {
+        return false;
+    }
+    if (wal__model_text_is(session->provider, "openai")) {
+        wal__json_out_member(out, "model_provider", session->provider);
+    }
+    close_line(out);
+    return true;
+}
+
+static bool codex_begin(struct wal__model_writer *writer)
+{
+    const char *path = codex_path(writer->session, 0, writer->scratch);
+
+    writer->state = wal__arena_calloc(writer->arena, sizeof(struct codex));
+    if (path == NULL || writer->state == NULL ||
+        !wal__model_write_file(writer, path, WAL__OUTPUT_LINES)) {
+        return false;
+    }
+    if (!has_native_header(writer)) {
+        return write_header(writer);
+    }
+    wal__json_out_line(&writer->out, writer->session->raw);
+    return true;
+}
+
+/* --- blocks -------------------------------------------------------------- */
+
+static void write_image(struct wal__json_out *out,
+                        const struct wal__model_block *block)
+{
+    wal__json_out_member_str(out, "type", "input_image");
+    wal__content_write_url(out, "image_url", block);
+}
+
+/* The content of a model's messages, and of all others. */
+static const struct wal__block_form output = {.text = "output_text",
+                                              .image = write_image};
+static const struct wal__block_form input = {.text = "input_text",
+                                             .image = write_image};
+
+static bool has_text(const struct wal__model_block *blocks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (blocks[i].kind == WAL__BLOCK_TEXT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- items --------------------------------------------------------------- */
+
+struct encoder {
+    struct wal__model_writer *writer;
+    struct wal__json_out *out;
+    const struct wal__model_item *item;
+    bool has_events; /* the source has events already */
+};
+
+/* Writes a message of text, image and raw blocks. */
+static void write_message(struct encoder *to, const char *role,
+                          const char *event, const struct wal__block_form *form,
+                          const struct wal__model_block *blocks, size_t count)
+{
+    struct wal__json_out *out = to->out;
+
+    if (event != NULL && !to->has_events && has_text(blocks, count)) {
+        open_line(out, to->item->time, "event_msg");
+        wal__json_out_member_str(out, "type", event);
+        wal__content_write_texts(out, "message", blocks, count, "\n", false);
+        close_line(out);
+    }
+    open_line(out, to->item->time, "response_item");
+    wal__json_out_member_str(out, "type", "message");
+    wal__json_out_member_str(out, "role", role);
+    wal__content_write_blocks(out, "content", form, blocks, count);
+    if (to->item->is_meta) {
+        wal__json_out_member_bool(out, "walconvMeta", true);
+    }
+    close_line(out);
+}
+
+/* Whether a signature is not encrypted content of OpenAI: its API would reject
+ * it. */
+static bool is_foreign(const struct encoder *to,
+                       struct wal__json_span signature)
+{
+    static const char token[] = "\"gAAAA"; /* the prefix of all of them */
+    const struct wal__model_session *session = to->writer->session;
+    bool is_token = signature.size >= sizeof(token);
+
+    for (size_t i = 0; is_token && token[i] != '\0'; i++) {
+        is_token = signature.data[i] == (uint8_t)token[i];
+    }
+    return !is_token && (wal__dialect_is(to->item->dialect, "claude") ||
+                         (session->provider.size > 0 &&
+                          !wal__model_text_is(session->provider, "openai")));
+}
+
+static void write_thinking(struct encoder *to,
+                           const struct wal__model_block *block)
+{
+    struct wal__json_out *out = to->out;
+    bool is_foreign_signature = is_foreign(to, block->signature);
+
+    if (block->text.size > 2 && !to->has_events) {
+        open_line(out, to->item->time, "event_msg");
+        wal__json_out_member_str(out, "type", "agent_reasoning");
+        wal__json_out_member(out, "text", block->text);
+        close_line(out);
+    }
+    open_line(out, to->item->time, "response_item");
+    wal__json_out_member_str(out, "type", "reasoning");
+    wal__json_out_member_open(out, "summary", '[');
+    if (!block->is_redacted) {
+        wal__json_out_open(out, '{');
+        wal__json_out_member_str(out, "type", "summary_text");
+        wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
+        wal__json_out_close(out, '}');
+    }
+    wal__json_out_close(out, ']');
+    wal__json_out_member(out, "encrypted_content",
+                         is_foreign_signature
+                             ? wal__model_literal("null")
+                             : wal__model_or(block->signature, "null"));
+    if (is_foreign_signature) {
+        wal__json_out_optional(out, "signature", block->signature);
+    }
+    close_line(out);
+}
+
+static void write_call(struct encoder *to, const struct wal__model_block *block)
+{
+    struct wal__json_out *out = to->out;
+
+    open_line(out, to->item->time, "response_item");
+    wal__json_out_member_str(out, "type", "function_call");
+    wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
+    wal__json_out_member_text(out, "arguments",
+                              wal__model_or(block->arguments, "{}"));
+    wal__json_out_member(out, "call_id", wal__model_or(block->id, "\"\""));
+    close_line(out);
+}
+
+static void write_result(struct encoder *to)
+{
+    const struct wal__model_item *item = to->item;
+    struct wal__json_out *out = to->out;
+
+    open_line(out, item->time, "response_item");
+    wal__json_out_member_str(out, "type", "function_call_output");
+    wal__json_out_member(out, "call_id", wal__model_or(item->call, "\"\""));
+    if (item->block_count == 0 ||
+        (item->block_count == 1 && item->blocks[0].kind == WAL__BLOCK_TEXT)) {
+        wal__content_write_texts(out, "output", item->blocks, item->block_count,
+                                 "\n", false);
+    } else {
+        wal__content_write_blocks(out, "output", &input, item->blocks,
+                                  item->block_count);
+    }
+    close_line(out);
+}
+
+/* Separates the answer from a directly preceding one. */
+static void separate_answers(struct encoder *to)
+{
+    struct codex *codex = to->writer->state;
+    uint64_t answer = to->item->answer_id.size > 0
+                          ? wal__model_string_hash(0, to->item->answer_id)
+                          : 0;
+
+    if (codex->is_answering && (answer == 0 || answer != codex->answer)) {
+        open_line(to->out, to->item->time, "event_msg");
+        wal__json_out_member_str(to->out, "type", "token_count");
+        wal__json_out_member(to->out, "info", wal__model_literal("null"));
+        wal__json_out_member(to->out, "rate_limits",
+                             wal__model_literal("null"));
+        close_line(to->out);
+    }
+    codex->is_answering = true;
+    codex->answer = answer;
+}
+
+static bool is_content(const struct wal__model_block *block)
+{
+    return block->kind == WAL__BLOCK_TEXT || block->kind == WAL__BLOCK_IMAGE ||
+           block->kind == WAL__BLOCK_RAW;
+}
+
+static void write_answer(struct encoder *to)
+{
+    const struct wal__model_item *item = to->item;
+    size_t from = 0;
+
+    separate_answers(to);
+    if (item->block_count == 0) {
+        write_message(to, "assistant", NULL, &output, NULL, 0);
+    }
+    while (from < item->block_count) {
+        const struct wal__model_block *block = &item->blocks[from];
+        size_t end = from;
+        while (end < item->block_count && is_content(&item->blocks[end])) {
+            end++;
+        }
+        if (end > from) {
+            write_message(to, "assistant", "agent_message", &output, block,
+                          end - from);
+            from = end;
+            continue;
+        }
+        if (block->kind == WAL__BLOCK_THINKING) {
+            write_thinking(to, block);
+        } else {
+            write_call(to, block);
+        }
+        from++;
+    }
+}
+
+static void write_role(struct encoder *to)
+{
+    const struct wal__model_item *item = to->item;
+    struct codex *codex = to->writer->state;
+
+    if (item->role == WAL__ROLE_ASSISTANT) {
+        write_answer(to);
+        return;
+    }
+    codex->is_answering = false;
+    if (item->role == WAL__ROLE_TOOL) {
+        write_result(to);
+    } else if (item->role == WAL__ROLE_SYSTEM) {
+        write_message(to, "developer", NULL, &input, item->blocks,
+                      item->block_count);
+    } else {
+        /* What has an event is shown as written by a person. */
+        write_message(to, "user", item->is_meta ? NULL : "user_message", &input,
+                      item->blocks, item->block_count);
+    }
+}
+
+static void write_compaction(struct encoder *to)
+{
+    open_line(to->out, to->item->time, "compacted");
+    wal__json_out_member(to->out, "message",
+                         wal__model_or(to->item->text, "\"\""));
+    close_line(to->out);
+}
+
+static void write_title(struct encoder *to)
+{
+    struct wal__json_out *out = to->out;
+
+    open_line(out, to->item->time, "event_msg");
+    wal__json_out_member_str(out, "type", "thread_name_updated");
+    wal__json_out_member(
+        out, "thread_id",
+        wal__model_session_uuid(to->writer->session->id, to->writer->scratch));
+    wal__json_out_member(out, "thread_name",
+                         wal__model_or(to->item->text, "\"\""));
+    close_line(out);
+}
+
+static bool keep_title(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    struct codex *codex = writer->state;
+
+    codex->title = wal__arena_copy(writer->arena, item->text);
+    codex->title_time = wal__arena_copy(writer->arena, item->time);
+    return codex->title.data != NULL && codex->title_time.data != NULL;
+}
+
+/* Names the session where the client looks for names; it reads them from no
+ * rollout. */
+static bool codex_end(struct wal__model_writer *writer)
+{
+    struct codex *codex = writer->state;
+    struct wal__json_span id =
+        wal__model_session_uuid(writer->session->id, writer->scratch);
+    struct wal__json_out *out = &writer->out;
+
+    if (codex->title.size <= 2) {
+        return true;
+    }
+    if (id.data == NULL || !wal__model_write_file(writer, "session_index.jsonl",
+                                                  WAL__OUTPUT_SHARED_LINE)) {
+        return false;
+    }
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "id", id);
+    wal__json_out_member(out, "thread_name", codex->title);
+    wal__model_write_time(out, "updated_at", codex->title_time);
+    wal__json_out_close_line(out);
+    return !out->has_failed;
+}
+
+/* Writes a line unchanged. */
+static void write_line(struct encoder *to, struct wal__json_span line)
+{
+    struct wal__json_member type = {.key = "type"};
+    const struct wal__model_item *item = to->item;
+    struct codex *codex = to->writer->state;
+
+    if (item->raw_prefix.size > 0 && item->raw.size > 0) {
+        wal__json_out_line(to->out, item->raw_prefix);
+    }
+    wal__json_out_line(to->out, line);
+    codex->is_answering =
+        item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_ASSISTANT;
+    codex->answer = item->answer_id.size > 0
+                        ? wal__model_string_hash(0, item->answer_id)
+                        : 0;
+    codex->has_compacted =
+        item->kind == WAL__ITEM_LINE &&
+        wal__model_members(line, &type, 1, NULL) == WAL__JSON_OK &&
+        wal__line_string_is(&type, "compacted");
+}
+
+static bool codex_item(struct wal__model_writer *writer,
+                       const struct wal__model_item *item)
+{
+    struct codex *codex = writer->state;
+    struct encoder to = {.writer = writer, .out = &writer->out, .item = item};
+    bool had_compacted = codex->has_compacted;
+
+    to.has_events = item->dialect == writer->dialect &&
+                    writer->session->dialect == writer->dialect;
+    codex->has_compacted = false;
+    if (item->kind == WAL__ITEM_TITLE && !keep_title(writer, item)) {
+        return false;
+    }
+    if (item->raw.size > 0) {
+        write_line(&to, item->raw);
+    } else if (item->kind == WAL__ITEM_LINE) {
+        write_line(&to, item->data);
+    } else if (item->kind == WAL__ITEM_MESSAGE) {
+        write_role(&to);
+    } else if (item->kind == WAL__ITEM_COMPACTION && !had_compacted) {
+        codex->is_answering = false;
+        write_compaction(&to);
+    } else if (item->kind == WAL__ITEM_TITLE) {
+        codex->is_answering = false;
+        write_title(&to);
+    }
+    return true;
+}
+
+const struct wal__dialect_write_ops wal__codex_write_ops = {
+    .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
+               WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
+               WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
+               WAL__CARRIES(EMPTY) | WAL__CARRIES(COMPACTIONS) |
+               WAL__CARRIES(TITLES) | WAL__CARRIES(META) |
+               WAL__CARRIES(PARENTS),
+    .links_starter = true,
+    .path = codex_path,
+    .begin = codex_begin,
+    .item = codex_item,
+    .end = codex_end,
+};

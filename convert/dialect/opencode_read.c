@@ -1,0 +1,1311 @@
+/*
+ * opencode_read.c - converts sessions of OpenCode's storage, a tree of JSON
+ * files, to items.
+ *
+ * A message is a file, and each of its parts is a file. A part names its
+ * message or is in the folder of that name. A session that the client exported
+ * is one file. Messages, and the parts of each message, are in the order of
+ * their files. They are documents and no lines, so no line is recognised.
+ *
+ * The content of a message is one item. Each tool result, which is in the part
+ * of its call, is a separate item. Results end a step, unless they name the
+ * item that they follow. A summary is a compaction. The items of a message are
+ * collected and emitted together, so that the first one can have the whole
+ * message as its line: {"info":...,"parts":[...]}, the form in which the client
+ * exports it. The ids in a part that is kept as a raw block are removed; the
+ * writer adds them again.
+ *
+ * Invariant: the items of a message are in the order of its parts; each is a
+ * child of the previous one, and has a unique id.
+ *
+ * Threads: one thread at a time per reader.
+ */
+#include "convert/model/dialect.h"
+
+#include <string.h>
+
+#include "convert/dialect/opencode.h"
+#include "convert/model/model_content.h"
+#include "convert/model/model_table.h"
+#include "convert/model/model_write.h"
+#include "convert/model/vocabulary.h"
+#include "format/bytes/assert.h"
+#include "format/json/json_character.h"
+#include "format/json/json_out.h"
+#include "format/json/json_value.h"
+
+/* --- the files ----------------------------------------------------------- */
+
+#define OPENCODE_NO_PART SIZE_MAX
+
+struct opencode_document {
+    struct wal__json_span value;
+    uint64_t owner; /* of a part: hash of its message's id */
+    size_t next;    /* part of the same message, or OPENCODE_NO_PART */
+    struct wal__json_span name; /* of its file, without .json */
+};
+
+struct opencode_documents {
+    struct opencode_document *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* A result that is read before the item that it follows. */
+struct opencode_deferred {
+    struct wal__model_item result;
+    struct opencode_deferred *next;
+    bool is_emitted;
+};
+
+struct opencode_storage {
+    struct wal__model_reader *reader;
+    struct opencode_documents messages;
+    struct opencode_documents parts;
+    struct wal__json_span info;          /* the session's document, or empty */
+    struct wal__model_table part_lists;  /* struct part_list by hash of id */
+    struct wal__model_table emitted_ids; /* ids of items, by hash */
+    struct wal__model_table deferred;    /* by hash of the id they follow */
+    struct opencode_deferred *deferred_list; /* all of them */
+    struct wal__model_item *batch;           /* items of the present message */
+    size_t batch_count;
+    size_t batch_capacity;
+    struct wal__json_span raw_prefix; /* the line of a message without items */
+    struct wal__json_span prefix_id;  /* the id of that message */
+    bool has_lost_mark;               /* a message without items has no line */
+    struct wal__json_span line_id;    /* of the last item of a line; or empty */
+    struct wal__json_span tip;        /* id of the previous item */
+    struct wal__json_span first_kept; /* of the next compaction */
+    bool has_failed;
+};
+
+struct part_list {
+    size_t first;
+    size_t last;
+};
+
+static struct opencode_document *add(struct opencode_storage *storage,
+                                     struct opencode_documents *documents)
+{
+    struct opencode_document *items = wal__arena_grow(
+        storage->reader->scratch, documents->items, documents->count,
+        &documents->capacity, sizeof(items[0]));
+
+    if (items == NULL) {
+        storage->has_failed = true;
+        return NULL;
+    }
+    documents->items = items;
+    documents->items[documents->count] =
+        (struct opencode_document){.next = OPENCODE_NO_PART};
+    return &documents->items[documents->count++];
+}
+
+/* Returns the path relative to a folder of that name in it, or NULL. */
+static const char *path_below(const char *path, const char *name)
+{
+    size_t size = strlen(name);
+
+    for (const char *at = path; at != NULL;) {
+        if (strncmp(at, name, size) == 0 && at[size] == '/') {
+            return at + size + 1;
+        }
+        at = strchr(at, '/');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return NULL;
+}
+
+/* Returns the first component of a path without .json. */
+static struct wal__json_span file_stem(const char *path)
+{
+    size_t size = strcspn(path, "/");
+
+    if (size > 5 && memcmp(path + size - 5, ".json", 5) == 0) {
+        size -= 5;
+    }
+    return (struct wal__json_span){(const uint8_t *)path, size};
+}
+
+static bool set_name(struct opencode_storage *storage,
+                     struct opencode_document *document, const char *relative)
+{
+    const char *slash = strrchr(relative, '/');
+
+    document->name =
+        wal__arena_copy(storage->reader->scratch,
+                        file_stem(slash != NULL ? slash + 1 : relative));
+    storage->has_failed |= document->name.data == NULL;
+    return !storage->has_failed;
+}
+
+/* Returns the hash of the string's text, equal to that of the same name. */
+static uint64_t hash_id(const struct opencode_storage *storage,
+                        struct wal__json_span id)
+{
+    struct wal__json_span text =
+        wal__arena_unescape(storage->reader->scratch, id);
+
+    return text.size > 0 ? wal__model_hash(0, text) : 0;
+}
+
+static struct wal__json_span string_of(struct wal__json_span json,
+                                       const char *key)
+{
+    struct wal__json_member member = {.key = key};
+    struct wal__json_span none = {NULL, 0};
+
+    return wal__model_members(json, &member, 1, NULL) == WAL__JSON_OK
+               ? wal__member_string(&member)
+               : none;
+}
+
+static void add_part(struct opencode_storage *storage, const char *relative,
+                     struct wal__json_span value)
+{
+    struct opencode_document *part = add(storage, &storage->parts);
+    struct wal__json_span message = string_of(value, "messageID");
+    const char *last = strrchr(relative, '/');
+    const char *at = relative;
+
+    if (part == NULL || !set_name(storage, part, relative)) {
+        return;
+    }
+    part->value = value;
+    if (message.size > 0) {
+        part->owner = hash_id(storage, message);
+        return;
+    }
+    for (const char *slash = at; (slash = strchr(at, '/')) != last;) {
+        at = slash + 1;
+    }
+    part->owner = last != NULL ? wal__model_hash(0, file_stem(at)) : 0;
+}
+
+/* Names a message without a file by its number. */
+static bool make_name(struct opencode_storage *storage,
+                      struct opencode_document *message)
+{
+    uint8_t text[20];
+    size_t at = sizeof(text);
+    size_t number = storage->messages.count;
+
+    do {
+        text[--at] = (uint8_t)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    message->name =
+        wal__arena_copy(storage->reader->scratch,
+                        (struct wal__json_span){text + at, sizeof(text) - at});
+    storage->has_failed |= message->name.data == NULL;
+    return !storage->has_failed;
+}
+
+static void add_exported_parts(struct opencode_storage *storage,
+                               struct wal__json_span parts,
+                               struct wal__json_span message)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    wal__model_array_begin(&scan, parts);
+    while (!storage->has_failed && wal__model_array_next(&scan, &value)) {
+        struct opencode_document *part = add(storage, &storage->parts);
+        if (part != NULL) {
+            part->value = value.span;
+            part->name = message;
+            part->owner = wal__model_hash(0, message);
+        }
+    }
+}
+
+/* Adds an exported message: {info, parts}. */
+static void add_exported_message(struct opencode_storage *storage,
+                                 struct wal__json_span value)
+{
+    struct wal__json_member members[2] = {{.key = "info"}, {.key = "parts"}};
+    struct opencode_document *message;
+
+    if (wal__model_members(value, members, 2, NULL) != WAL__JSON_OK) {
+        return;
+    }
+    message = add(storage, &storage->messages);
+    if (message != NULL && make_name(storage, message)) {
+        message->value = wal__member_raw(&members[0]);
+        add_exported_parts(storage, wal__member_container(&members[1]),
+                           message->name);
+    }
+}
+
+/* Adds an exported session: {info, messages:[{info, parts}]}. A part belongs to
+ * the message that contains it, whatever its messageID. */
+static void add_exported_session(struct opencode_storage *storage,
+                                 struct wal__json_span value)
+{
+    struct wal__json_member session[2] = {{.key = "info"}, {.key = "messages"}};
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+
+    if (wal__model_members(value, session, 2, NULL) != WAL__JSON_OK ||
+        session[0].value.kind != WAL__JSON_OBJECT ||
+        session[1].value.kind != WAL__JSON_ARRAY) {
+        return;
+    }
+    if (storage->info.size == 0) {
+        storage->info = session[0].value.span;
+    }
+    wal__model_array_begin(&scan, session[1].value.span);
+    while (!storage->has_failed && wal__model_array_next(&scan, &token)) {
+        add_exported_message(storage, token.span);
+    }
+}
+
+static bool add_document(void *ctx, const char *key,
+                         struct wal__json_span value)
+{
+    struct opencode_storage *storage = ctx;
+    struct opencode_document *message;
+    const char *relative;
+
+    if ((relative = path_below(key, "part")) != NULL) {
+        add_part(storage, relative, value);
+    } else if ((relative = path_below(key, "message")) != NULL) {
+        message = add(storage, &storage->messages);
+        if (message != NULL && set_name(storage, message, relative)) {
+            message->value = value;
+        }
+    } else if (path_below(key, "session") != NULL) {
+        storage->info = storage->info.size == 0 ? value : storage->info;
+    } else {
+        add_exported_session(storage, value);
+    }
+    return !storage->has_failed;
+}
+
+/* Links the parts of each message. */
+static bool link_parts(struct opencode_storage *storage)
+{
+    for (size_t i = 0; i < storage->parts.count; i++) {
+        struct opencode_document *part = &storage->parts.items[i];
+        struct wal__json_span found;
+        struct part_list *part_list;
+        if (part->owner == 0) {
+            continue;
+        }
+        if (wal__model_table_get(&storage->part_lists, part->owner, &found)) {
+            part_list = (struct part_list *)(uintptr_t)found.data;
+            WAL__ASSERT(part_list->last < i);
+            storage->parts.items[part_list->last].next = i;
+            part_list->last = i;
+            continue;
+        }
+        part_list =
+            wal__arena_alloc(storage->reader->scratch, sizeof(*part_list));
+        if (part_list == NULL ||
+            !wal__model_table_put(
+                &storage->part_lists, part->owner,
+                (struct wal__json_span){(const uint8_t *)part_list,
+                                        sizeof(*part_list)})) {
+            return false;
+        }
+        *part_list = (struct part_list){i, i};
+    }
+    return true;
+}
+
+/* Returns the id in the member, or the document's file name as an id. */
+static struct wal__json_span
+opencode_storage_id(const struct opencode_storage *storage,
+                    const struct opencode_document *document,
+                    struct wal__json_span id)
+{
+    return id.size > 2
+               ? id
+               : wal__arena_escape(storage->reader->scratch, document->name);
+}
+
+/* Returns the first part of the message with that id, or
+ * OPENCODE_NO_PART. */
+static size_t
+opencode_storage_first_part(const struct opencode_storage *storage,
+                            const struct opencode_document *message,
+                            struct wal__json_span id)
+{
+    uint64_t name = wal__model_hash(0, message->name);
+    uint64_t hash = hash_id(storage, id);
+    struct wal__json_span found;
+
+    if ((hash != 0 &&
+         wal__model_table_get(&storage->part_lists, hash, &found)) ||
+        wal__model_table_get(&storage->part_lists, name, &found)) {
+        return ((const struct part_list *)(uintptr_t)found.data)->first;
+    }
+    return OPENCODE_NO_PART;
+}
+
+static void init(struct opencode_storage *storage,
+                 struct wal__model_reader *reader)
+{
+    *storage =
+        (struct opencode_storage){.reader = reader,
+                                  .part_lists = {.arena = reader->scratch},
+                                  .emitted_ids = {.arena = reader->scratch},
+                                  .deferred = {.arena = reader->scratch}};
+}
+
+/* Reads one message, {info, parts}. False: no memory. */
+static bool opencode_storage_read_message(struct opencode_storage *storage,
+                                          struct wal__model_reader *reader,
+                                          struct wal__json_span message)
+{
+    init(storage, reader);
+    add_exported_message(storage, message);
+    return !storage->has_failed && link_parts(storage);
+}
+
+/* Reads the documents of a tree. False: no memory. */
+static bool opencode_storage_read(struct opencode_storage *storage,
+                                  struct wal__model_reader *reader,
+                                  const struct wal__model_documents *tree)
+{
+    init(storage, reader);
+    return tree->scan(tree->ctx, "", add_document, storage) &&
+           link_parts(storage);
+}
+
+/* --- items of a message -------------------------------------------------- */
+
+/* The functions below report failures in the storage's has_failed. */
+
+/* Keeps a result until the item that it follows was emitted. Returns false if
+ * another one follows the same item. */
+static bool opencode_defer(struct opencode_storage *storage,
+                           struct wal__json_span after,
+                           const struct wal__model_item *result)
+{
+    struct opencode_deferred *node;
+    uint64_t key = wal__model_string_hash(0, after);
+    struct wal__json_span found;
+
+    if (wal__model_table_get(&storage->deferred, key, &found)) {
+        return false;
+    }
+    node = wal__arena_alloc(storage->reader->scratch, sizeof(*node));
+    if (node == NULL ||
+        !wal__model_table_put(
+            &storage->deferred, key,
+            (struct wal__json_span){(const uint8_t *)node, sizeof(*node)})) {
+        storage->has_failed = true;
+        return true;
+    }
+    *node = (struct opencode_deferred){.result = *result,
+                                       .next = storage->deferred_list};
+    storage->deferred_list = node;
+    return true;
+}
+
+/* Returns the id with a number appended; data is NULL if there is no memory. */
+static struct wal__json_span append_number(struct wal__arena *arena,
+                                           struct wal__json_span id, size_t n)
+{
+    uint8_t *text = wal__arena_alloc(arena, id.size + 21);
+    size_t size = id.size - 1;
+    size_t unit = 1;
+
+    if (text == NULL) {
+        return (struct wal__json_span){NULL, 0};
+    }
+    memcpy(text, id.data, size);
+    text[size++] = '~';
+    while (n / unit >= 10) {
+        unit *= 10;
+    }
+    for (; unit > 0; unit /= 10) {
+        text[size++] = (uint8_t)('0' + n / unit % 10);
+    }
+    text[size++] = '"';
+    return (struct wal__json_span){text, size};
+}
+
+/* Changes the item's id if an earlier item has it. */
+static bool assign_unique_id(struct opencode_storage *storage,
+                             struct wal__model_item *item)
+{
+    struct wal__json_span own =
+        item->id.size > 2 ? item->id : wal__model_literal("\"item\"");
+    struct wal__json_span found;
+    size_t n = storage->emitted_ids.count;
+
+    item->id = own;
+    while (item->id.data != NULL &&
+           wal__model_table_get(&storage->emitted_ids,
+                                wal__model_string_hash(0, item->id), &found)) {
+        item->id = append_number(storage->reader->scratch, own, ++n);
+    }
+    return item->id.data != NULL &&
+           wal__model_table_put(&storage->emitted_ids,
+                                wal__model_string_hash(0, item->id), item->id);
+}
+
+/* Emits an item as a child of the previous one. */
+static void emit_one(struct opencode_storage *storage,
+                     struct wal__model_item *item)
+{
+    item->parent = storage->tip;
+    if (!assign_unique_id(storage, item) ||
+        !wal__model_emit(storage->reader, item)) {
+        storage->has_failed = true;
+    }
+    storage->tip = item->id;
+}
+
+/* Emits an item, and the results that follow it. */
+static void emit(struct opencode_storage *storage, struct wal__model_item *item)
+{
+    struct wal__json_span id = item->id;
+    struct wal__json_span found;
+
+    emit_one(storage, item);
+    while (!storage->has_failed && id.size > 0 &&
+           wal__model_table_get(&storage->deferred,
+                                wal__model_string_hash(0, id), &found)) {
+        struct opencode_deferred *node =
+            (struct opencode_deferred *)(uintptr_t)found.data;
+        if (node->is_emitted) {
+            return;
+        }
+        node->is_emitted = true;
+        id = node->result.id;
+        emit_one(storage, &node->result);
+    }
+}
+
+/* Emits the results that name an item which no message has. */
+static void opencode_emit_deferred(struct opencode_storage *storage)
+{
+    struct opencode_deferred *node = storage->deferred_list;
+
+    for (; node != NULL && !storage->has_failed; node = node->next) {
+        if (!node->is_emitted) {
+            node->is_emitted = true;
+            emit_one(storage, &node->result);
+        }
+    }
+}
+
+/* Adds an item to those of the present message. */
+static void opencode_emit(struct opencode_storage *storage,
+                          const struct wal__model_item *item)
+{
+    struct wal__model_item *items = wal__arena_grow(
+        storage->reader->scratch, storage->batch, storage->batch_count,
+        &storage->batch_capacity, sizeof(items[0]));
+
+    if (items == NULL) {
+        storage->has_failed = true;
+        return;
+    }
+    storage->batch = items;
+    storage->batch[storage->batch_count++] = *item;
+}
+
+/* Whether a result of another message follows one of the items. */
+static bool has_follower(const struct opencode_storage *storage)
+{
+    struct wal__json_span found;
+
+    for (size_t i = 0; i < storage->batch_count; i++) {
+        struct wal__json_span id = storage->batch[i].id;
+        if (id.size > 0 &&
+            wal__model_table_get(&storage->deferred,
+                                 wal__model_string_hash(0, id), &found)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Gives the last item of a line the line's id, and no other item. */
+static void set_line_id(struct opencode_storage *storage)
+{
+    size_t count = storage->batch_count;
+
+    for (size_t i = 0; i + 1 < count; i++) {
+        struct wal__model_item *item = &storage->batch[i];
+        if (item->id.size > 2 &&
+            wal__json_characters_equal(item->id, storage->line_id)) {
+            item->id = append_number(storage->reader->scratch, item->id, 0);
+            storage->has_failed |= item->id.data == NULL;
+        }
+    }
+    if (count > 0) {
+        storage->batch[count - 1].id = storage->line_id;
+    }
+}
+
+/* Emits the line of a message without items that waits for the next message, as
+ * an item that only this dialect writes. */
+static void opencode_emit_prefix(struct opencode_storage *storage)
+{
+    struct wal__model_item item = {.kind = WAL__ITEM_LINE,
+                                   .is_echo = true,
+                                   .id = storage->prefix_id,
+                                   .raw = storage->raw_prefix};
+
+    if (storage->raw_prefix.size > 0) {
+        storage->raw_prefix.size = 0;
+        item.data = item.raw;
+        emit(storage, &item);
+    }
+}
+
+/* Emits the items of the present message, whose id is given. `raw` is its line,
+ * or empty if that cannot be written unchanged. The line of a message without
+ * items goes before that of the next message, if that has one. */
+static void opencode_emit_batch(struct opencode_storage *storage,
+                                struct wal__json_span id,
+                                struct wal__json_span raw)
+{
+    size_t count = storage->batch_count;
+
+    if (storage->line_id.size > 0) {
+        set_line_id(storage);
+    }
+    if (count == 0 || raw.size == 0) {
+        opencode_emit_prefix(storage);
+    }
+    if (count == 0 && raw.size > 0) {
+        storage->raw_prefix = raw; /* goes with the next message */
+        storage->prefix_id = id;
+        return;
+    }
+    storage->has_lost_mark |= count == 0;
+    if (count > 0 && count <= UINT32_MAX && raw.size > 0 &&
+        !has_follower(storage)) {
+        storage->batch[0].raw = raw;
+        storage->batch[0].raw_prefix = storage->raw_prefix;
+        storage->batch[0].raw_items_left = (uint32_t)(count - 1);
+    }
+    storage->raw_prefix.size = 0;
+    for (size_t i = 0; i < count && !storage->has_failed; i++) {
+        emit(storage, &storage->batch[i]);
+    }
+    storage->batch_count = 0;
+}
+
+/* Returns the line of a message, in scratch. */
+static struct wal__json_span
+opencode_message_line(struct opencode_storage *storage,
+                      const struct opencode_document *message,
+                      size_t first_part)
+{
+    size_t capacity = message->value.size + 32;
+    struct wal__json_memory text = {.size = 0};
+    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &text};
+
+    for (size_t i = first_part; i != OPENCODE_NO_PART;
+         i = storage->parts.items[i].next) {
+        capacity += storage->parts.items[i].value.size + 1;
+    }
+    text.data = wal__arena_alloc(storage->reader->scratch, capacity);
+    text.capacity = capacity;
+    if (text.data == NULL) {
+        storage->has_failed = true;
+        return (struct wal__json_span){NULL, 0};
+    }
+    wal__json_out_open(&out, '{');
+    wal__json_out_key(&out, "info");
+    wal__json_out_bytes(&out, message->value.data, message->value.size);
+    out.has_value = true;
+    wal__json_out_member_open(&out, "parts", '[');
+    for (size_t i = first_part; i != OPENCODE_NO_PART;
+         i = storage->parts.items[i].next) {
+        wal__json_out_value(&out, storage->parts.items[i].value);
+    }
+    wal__json_out_close(&out, ']');
+    wal__json_out_close(&out, '}');
+    return (struct wal__json_span){text.data, text.size};
+}
+
+/* --- parts --------------------------------------------------------------- */
+
+/* A message being read. */
+struct opencode_message {
+    struct opencode_storage *storage;
+    struct wal__model_blocks blocks;
+    struct wal__model_item item;
+    struct wal__json_span part;      /* id of the present part */
+    struct wal__model_item *results; /* to emit at the end of the step */
+    size_t result_count;
+    size_t result_capacity;
+    bool has_user_text;              /* a part is not synthetic text */
+    bool is_emitted;                 /* an item of the message was emitted */
+    bool has_compaction_part;        /* the mark of a compaction */
+    struct wal__json_span last_part; /* id of the part before, if it is raw */
+    bool is_raw; /* the client's form of it can be written unchanged */
+};
+
+/* The functions below report failures in the storage's has_failed. */
+
+struct part {
+    struct wal__json_span id;
+    struct wal__json_span type;
+    struct wal__json_span text;
+    struct wal__json_span signature;
+    struct wal__json_span redacted;
+    struct wal__json_span call;
+    struct wal__json_span tool;
+    struct wal__json_span mime;
+    struct wal__json_span url;
+    struct wal__json_span first_kept;
+    struct wal__json_span metadata;
+    struct wal__json_span state; /* of a tool: the following */
+    struct wal__json_span status;
+    struct wal__json_span input;
+    struct wal__json_token output;
+    struct wal__json_token error;
+    struct wal__json_token content;
+    struct wal__json_span end;
+    struct wal__json_span attachments;
+    struct wal__json_span after; /* id of the item that the result follows */
+    bool is_synthetic;
+    bool is_orphan;
+};
+
+#define PART_AT(field) offsetof(struct part, field)
+
+static const struct wal__field part_fields[] = {
+    {"id", .at = PART_AT(id)},
+    {"type", .at = PART_AT(type)},
+    {"text", .at = PART_AT(text)},
+    {"synthetic", .at = PART_AT(is_synthetic), .kind = WAL__FIELD_TRUE},
+    {"metadata", .at = PART_AT(metadata), .kind = WAL__FIELD_CONTAINER},
+    {"callID", .at = PART_AT(call)},
+    {"tool", .at = PART_AT(tool)},
+    {"state", .at = PART_AT(state), .kind = WAL__FIELD_CONTAINER},
+    {"mime", .at = PART_AT(mime)},
+    {"url", .at = PART_AT(url)},
+    {"tail_start_id", .at = PART_AT(first_kept)},
+    {.key = NULL},
+};
+
+static const struct wal__field metadata_fields[] = {
+    {"signature", .parent = "anthropic", .at = PART_AT(signature)},
+    {"redactedData", .parent = "anthropic", .at = PART_AT(redacted)},
+    {.key = NULL},
+};
+
+static const struct wal__field state_fields[] = {
+    {"status", .at = PART_AT(status)},
+    {"input", .at = PART_AT(input), .kind = WAL__FIELD_NON_NULL},
+    {"output", .at = PART_AT(output), .kind = WAL__FIELD_TOKEN},
+    {"error", .at = PART_AT(error), .kind = WAL__FIELD_TOKEN},
+    {"end", .parent = "time", .at = PART_AT(end), .kind = WAL__FIELD_NUMBER},
+    {"attachments", .at = PART_AT(attachments), .kind = WAL__FIELD_CONTAINER},
+    {"walconvContent", .parent = "metadata", .at = PART_AT(content),
+     .kind = WAL__FIELD_TOKEN},
+    {"walconvAlone", .parent = "metadata", .at = PART_AT(is_orphan),
+     .kind = WAL__FIELD_TRUE},
+    {"walconvAfter", .parent = "metadata", .at = PART_AT(after)},
+    {.key = NULL},
+};
+
+static struct wal__model_block *add_block(struct opencode_message *message,
+                                          enum wal__model_block_kind kind)
+{
+    const struct wal__json_span none = {NULL, 0};
+    struct wal__model_block *block =
+        wal__model_blocks_add(&message->blocks, kind, none);
+
+    message->storage->has_failed |= block == NULL;
+    return block;
+}
+
+struct raw {
+    uint8_t *data;
+    size_t size;
+    size_t capacity;
+};
+
+static bool put_raw(void *ctx, const void *data, size_t size)
+{
+    struct raw *raw = ctx;
+
+    WAL__ASSERT(size <= raw->capacity - raw->size);
+    memcpy(raw->data + raw->size, data, size);
+    raw->size += size;
+    return true;
+}
+
+/* Reads a part of an unknown type as a raw block, without its ids. */
+static void read_raw(struct opencode_message *message,
+                     struct wal__json_span part)
+{
+    static const struct wal__json_override ids[] = {
+        {"id", {NULL, 0}}, {"sessionID", {NULL, 0}}, {"messageID", {NULL, 0}}};
+    struct wal__arena *arena = message->storage->reader->scratch;
+    struct raw raw = {wal__arena_alloc(arena, part.size + 2), 0, part.size + 2};
+    struct wal__json_out out = {.put = put_raw, .ctx = &raw};
+    struct wal__model_block *block = add_block(message, WAL__BLOCK_RAW);
+
+    if (raw.data == NULL || block == NULL) {
+        message->storage->has_failed = true;
+        return;
+    }
+    wal__json_out_overridden(&out, part, ids, 3);
+    block->raw = (struct wal__json_span){raw.data, raw.size};
+}
+
+static void read_text(struct opencode_message *message, const struct part *part)
+{
+    struct wal__model_block *block = add_block(message, WAL__BLOCK_TEXT);
+
+    message->has_user_text |= !part->is_synthetic;
+    if (block != NULL) {
+        block->text = wal__model_or(part->text, "\"\"");
+    }
+}
+
+static void read_reasoning(struct opencode_message *message, struct part *part)
+{
+    struct wal__model_block *block = add_block(message, WAL__BLOCK_THINKING);
+
+    if (block == NULL || wal__fields_read(part->metadata, metadata_fields, part,
+                                          NULL) != WAL__JSON_OK) {
+        return;
+    }
+    block->text = part->text;
+    block->is_redacted = part->redacted.size > 0;
+    block->signature = block->is_redacted ? part->redacted : part->signature;
+}
+
+static void read_image(struct opencode_message *message,
+                       const struct part *part, struct wal__model_block *block)
+{
+    struct wal__arena *arena = message->storage->reader->scratch;
+
+    if (!wal__model_set_image_url(arena, block, part->url)) {
+        message->storage->has_failed = true;
+    }
+}
+
+static bool is_image(const struct part *part)
+{
+    return part->mime.size > 7 && memcmp(part->mime.data, "\"image/", 7) == 0 &&
+           part->url.size > 0;
+}
+
+static void read_file(struct opencode_message *message, const struct part *part,
+                      struct wal__json_span json)
+{
+    struct wal__model_block *block;
+
+    if (!is_image(part)) {
+        read_raw(message, json);
+        return;
+    }
+    block = add_block(message, WAL__BLOCK_IMAGE);
+    if (block != NULL) {
+        read_image(message, part, block);
+    }
+}
+
+/* Reads the attachments of a result. */
+static bool read_attachments(struct opencode_message *message,
+                             struct wal__model_blocks *blocks,
+                             struct wal__json_span attachments)
+{
+    const struct wal__json_span none = {NULL, 0};
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    wal__model_array_begin(&scan, attachments);
+    while (wal__model_array_next(&scan, &value)) {
+        struct part part = {.is_orphan = false};
+        struct wal__model_block *block;
+        if (wal__fields_read(value.span, part_fields, &part, NULL) !=
+            WAL__JSON_OK) {
+            return false;
+        }
+        block = wal__model_blocks_add(
+            blocks, is_image(&part) ? WAL__BLOCK_IMAGE : WAL__BLOCK_RAW, none);
+        if (block == NULL) {
+            return false;
+        }
+        if (block->kind == WAL__BLOCK_IMAGE) {
+            read_image(message, &part, block);
+        } else {
+            block->raw = value.span;
+        }
+    }
+    return true;
+}
+
+static bool read_result_content(struct opencode_message *message,
+                                const struct part *part,
+                                struct wal__model_item *result)
+{
+    struct wal__model_blocks blocks = {.arena =
+                                           message->storage->reader->scratch};
+    bool has_content = part->content.kind == WAL__JSON_ARRAY;
+    struct wal__json_token text = result->is_error ? part->error : part->output;
+
+    if (!wal__content_read(has_content ? part->content : text, &blocks,
+                           &result->fields) ||
+        (!has_content &&
+         !read_attachments(message, &blocks, part->attachments))) {
+        return false;
+    }
+    result->blocks = blocks.items;
+    result->block_count = blocks.count;
+    return true;
+}
+
+static struct wal__model_item *add_result(struct opencode_message *message)
+{
+    struct wal__model_item *items = wal__arena_grow(
+        message->storage->reader->scratch, message->results,
+        message->result_count, &message->result_capacity, sizeof(items[0]));
+
+    if (items == NULL) {
+        return NULL;
+    }
+    message->results = items;
+    return &message->results[message->result_count++];
+}
+
+static void read_tool_result(struct opencode_message *message,
+                             const struct part *part)
+{
+    bool is_error = wal__model_text_is(part->status, "error");
+    struct wal__model_item *item;
+    struct wal__model_item result = {
+        .kind = WAL__ITEM_MESSAGE,
+        .role = WAL__ROLE_TOOL,
+        .is_error = is_error,
+        .id = message->part,
+        .call = part->call,
+        .name = part->tool,
+        .time = part->end.size > 0 ? part->end : message->item.time,
+    };
+
+    if (!wal__opencode_has_result(part->status)) {
+        return;
+    }
+    if (!read_result_content(message, part, &result)) {
+        message->storage->has_failed = true;
+        return;
+    }
+    if (part->after.size > 2 &&
+        opencode_defer(message->storage, part->after, &result)) {
+        message->is_raw = false; /* its items are not together */
+        return;
+    }
+    item = add_result(message);
+    if (item == NULL) {
+        message->storage->has_failed = true;
+        return;
+    }
+    *item = result;
+}
+
+static void read_tool(struct opencode_message *message, struct part *part)
+{
+    struct wal__model_block *block;
+
+    if (wal__fields_read(part->state, state_fields, part, NULL) !=
+        WAL__JSON_OK) {
+        return;
+    }
+    if (!part->is_orphan) {
+        block = add_block(message, WAL__BLOCK_TOOL_CALL);
+        if (block == NULL) {
+            return;
+        }
+        block->id = part->call;
+        block->name = part->tool;
+        block->arguments = wal__content_unwrap_arguments(part->input);
+    }
+    read_tool_result(message, part);
+}
+
+/* Emits the content and the results read so far: a step, or the rest. */
+static void opencode_flush(struct opencode_message *message, bool is_end)
+{
+    struct wal__model_item *item = &message->item;
+    bool has_content =
+        message->blocks.count > 0 ||
+        (is_end && !message->is_emitted && message->result_count == 0 &&
+         !message->has_compaction_part);
+
+    if (has_content) {
+        item->blocks = message->blocks.items;
+        item->block_count = message->blocks.count;
+        if (item->role == WAL__ROLE_USER && !item->is_meta) {
+            item->is_meta = item->block_count > 0 && !message->has_user_text;
+        }
+        opencode_emit(message->storage, item);
+        item->usage = (struct wal__model_usage){.input = {NULL, 0}};
+        item->fields = 0;
+    }
+    for (size_t i = 0; i < message->result_count; i++) {
+        opencode_emit(message->storage, &message->results[i]);
+    }
+    message->is_emitted |= has_content || message->result_count > 0;
+    message->result_count = 0;
+    message->blocks =
+        (struct wal__model_blocks){.arena = message->storage->reader->scratch};
+}
+
+/* Reads the next part of a message. */
+static void opencode_part_read(struct opencode_message *message,
+                               const struct opencode_document *document)
+{
+    struct part part = {.is_orphan = false};
+
+    if (wal__fields_read(document->value, part_fields, &part, NULL) !=
+        WAL__JSON_OK) {
+        message->is_raw = false;
+        return;
+    }
+    message->part = opencode_storage_id(message->storage, document, part.id);
+    /* The parts of a message are read in the order of their ids. */
+    message->is_raw &=
+        wal__opencode_is_id(part.id, "prt_") &&
+        (message->last_part.size != part.id.size ||
+         memcmp(message->last_part.data, part.id.data, part.id.size) < 0);
+    message->last_part = part.id;
+    if (message->is_emitted && message->blocks.count == 0) {
+        message->item.id = message->part; /* a new step begins */
+    }
+    if (wal__model_text_is(part.type, "text")) {
+        read_text(message, &part);
+    } else if (wal__model_text_is(part.type, "reasoning")) {
+        read_reasoning(message, &part);
+    } else if (wal__model_text_is(part.type, "tool")) {
+        read_tool(message, &part);
+    } else if (wal__model_text_is(part.type, "step-start") ||
+               wal__model_text_is(part.type, "step-finish")) {
+        message->item.fields++;
+        if (message->result_count > 0) {
+            opencode_flush(message, false);
+        }
+    } else if (wal__model_text_is(part.type, "compaction") &&
+               message->item.role == WAL__ROLE_USER) {
+        message->has_compaction_part = true;
+        message->storage->first_kept = part.first_kept;
+    } else if (wal__model_text_is(part.type, "file")) {
+        read_file(message, &part, document->value);
+    } else {
+        message->has_user_text = true;
+        read_raw(message, document->value);
+    }
+}
+
+/* Emits a compaction whose summary is the texts of the message. */
+static void opencode_emit_summary(struct opencode_message *message)
+{
+    struct wal__model_item *item = &message->item;
+    struct wal__arena *arena = message->storage->reader->scratch;
+    size_t size = 2;
+    struct raw raw;
+    struct wal__json_out out = {.put = put_raw, .ctx = &raw};
+
+    for (size_t i = 0; i < message->blocks.count; i++) {
+        size += message->blocks.items[i].text.size + 2;
+    }
+    raw = (struct raw){wal__arena_alloc(arena, size), 0, size};
+    if (raw.data == NULL) {
+        message->storage->has_failed = true;
+        return;
+    }
+    wal__json_out_string_begin(&out);
+    for (size_t i = 0; i < message->blocks.count; i++) {
+        const struct wal__model_block *block = &message->blocks.items[i];
+        if (block->kind == WAL__BLOCK_TEXT) {
+            wal__json_out_string_json(&out, block->text);
+        }
+    }
+    wal__json_out_string_end(&out);
+    *item = (struct wal__model_item){
+        .kind = WAL__ITEM_COMPACTION,
+        .id = item->id,
+        .time = item->time,
+        .text = {raw.data, raw.size},
+        .target = message->storage->first_kept,
+    };
+    message->storage->first_kept.size = 0;
+    opencode_emit(message->storage, item);
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+/* --- session ------------------------------------------------------------- */
+
+static const struct wal__field session_fields[] = {
+    {"id", .at = WAL__SESSION_AT(id)},
+    {"directory", .at = WAL__SESSION_AT(cwd)},
+    {"title", .at = WAL__SESSION_AT(title)},
+    {"projectID", .at = WAL__SESSION_AT(project)},
+    {"parentID", .at = WAL__SESSION_AT(parent)},
+    {"created", .parent = "time", .at = WAL__SESSION_AT(time),
+     .kind = WAL__FIELD_NUMBER},
+    {"updated", .parent = "time", .at = WAL__SESSION_AT(updated),
+     .kind = WAL__FIELD_NUMBER},
+    {.key = NULL},
+};
+
+static bool emit_session(struct opencode_storage *storage)
+{
+    struct wal__entry entry = {.item = {.kind = WAL__ITEM_HEADER}};
+    struct wal__model_session *session = &entry.session;
+
+    if (storage->info.size == 0 ||
+        wal__fields_read(storage->info, session_fields, &entry, NULL) !=
+            WAL__JSON_OK) {
+        return true;
+    }
+    session->raw = storage->info;
+    session->dialect = storage->reader->dialect;
+    entry.item.session = session;
+    /* The header may become an entry, so no item may have its id. */
+    return (session->id.size == 0 ||
+            wal__model_table_put(&storage->emitted_ids,
+                                 wal__model_string_hash(0, session->id),
+                                 session->id)) &&
+           wal__model_emit(storage->reader, &entry.item);
+}
+
+/* --- messages ------------------------------------------------------------ */
+
+struct info {
+    struct wal__json_span role;
+    struct wal__json_span id;
+    struct wal__json_span time;
+    struct wal__json_span provider[2]; /* of the message, of its model */
+    struct wal__json_span model[2];
+    struct wal__json_span finish;
+    struct wal__json_span error;
+    struct wal__json_span walconv_role;
+    struct wal__json_span walconv_name;
+    struct wal__json_span cache;
+    struct wal__model_usage usage;
+    bool is_summary;
+};
+
+#define INFO_AT(field) offsetof(struct info, field)
+
+static const struct wal__field info_fields[] = {
+    {"id", .at = INFO_AT(id)},
+    {"role", .at = INFO_AT(role)},
+    {"summary", .at = INFO_AT(is_summary), .kind = WAL__FIELD_TRUE},
+    {"providerID", .at = INFO_AT(provider[0])},
+    {"providerID", .parent = "model", .at = INFO_AT(provider[1])},
+    {"modelID", .at = INFO_AT(model[0])},
+    {"modelID", .parent = "model", .at = INFO_AT(model[1])},
+    {"finish", .at = INFO_AT(finish)},
+    {"name", .parent = "error", .at = INFO_AT(error)},
+    {"role", .parent = "walconv", .at = INFO_AT(walconv_role)},
+    {"name", .parent = "walconv", .at = INFO_AT(walconv_name)},
+    {"created", .parent = "time", .at = INFO_AT(time),
+     .kind = WAL__FIELD_NUMBER},
+    {"cost", .at = INFO_AT(usage.cost), .kind = WAL__FIELD_NUMBER},
+    {"input", .parent = "tokens", .at = INFO_AT(usage.input),
+     .kind = WAL__FIELD_NUMBER},
+    {"output", .parent = "tokens", .at = INFO_AT(usage.output),
+     .kind = WAL__FIELD_NUMBER},
+    {"reasoning", .parent = "tokens", .at = INFO_AT(usage.reasoning),
+     .kind = WAL__FIELD_NUMBER},
+    {"cache", .parent = "tokens", .at = INFO_AT(cache),
+     .kind = WAL__FIELD_CONTAINER},
+    {.key = NULL},
+};
+
+static const struct wal__field cache_fields[] = {
+    {"read", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
+    {"write", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
+    {.key = NULL},
+};
+
+static const struct wal__word stops[] = {
+    {"stop", .value = WAL__STOP_END},
+    {"end_turn", .value = WAL__STOP_END},
+    {"length", .value = WAL__STOP_LENGTH},
+    {"tool-calls", .value = WAL__STOP_TOOL},
+    {"content-filter", .value = WAL__STOP_REFUSAL},
+    {"error", .value = WAL__STOP_ERROR},
+    {.name = NULL},
+};
+
+/* Returns the first of two strings that is a name. */
+static struct wal__json_span first_name(const struct wal__json_span names[2])
+{
+    struct wal__json_span name = names[names[0].size <= 2 ? 1 : 0];
+
+    if (wal__model_text_is(name, "unknown")) {
+        name.size = 0;
+    }
+    return name;
+}
+
+static enum wal__stop_reason read_stop(const struct info *info)
+{
+    if (wal__model_text_is(info->error, "MessageAbortedError")) {
+        return WAL__STOP_ABORTED;
+    }
+    return info->error.size > 0 ? WAL__STOP_ERROR
+                                : wal__word_stop(stops, info->finish);
+}
+
+static void set_role(struct opencode_message *message, const struct info *info)
+{
+    struct wal__model_item *item = &message->item;
+
+    if (wal__model_text_is(info->role, "assistant")) {
+        item->role = WAL__ROLE_ASSISTANT;
+        item->provider = first_name(info->provider);
+        item->model = first_name(info->model);
+        item->stop = read_stop(info);
+        item->usage = info->usage;
+    } else if (wal__model_text_is(info->walconv_role, "system")) {
+        item->role = WAL__ROLE_SYSTEM;
+    } else if (wal__model_text_is(info->walconv_role, "meta")) {
+        item->is_meta = true;
+        item->name = info->walconv_name;
+    }
+}
+
+static void read_message(struct opencode_storage *storage,
+                         const struct opencode_document *document)
+{
+    struct opencode_message message = {
+        .storage = storage, .blocks = {.arena = storage->reader->scratch}};
+    struct wal__model_item *item = &message.item;
+    struct info info = {.is_summary = false};
+    struct wal__json_span raw = {NULL, 0};
+    struct wal__json_span id;
+    size_t first_part;
+    size_t part;
+
+    item->kind = WAL__ITEM_MESSAGE;
+    if (wal__fields_read(document->value, info_fields, &info, &item->fields) !=
+            WAL__JSON_OK ||
+        wal__fields_read(info.cache, cache_fields, &info.usage, NULL) !=
+            WAL__JSON_OK) {
+        return;
+    }
+    id = opencode_storage_id(storage, document, info.id);
+    item->id = id;
+    item->time = info.time;
+    set_role(&message, &info);
+    part = opencode_storage_first_part(storage, document, item->id);
+    first_part = part;
+    message.is_raw = wal__opencode_is_id(info.id, "msg_");
+    while (part != OPENCODE_NO_PART && !storage->has_failed) {
+        opencode_part_read(&message, &storage->parts.items[part]);
+        part = storage->parts.items[part].next;
+    }
+    if (info.is_summary) {
+        opencode_emit_summary(&message);
+    } else {
+        opencode_flush(&message, true);
+    }
+    /* A summary goes with the mark before it, or both are made anew. */
+    if (message.is_raw && (!info.is_summary || !storage->has_lost_mark)) {
+        raw = opencode_message_line(storage, document, first_part);
+    } else if (info.is_summary) {
+        storage->raw_prefix.size = 0;
+        storage->has_lost_mark = false;
+    }
+    opencode_emit_batch(storage, id, raw);
+}
+
+static enum wal__json_status
+opencode_tree(struct wal__model_reader *reader,
+              const struct wal__model_documents *tree)
+{
+    struct opencode_storage storage;
+
+    if (!opencode_storage_read(&storage, reader, tree) ||
+        !emit_session(&storage)) {
+        return WAL__JSON_NO_SPACE;
+    }
+    for (size_t i = 0; i < storage.messages.count && !storage.has_failed; i++) {
+        read_message(&storage, &storage.messages.items[i]);
+    }
+    opencode_emit_prefix(&storage);
+    opencode_emit_deferred(&storage);
+    return storage.has_failed ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
+}
+
+/* Reads a message in one line; its last item has the line's id. */
+static enum wal__json_status opencode_line(struct wal__model_reader *reader,
+                                           const struct wal__model_line *line)
+{
+    struct opencode_storage storage;
+
+    if (!opencode_storage_read_message(&storage, reader, line->text)) {
+        return WAL__JSON_NO_SPACE;
+    }
+    storage.tip = line->parent;
+    storage.line_id = line->id;
+    for (size_t i = 0; i < storage.messages.count && !storage.has_failed; i++) {
+        read_message(&storage, &storage.messages.items[i]);
+    }
+    storage.prefix_id = line->id;
+    opencode_emit_prefix(&storage);
+    opencode_emit_deferred(&storage);
+    if (!storage.has_failed && storage.tip.data == line->parent.data &&
+        storage.tip.size == line->parent.size) {
+        /* The mark of a compaction has no item. */
+        struct wal__model_item head = {
+            .kind = WAL__ITEM_HEAD, .id = line->id, .parent = line->parent};
+        storage.has_failed = !wal__model_emit(reader, &head);
+    }
+    return storage.has_failed ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
+}
+
+static const struct wal__dialect_read_ops opencode_read_ops = {
+    .documents = opencode_tree, .line = opencode_line};
+
+/* --- the dialect --------------------------------------------------------- */
+
+/* A message in one line, {info, parts}, as it is kept when the client added it
+ * to a session of the log. */
+static enum wal__json_status opencode_read(const void *data, size_t size,
+                                           struct wal__line_info *line,
+                                           size_t *error_offset)
+{
+    enum {
+        ID,
+        SESSION,
+        COUNT
+    };
+    struct wal__json_member members[COUNT] = {
+        [ID] = {.parent = "info", .key = "id"},
+        [SESSION] = {.parent = "info", .key = "sessionID"}};
+    enum wal__json_status status =
+        wal__line_members(data, size, members, COUNT, error_offset);
+
+    if (status != WAL__JSON_OK) {
+        return status;
+    }
+    *line = (struct wal__line_info){
+        .id = wal__line_string(&members[ID]),
+        .session = wal__line_string(&members[SESSION]),
+        .link = WAL__LINK_PREVIOUS,
+        .head = WAL__HEAD_MOVE,
+        .is_in_conversation = true,
+        .is_message = true,
+        .has_duplicate_key = wal__line_has_duplicate_key(members, COUNT)};
+    return WAL__JSON_OK;
+}
+
+const struct wal__dialect wal__dialect_opencode = {
+    .name = "opencode",
+    .summary = "storage/ trees of OpenCode: session, message, part",
+    .recognise = wal__line_recognise_none,
+    .read = opencode_read,
+    .read_ops = &opencode_read_ops,
+    .write_ops = &wal__opencode_write_ops,
+};

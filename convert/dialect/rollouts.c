@@ -1,0 +1,449 @@
+/*
+ * rollouts.c - the session files of rollouts.
+ *
+ * The first line is a `session` header with id, timestamp, cwd, provider and
+ * model. The other lines have no ids; the parent is the previous line: the
+ * order of lines is the conversation. A line is an item: the header, a message,
+ * or a config_change, which is a change of the model. Content is a string,
+ * null, or blocks: text, thinking, toolCall, image.
+ *
+ * Invariant: every line moves the head. A line does not refer to others, so it
+ * can be written unchanged, except a message with a block that the client's
+ * reader rejects: it rejects a file with a block of any other type, a blank
+ * line or an invalid line.
+ *
+ * Threads: one thread at a time per reader and per writer.
+ */
+#include "convert/model/dialect.h"
+
+#include "convert/model/content_write.h"
+#include "convert/model/model_content.h"
+#include "convert/model/model_member.h"
+#include "convert/model/model_path.h"
+#include "convert/model/model_write.h"
+#include "convert/model/vocabulary.h"
+#include "format/json/json_character.h"
+
+/* --- reading ------------------------------------------------------------- */
+
+struct line {
+    struct wal__entry entry; /* first: offsets in it are offsets in the line */
+    struct wal__json_span message;
+};
+
+static const struct wal__field line_fields[] = {
+    {"type", .at = WAL__ENTRY_AT(type)},
+    {"message", .at = offsetof(struct line, message),
+     .kind = WAL__FIELD_CONTAINER},
+    {.key = NULL},
+};
+
+static const struct wal__word line_words[] = {
+    {"session",
+     WAL__ITEM_HEADER,
+     {{"id", .at = WAL__SESSION_AT(id)},
+      {"timestamp", .at = WAL__SESSION_AT(time)},
+      {"cwd", .at = WAL__SESSION_AT(cwd)},
+      {"provider", .at = WAL__SESSION_AT(provider)},
+      {"model", .at = WAL__SESSION_AT(model)}}},
+    {"message", .value = WAL__ITEM_MESSAGE},
+    {"config_change",
+     WAL__ITEM_MODEL_CHANGE,
+     {{"provider", .parent = "endpoint", .at = WAL__ITEM_AT(provider)},
+      {"model", .parent = "endpoint", .at = WAL__ITEM_AT(model)}}},
+    {.name = NULL},
+};
+
+static const struct wal__field message_fields[] = {
+    {"role", .at = WAL__ENTRY_AT(role)},
+    {"content", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"tool_calls", .at = WAL__ENTRY_AT(calls), .kind = WAL__FIELD_TOKEN},
+    {.key = NULL},
+};
+
+static const struct wal__word roles[] = {
+    {"assistant", .value = WAL__ROLE_ASSISTANT},
+    {"system", .value = WAL__ROLE_SYSTEM},
+    {"tool", WAL__ROLE_TOOL, {{"tool_call_id", .at = WAL__ITEM_AT(call)}}},
+    {.name = NULL},
+};
+
+struct source {
+    struct wal__model_block block; /* first: offsets in it are offsets here */
+    struct wal__json_span type;
+    struct wal__json_span image_url;
+};
+
+static const struct wal__field block_fields[] = {
+    {"type", .at = offsetof(struct source, type)},
+    {.key = NULL},
+};
+
+static const struct wal__word block_words[] = {
+    {"text", WAL__BLOCK_TEXT, {{"text", .at = WAL__BLOCK_AT(text)}}},
+    {"thinking",
+     WAL__BLOCK_THINKING,
+     {{"thinking", .at = WAL__BLOCK_AT(text)},
+      {"thinking_signature", .at = WAL__BLOCK_AT(signature)},
+      {"redacted", .at = WAL__BLOCK_AT(is_redacted), .kind = WAL__FIELD_TRUE}}},
+    {"toolCall",
+     WAL__BLOCK_TOOL_CALL,
+     {{"id", .at = WAL__BLOCK_AT(id)},
+      {"name", .at = WAL__BLOCK_AT(name)},
+      {"arguments", .at = WAL__BLOCK_AT(arguments),
+       .kind = WAL__FIELD_NON_NULL}}},
+    {"image",
+     WAL__BLOCK_IMAGE,
+     {{"image_url", .at = offsetof(struct source, image_url)}}},
+    {.name = NULL},
+};
+
+static bool read_block(struct wal__model_blocks *blocks,
+                       struct wal__json_span raw, uint32_t *fields)
+{
+    struct wal__model_block *block =
+        wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw);
+    struct source source = {.block = {.raw = raw}};
+    const struct wal__word *word;
+
+    if (block == NULL ||
+        wal__word_read(raw, block_fields, block_words, &source.type, &source,
+                       fields, &word) != WAL__JSON_OK) {
+        return false;
+    }
+    if (word == NULL ||
+        (word->value == WAL__BLOCK_IMAGE && source.image_url.size == 0)) {
+        return true;
+    }
+    *block = source.block;
+    block->kind = word->value;
+    block->arguments = wal__content_unwrap_arguments(block->arguments);
+    if (block->kind == WAL__BLOCK_TEXT) {
+        block->text = wal__model_or(block->text, "\"\"");
+    }
+    block->is_redacted |=
+        block->kind == WAL__BLOCK_THINKING && block->text.size == 0;
+    return block->kind != WAL__BLOCK_IMAGE ||
+           wal__model_set_image_url(blocks->arena, block, source.image_url);
+}
+
+static bool read_content(struct wal__json_token content,
+                         struct wal__model_blocks *blocks, uint32_t *fields)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    if (content.kind != WAL__JSON_ARRAY) {
+        return wal__content_read(content, blocks, fields);
+    }
+    wal__model_array_begin(&scan, content.span);
+    while (wal__model_array_next(&scan, &value)) {
+        if (!read_block(blocks, value.span, fields)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_unknown_block(const struct wal__model_blocks *blocks)
+{
+    for (size_t i = 0; i < blocks->count; i++) {
+        if (blocks->items[i].kind == WAL__BLOCK_RAW) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_message(struct wal__model_reader *reader, struct line *line)
+{
+    struct wal__model_blocks blocks = {.arena = reader->scratch};
+    struct wal__entry *entry = &line->entry;
+    struct wal__model_item *item = &entry->item;
+    const struct wal__word *role;
+
+    if (wal__word_read(line->message, message_fields, roles, &entry->role, line,
+                       &item->fields, &role) != WAL__JSON_OK ||
+        !read_content(entry->content, &blocks, &item->fields) ||
+        !wal__content_read_calls(entry->calls, &blocks)) {
+        return false;
+    }
+    item->role = role != NULL ? role->value : WAL__ROLE_USER;
+    item->blocks = blocks.items;
+    item->block_count = blocks.count;
+    if (has_unknown_block(&blocks)) {
+        item->raw.size = 0;
+    }
+    return true;
+}
+
+static enum wal__json_status rollouts_line(struct wal__model_reader *reader,
+                                           const struct wal__model_line *text)
+{
+    struct line line = {.entry.item = {.id = text->id,
+                                       .parent = text->parent,
+                                       .time = text->time,
+                                       .raw = text->text}};
+    struct wal__model_item *item = &line.entry.item;
+    const struct wal__word *word;
+    enum wal__json_status status;
+
+    status = wal__word_read(text->text, line_fields, line_words,
+                            &line.entry.type, &line, &item->fields, &word);
+    if (status != WAL__JSON_OK) {
+        return status;
+    }
+    item->kind = word != NULL ? word->value : WAL__ITEM_LINE;
+    if ((item->kind == WAL__ITEM_HEADER && text->parent.size > 0) ||
+        (item->kind == WAL__ITEM_MESSAGE &&
+         (line.message.size == 0 || line.message.data[0] != '{'))) {
+        item->kind = WAL__ITEM_LINE;
+    }
+    if (item->kind == WAL__ITEM_HEADER) {
+        line.entry.session.raw = text->text;
+        line.entry.session.dialect = reader->dialect;
+        item->session = &line.entry.session;
+    } else if (item->kind == WAL__ITEM_LINE) {
+        item->data = text->text;
+    } else if (item->kind == WAL__ITEM_MESSAGE &&
+               !read_message(reader, &line)) {
+        return WAL__JSON_NO_SPACE;
+    }
+    return wal__model_emit(reader, item) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
+}
+
+static const struct wal__dialect_read_ops rollouts_read_ops = {
+    .line = rollouts_line,
+};
+
+/* --- writing ------------------------------------------------------------- */
+
+static bool is_plain(uint8_t byte)
+{
+    return byte != '/' && byte != '\0';
+}
+
+static const char *rollouts_path(const struct wal__model_session *session,
+                                 uint32_t stream, struct wal__arena *arena)
+{
+    (void)stream;
+    return wal__model_dashed_path(session, is_plain, false, arena);
+}
+
+/* Writes the header that was read, with the session's present id. */
+static void write_native_header(struct wal__json_out *out,
+                                const struct wal__model_session *session)
+{
+    const struct wal__json_override override = {"id", session->id};
+    struct wal__json_member id = {.key = "id"};
+
+    if (wal__model_members(session->raw, &id, 1, NULL) == WAL__JSON_OK &&
+        id.value.kind == WAL__JSON_STRING &&
+        wal__json_characters_equal(id.value.span, session->id)) {
+        wal__json_out_value(out, session->raw);
+    } else {
+        wal__json_out_overridden(out, session->raw, &override, 1);
+    }
+    wal__json_out_newline(out);
+}
+
+static bool rollouts_begin(struct wal__model_writer *writer)
+{
+    const struct wal__model_session *session = writer->session;
+    struct wal__json_out *out = &writer->out;
+    const char *path = rollouts_path(session, 0, writer->scratch);
+
+    if (path == NULL ||
+        !wal__model_write_file(writer, path, WAL__OUTPUT_LINES)) {
+        return false;
+    }
+    if (session->raw.size > 0 && session->dialect == writer->dialect) {
+        write_native_header(out, session);
+        return true;
+    }
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "type", "session");
+    wal__json_out_member(out, "id", session->id);
+    wal__model_write_time(out, "timestamp", session->time);
+    wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
+    wal__json_out_member(out, "provider",
+                         wal__model_or(session->provider, "\"unknown\""));
+    wal__json_out_member(out, "model",
+                         wal__model_or(session->model, "\"unknown\""));
+    wal__json_out_close_line(out);
+    return true;
+}
+
+static void write_image(struct wal__json_out *out,
+                        const struct wal__model_block *block)
+{
+    wal__json_out_member_str(out, "type", "image");
+    wal__content_write_url(out, "image_url", block);
+}
+
+static void write_content(struct wal__model_writer *writer,
+                          const struct wal__model_item *item)
+{
+    static const struct wal__block_form form = {
+        .text = "text",
+        .signature = "thinking_signature",
+        .call = "toolCall",
+        .arguments = "arguments",
+        .image = write_image,
+    };
+    struct wal__json_out *out = &writer->out;
+
+    if (item->block_count == 0) {
+        wal__json_out_member(out, "content", wal__model_literal("null"));
+        return;
+    }
+    if (item->block_count == 1 && item->blocks[0].kind == WAL__BLOCK_TEXT) {
+        wal__json_out_member(out, "content",
+                             wal__model_or(item->blocks[0].text, "\"\""));
+        return;
+    }
+    wal__json_out_member_open(out, "content", '[');
+    for (size_t i = 0; i < item->block_count; i++) {
+        if (item->blocks[i].kind == WAL__BLOCK_RAW) {
+            writer->losses[WAL__FEATURE_BLOCKS]++;
+        } else {
+            wal__content_write_block(out, &form, &item->blocks[i]);
+        }
+    }
+    wal__json_out_close(out, ']');
+}
+
+static void write_message(struct wal__model_writer *writer,
+                          const struct wal__model_item *item)
+{
+    static const char *const names[] = {
+        [WAL__ROLE_USER] = "user",
+        [WAL__ROLE_ASSISTANT] = "assistant",
+        [WAL__ROLE_SYSTEM] = "system",
+        [WAL__ROLE_TOOL] = "tool",
+    };
+    struct wal__json_out *out = &writer->out;
+
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "type", "message");
+    wal__model_write_time(out, "timestamp", item->time);
+    wal__json_out_member_open(out, "message", '{');
+    wal__json_out_member_str(out, "role", names[item->role]);
+    write_content(writer, item);
+    if (item->role == WAL__ROLE_TOOL) {
+        wal__json_out_member(out, "tool_call_id",
+                             wal__model_or(item->call, "\"\""));
+    }
+    wal__json_out_close(out, '}');
+    wal__json_out_close_line(out);
+}
+
+static bool rollouts_item(struct wal__model_writer *writer,
+                          const struct wal__model_item *item)
+{
+    const bool is_native_line =
+        item->kind == WAL__ITEM_LINE && item->dialect == writer->dialect;
+
+    if (item->raw.size > 0 || is_native_line) {
+        wal__json_out_line(&writer->out,
+                           item->raw.size > 0 ? item->raw : item->data);
+    } else if (item->kind == WAL__ITEM_MESSAGE) {
+        write_message(writer, item);
+    }
+    return true;
+}
+
+static const struct wal__dialect_write_ops rollouts_write_ops = {
+    .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
+               WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
+               WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
+               WAL__CARRIES(EMPTY),
+    .merges_parts = true,
+    .path = rollouts_path,
+    .begin = rollouts_begin,
+    .item = rollouts_item,
+};
+
+/* --- the dialect --------------------------------------------------------- */
+
+enum {
+    LINE_TYPE,
+    LINE_ID,
+    LINE_TIME,
+    LINE_CWD,
+    LINE_PROVIDER,
+    LINE_MODEL,
+    LINE_VERSION,
+    LINE_COUNT
+};
+
+static const char *const line_keys[LINE_COUNT] = {
+    [LINE_TYPE] = "type",         [LINE_ID] = "id",
+    [LINE_TIME] = "timestamp",    [LINE_CWD] = "cwd",
+    [LINE_PROVIDER] = "provider", [LINE_MODEL] = "model",
+    [LINE_VERSION] = "version",
+};
+
+static enum wal__json_status line_members(const void *data, size_t size,
+                                          struct wal__json_member *members,
+                                          size_t *error_offset)
+{
+    for (size_t i = 0; i < LINE_COUNT; i++) {
+        members[i] = (struct wal__json_member){.key = line_keys[i]};
+    }
+    return wal__line_members(data, size, members, LINE_COUNT, error_offset);
+}
+
+static bool rollouts_recognise(const void *data, size_t size, bool is_first)
+{
+    struct wal__json_member members[LINE_COUNT];
+
+    if (!is_first || line_members(data, size, members, NULL) != WAL__JSON_OK ||
+        !wal__line_string_is(&members[LINE_TYPE], "session") ||
+        members[LINE_VERSION].value.kind != WAL__JSON_NONE) {
+        return false;
+    }
+    for (size_t i = LINE_ID; i <= LINE_MODEL; i++) {
+        if (members[i].value.kind != WAL__JSON_STRING) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum wal__json_status rollouts_read(const void *data, size_t size,
+                                           struct wal__line_info *line,
+                                           size_t *error_offset)
+{
+    struct wal__json_member members[LINE_COUNT];
+    enum wal__json_status status;
+
+    status = line_members(data, size, members, error_offset);
+    if (status != WAL__JSON_OK) {
+        return status;
+    }
+    *line = (struct wal__line_info){
+        .type = wal__line_string(&members[LINE_TYPE]),
+        .time = wal__line_string(&members[LINE_TIME]),
+        .link = WAL__LINK_PREVIOUS,
+        .head = WAL__HEAD_MOVE,
+        .is_in_conversation = true,
+        .has_duplicate_key = wal__line_has_duplicate_key(members, LINE_COUNT),
+    };
+    if (wal__line_string_is(&members[LINE_TYPE], "session")) {
+        line->session = wal__line_string(&members[LINE_ID]);
+        line->cwd = wal__line_string(&members[LINE_CWD]);
+        line->is_header = true;
+    }
+    return WAL__JSON_OK;
+}
+
+const struct wal__dialect wal__dialect_rollouts = {
+    .name = "rollouts",
+    .summary = "session files of rollouts",
+    .headers = WAL__HEADERS_ONE,
+    .recognise = rollouts_recognise,
+    .read = rollouts_read,
+    .read_ops = &rollouts_read_ops,
+    .write_ops = &rollouts_write_ops,
+};

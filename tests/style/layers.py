@@ -61,7 +61,7 @@ LAYERS = {
     "tools/shown/": TOOL + BYTES + ["tools/usage/"],
     "tools/walcat/": TOOL + BYTES + ["tools/store_file/", "tools/shown/"],
     "tools/walcheck/": TOOL + BYTES + [
-        "engine/care/", "tools/store_file/", "tools/remote/"],
+        "engine/care/", "tools/store_file/"],
     # The verbs by topic.
     "tools/convert/": TOOL + BYTES,
     "tools/care/": TOOL + ["engine/care/"],
@@ -90,12 +90,7 @@ LAYERS = {
                           "tools/shown/", "tools/usage/"],
                  ["tools/serve/" + room for room in (
                      "http/", "model/", "events/", "api/", "")]),
-    "tools/agentwal/": TOOL + BYTES + [
-        "tools/store_file/", "tools/walcat/", "tools/walcheck/",
-        "tools/care/", "tools/convert/", "tools/files/", "tools/sessions/",
-        "tools/search/", "tools/remote/",
-        "tools/page/", "tools/usage/", "tools/view/", "tools/serve/",
-        "tools/watch/", "tools/resume/"],
+    "tools/agentwal/": TOOL,
     "bench/": [API, SEARCH_API],
     # The Python extension.
     "bindings/python/src/": [API, CONVERT_API, SEARCH_API],

@@ -1,29 +1,1247 @@
 /*
- * verbs.c - the table of the verbs.
+ * verbs.c - the help and the table of the verbs.
  *
  * Invariant: the verbs of a group are adjacent, in the order of the help.
- *
- * Threads: the tools are single-threaded.
  */
 #include "tools/agentwal/verbs.h"
 
 #include <string.h>
 
-#include "tools/agentwal/help.h"
-#include "tools/agentwal/resume.h"
-#include "tools/care/verbs.h"
 #include "tools/cli/suggest.h"
-#include "tools/convert/verbs.h"
-#include "tools/files/verbs.h"
-#include "tools/remote/verbs.h"
-#include "tools/search/verbs.h"
-#include "tools/serve/verbs.h"
-#include "tools/sessions/verbs.h"
-#include "tools/usage/verbs.h"
-#include "tools/view/verbs.h"
-#include "tools/walcat/walcat.h"
-#include "tools/walcheck/walcheck.h"
-#include "tools/watch/verbs.h"
+#include "tools/cli/verbs.h"
+
+static const struct verb_help help_import = {
+    .usage = "[--dialect auto|NAME] [--all-files] [--follow] PATH...",
+    .summary = "Import session files, or all session files below directories",
+    .text = "A file becomes a session and a line an entry. Of a directory, the "
+            "session files\n"
+            "of Claude Code, Codex, pi and OpenCode are imported by their "
+            "paths, and other\n"
+            "files of lines by their content; credentials, settings and "
+            "everything else are\n"
+            "left out and counted. A repeated import adds only what is new, "
+            "from whichever\n"
+            "directory. The store is created if it does not exist. A bundle, "
+            "which agentwal\n"
+            "bundle wrote, gives its sessions back with everything they "
+            "have.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--dialect NAME", "the format of the files; auto recognises it"},
+            {"--all-files", "import every file below a directory"},
+            {"--follow", "then import what changes, until interrupted"},
+            {"--summary", "with --json: a last object {\"summary\":...}"},
+            {"-v, --verbose", "print every source and every warning"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal import ~/.claude", "all sessions of Claude Code"},
+            {"agentwal import session.jsonl work.bundle",
+             "a file, and the sessions of a bundle"},
+            {"agentwal import --follow ~/.codex ~/.pi/agent",
+             "keep the store current"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_adopt = {
+    .usage = "[--yes] [--install | --uninstall]",
+    .summary = "Find the clients of this user, and import their sessions",
+    .text = "Prints the folders of Claude Code, Codex, pi and OpenCode with "
+            "the number of\n"
+            "sessions and what is left out, asks, and imports. "
+            "CLAUDE_CONFIG_DIR, CODEX_HOME,\n"
+            "PI_CODING_AGENT_DIR and XDG_DATA_HOME are respected. Without a "
+            "terminal and\n"
+            "without --yes only the plan is printed.\n",
+    .options =
+        (const struct verb_option[]){
+            {"-y, --yes", "do not ask"},
+            {"--install",
+             "then follow the folders by a systemd user unit, from each login "
+             "on"},
+            {"--uninstall", "stop and remove that unit; import nothing"},
+            {"-v, --verbose", "print every source and every warning"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal adopt", "show the plan and ask"},
+            {"agentwal adopt --yes --install", "import, and keep current"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_export = {
+    .usage = "--dialect source|NAME [--session SESSION]... OUTDIR|--stdout",
+    .summary = "Write sessions as the files of a client",
+    .text =
+        "A repeated export adds what is new. What a format cannot express is "
+        "listed.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--dialect source", "the imported files, byte for byte"},
+            {"--dialect NAME",
+             "the format of a client (see agentwal dialects)"},
+            {"--session SESSION", "only this session; may be repeated"},
+            {"--stdout", "one session to standard output"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal export --dialect source backup",
+             "all imported files below backup"},
+            {"agentwal export --dialect pi --session 7f3a21c ~/.pi/agent",
+             "continue a session in another client"},
+            {"agentwal export --dialect claude --session @latest --stdout",
+             "print one session"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_follow = {
+    .usage = "--dialect NAME OUTDIR",
+    .summary = "Keep the files of a client current until interrupted",
+    .options =
+        (const struct verb_option[]){
+            {"--dialect NAME",
+             "the format of the client (see agentwal dialects)"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal follow --dialect claude ~/.claude",
+             "show all sessions in Claude Code"},
+            {"agentwal follow --dialect pi /tmp/view",
+             "write them to another directory"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_path = {
+    .usage = "--dialect source|NAME [--stream N] OUTDIR SESSION",
+    .summary = "Print the path of a session's file below a directory",
+    .options =
+        (const struct verb_option[]){
+            {"--dialect NAME", "the format of the file"},
+            {"--stream N",
+             "of another stream than the conversation, which is 0"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal path --dialect claude ~/.claude @latest",
+             "where export writes the newest session"},
+            {"agentwal path --dialect source out 7f3a21c",
+             "where its imported file is written back"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_dialects = {
+    .usage = "",
+    .summary = "List the formats that can be imported and exported",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal dialects", "a table, and what each format can express"},
+            {"agentwal dialects --json", "one JSON object per format"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_list = {
+    .usage = "[--cwd DIR] [--project ID] [--trash] [--limit N] [--cursor] "
+             "[--after CURSOR]",
+    .summary = "List the sessions, newest first",
+    .options =
+        (const struct verb_option[]){
+            {"--cwd DIR", "only sessions of this directory"},
+            {"--project ID", "only sessions of this project"},
+            {"--trash", "the sessions in the trash, instead of all others"},
+            {"--limit N", "at most N sessions; 0: all"},
+            {"--cursor", "print the cursor of the next page on standard error"},
+            {"--after CURSOR", "continue after a page"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal list --limit 20", "the 20 newest"},
+            {"agentwal list --cwd .", "those of this directory"},
+            {"agentwal list --json", "one JSON object per session"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_show = {
+    .usage = "SESSION",
+    .summary = "Show the details of a session",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal show @latest", "the newest session of this directory"},
+            {"agentwal show --json 7f3a21c", "as a JSON object"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_tree = {
+    .usage = "SESSION [--all] [--stream N] [--deltas] [--redacted]",
+    .summary = "Draw the branches of a session, with its heads",
+    .options =
+        (const struct verb_option[]){
+            {"--all", "all branches in log order"},
+            {"--stream N", "another stream than the conversation, which is 0"},
+            {"--deltas", "with entries of type message_delta_batch"},
+            {"--redacted", "with redacted entries"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal tree @latest", "the newest session of this directory"},
+            {"agentwal tree --deltas 7f3a21c",
+             "with the partial messages of a stream"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_cat = {
+    .usage =
+        "SESSION [--text] [--branch ENTRY|HEAD | --up-to ENTRY] [OPTION]...\n"
+        "cat --frames [SEGMENT]",
+    .summary = "Print the entries of a session, one JSON object per line",
+    .options =
+        (const struct verb_option[]){
+            {"--text", "a readable conversation"},
+            {"--branch ENTRY|HEAD",
+             "the branch of that entry or head instead of the live one"},
+            {"--up-to ENTRY", "the branch, ending with that entry"},
+            {"--since-compaction",
+             "from the first entry kept at the last compaction"},
+            {"--all", "all branches, in log order"},
+            {"--stream N", "another stream than the conversation, which is 0"},
+            {"--type T", "only entries of that type"},
+            {"--tail N", "only the last N; 0: none"},
+            {"--deltas", "with entries of type message_delta_batch"},
+            {"--redacted", "with redacted entries"},
+            {"--tree", "a drawing of the branches and heads"},
+            {"--follow", "print new entries until interrupted; without a "
+                         "SESSION, those of all sessions"},
+            {"--frames", "every frame of the store, or of a segment file"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal cat --text @latest", "read the newest conversation"},
+            {"agentwal cat --tail 5 7f3a21c", "its last five entries"},
+            {"agentwal cat --follow 7f3a21c", "watch a session"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_latest = {
+    .usage = "[--cwd DIR]",
+    .summary = "Print the id of the newest session",
+    .options =
+        (const struct verb_option[]){
+            {"--cwd DIR", "the newest of this directory"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal latest --cwd .", "the session to resume here"},
+            {"agentwal latest --json", "with its details"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_children = {
+    .usage = "SESSION",
+    .summary = "List the forks of a session",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal children 7f3a21c", "a table"},
+            {"agentwal children --json 7f3a21c", "one JSON object per session"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_projects = {
+    .usage = "",
+    .summary = "List the projects of the sessions",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal projects", "a table"},
+            {"agentwal projects --json", "one JSON object per project"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_project = {
+    .usage = "[DIR]",
+    .summary = "Print the project id of a directory",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal project", "of the current directory"},
+            {"agentwal list --project \"$(agentwal project)\"",
+             "the sessions of this repository"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_stats = {
+    .usage = "",
+    .summary = "Show the counts and sizes of the store and its sessions",
+    .text = "OWN: bytes of records that no other session sees. SHARED: of "
+            "entries that\n"
+            "forks see, and of those that a fork sees of its source. "
+            "RECLAIMABLE: of dead\n"
+            "records; gc gives them back. All before compression.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal stats", "for people"},
+            {"agentwal stats --json", "with exact numbers"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_search = {
+    .usage = "[OPTION]... WORD...",
+    .summary = "Search the text of all sessions",
+    .text =
+        "A record must have all words. \"a phrase\", begin* and -without are "
+        "known. Case\nand diacritics do not matter. What was redacted, "
+        "deleted or put in the trash is\nnot found. The first search makes "
+        "the index. Exit code 1: nothing was found.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--project ID", "sessions of that project"},
+            {"--cwd DIR", "sessions of that directory"},
+            {"--session SESSION", "one session"},
+            {"--since TIME", "from 2026-11-20, 2026-11-20T14:03, or an age: "
+                             "12h, 7d, 2w"},
+            {"--until TIME", "before that time"},
+            {"--role ROLE", "user, assistant, tool, title, summary or result; "
+                            "may be repeated"},
+            {"--tool NAME", "calls of that tool; without a word, all of them"},
+            {"--deep", "the results of tools too"},
+            {"--substring", "the text, inside words too"},
+            {"--limit N", "at most N sessions; otherwise 20"},
+            {"--around N", "print N entries before and after each hit"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal search rounding error", "sessions with both words"},
+            {"agentwal search --cwd . --since 7d --role user migrat*",
+             "what you asked for here this week"},
+            {"agentwal search --around 2 -- '\"one cent\"' -tax",
+             "a phrase without a word; -- ends the options"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_usage = {
+    .usage = "[OPTION]...",
+    .summary = "Add up the tokens and costs that the sessions state",
+    .text =
+        "An answer that several lines, sessions or forks have is counted once. "
+        "INPUT is\nwithout what was read from or written to a cache. COST USD "
+        "is what clients\nwrote; many write none. There is no table of "
+        "prices.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--by GROUP", "day (the default), model, project, client or "
+                           "session"},
+            {"--since TIME", "from 2026-11-20, 2026-11-20T14:03, or an age: "
+                             "12h, 7d, 2w"},
+            {"--until TIME", "before that time"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal usage --since 30d", "each day of the last month"},
+            {"agentwal usage --by model --json", "with exact numbers"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_watch = {
+    .usage = "[STORE] [--session ID]... [OPTION]...",
+    .summary = "Watch what is appended to all sessions, until interrupted",
+    .text =
+        "On a terminal: the sessions at work, who claims them, their last "
+        "message and\nentries a minute; q ends it, Enter prints the command "
+        "that resumes the session.\nElse, with --plain and with --json: a line "
+        "for each new entry.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--session ID", "only this one; several times: only these"},
+            {"--project ID", "only sessions of this project"},
+            {"--cwd DIR", "only sessions of this directory"},
+            {"--since TIME", "begin with entries from 2026-11-20, "
+                             "2026-11-20T14:03, or an age: 10m, 12h, 7d"},
+            {"--plain", "lines on a terminal too"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal watch", "all agents"},
+            {"agentwal watch --cwd . --since 1h --plain",
+             "this directory, with the last hour"},
+            {"agentwal watch --json", "one JSON object per entry"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_resume = {
+    .usage = "[WORD]... [OPTION]...\n"
+             "resume --remote URL [--store-id ID] [--take-over] SESSION\n"
+             "resume --take-back SESSION",
+    .summary = "Pick a session and print the command that resumes it, or bring "
+               "one here",
+    .text =
+        "The list has the newest first. What you type filters it: each word "
+        "must be in\nthe title, the first message, the directory, the project "
+        "or the id. Up, Down,\nPgUp, PgDn, Ctrl-K, Ctrl-J, Ctrl-P and Ctrl-N "
+        "move, Ctrl-U clears the words,\nEnter picks, Esc and Ctrl-C end with "
+        "130. The list is drawn on the terminal, so\nthat eval "
+        "\"$(agentwal resume)\" runs what it prints. Without a terminal: a "
+        "table.\n\n"
+        "With --remote the session comes from another machine's store, which "
+        "is in the\nbucket (agentwal remote push), goes on here, and is "
+        "refused there. Its last 50\nentries are printed. When both went on, "
+        "both remain: docs/machines.md.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--run", "run the command instead of printing it"},
+            {"--project ID", "only sessions of this project"},
+            {"--cwd DIR", "only sessions of this directory"},
+            {"--limit N", "of the table: at most N sessions; 0: all; else 20"},
+            {"--remote URL", "bring the session from a store in this bucket"},
+            {"--store-id ID", "of that store, where the bucket has several"},
+            {"--take-over", "also when it is at a machine that is not in the "
+                            "bucket"},
+            {"--take-back", "go on with a session that has moved away"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal resume --run", "pick one and go on with it"},
+            {"agentwal resume parser --cwd .",
+             "begin with a word, in this directory"},
+            {"agentwal resume --remote s3://sessions 7f3a21c0",
+             "go on with a session of another machine"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_view = {
+    .usage = "SESSION [OPTION]...",
+    .summary = "Write a session as one HTML file, to read and to share",
+    .text =
+        "The file has the page of agentwal serve and the session: its "
+        "conversation, tree,\nfiles changed and costs. It loads nothing and "
+        "sends nothing.\n\n"
+        "Known forms of secrets are struck out: keys and tokens of providers, "
+        "private\nkeys, values of Authorization, passwords in URLs, values of "
+        "names such as\nAPI_KEY. They are counted by kind on standard error. "
+        "Read the page before you\nshare it: a secret of another form stays. "
+        "Redacted entries are left out.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--redact PATTERN", "strike out what matches this extended "
+                                 "regular expression, too; may be repeated"},
+            {"--no-tool-results", "leave the results of tools out"},
+            {"--no-paths", "shorten absolute paths to their last name, or to "
+                           "what is below the session's directory"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal view @latest >page.html", "the session used last"},
+            {"agentwal view 7f3a9c1 --no-paths --redact acme >page.html",
+             "without the names of a customer"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_create = {
+    .usage = "[--id ID] [--cwd DIR] [--project ID] [--title T] [--meta JSON]",
+    .summary = "Create a session and print its id",
+    .options =
+        (const struct verb_option[]){
+            {"--id ID", "its id; a new UUID without it"},
+            {"--cwd DIR", "its directory; the current one without it"},
+            {"--project ID", "its project; that of its directory without it"},
+            {"--title T", "its title"},
+            {"--meta JSON", "its metadata, a JSON object"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal create --title \"Fix the build\"",
+             "in the current directory"},
+            {"id=$(agentwal create)", "for a script"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_append = {
+    .usage = "SESSION [--create] [--each] [--expect-tail ENTRY] [--stream N] "
+             "[--durability durable|written|queued|cluster] < entries.jsonl",
+    .summary = "Append entries from standard input, one JSON object per line",
+    .text = "A line is an object with \"type\" and \"payload\", and optionally "
+            "\"id\", \"parentId\",\n"
+            "\"timestamp\", \"runId\" and \"meta\". Without parentId the entry "
+            "follows the head;\n"
+            "null makes a root.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--create", "create the session if it does not exist"},
+            {"--each",
+             "one append and one result per line, instead of one atomic batch"},
+            {"--expect-tail ENTRY", "refuse if the last entry is another one"},
+            {"--stream N", "another stream than the conversation, which is 0"},
+            {"--durability LEVEL",
+             "durable (default), written, queued or cluster: in the remote "
+             "too, by agentwal remote push --follow"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal append 7f3a21c < entries.jsonl", "one atomic batch"},
+            {"agentwal append --create notes < entries.jsonl",
+             "to a session that may not exist yet"},
+            {"agent | agentwal append --each --json 7f3a21c",
+             "acknowledge each line once it is durable"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_fork = {
+    .usage = "SESSION [--at ENTRY] [--id NEW]",
+    .summary = "Create a session that shares the beginning of another one, and "
+               "print its id",
+    .options =
+        (const struct verb_option[]){
+            {"--at ENTRY", "the last shared entry; the head without it"},
+            {"--id NEW", "the id of the new session"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal fork @latest",
+             "from the newest session of this directory"},
+            {"agentwal fork 7f3a21c --at b2d90c4", "from one of its entries"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_head = {
+    .usage =
+        "SESSION [NAME [ENTRY]] [--stream N] [--expect ENTRY] [--note TEXT]",
+    .summary = "List, show or move the heads of a session",
+    .text = "An empty ENTRY removes the head.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--stream N",
+             "of another stream than the conversation, which is 0"},
+            {"--expect ENTRY", "move only if the head is at this entry"},
+            {"--note TEXT", "a note to keep with the move"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal head 7f3a21c", "all heads"},
+            {"agentwal head 7f3a21c main b2d90c4",
+             "rewind the conversation to an entry"},
+            {"agentwal head 7f3a21c tried b2d90c4", "name a branch"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_meta = {
+    .usage = "SESSION [--merge JSON]",
+    .summary = "Print the metadata of a session, after applying a merge patch",
+    .options =
+        (const struct verb_option[]){
+            {"--merge JSON", "a merge patch (RFC 7386)"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal meta 7f3a21c", "print it"},
+            {"agentwal meta 7f3a21c --merge '{\"reviewed\":true}'",
+             "set a member"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_title = {
+    .usage = "SESSION TEXT",
+    .summary = "Give a session another title",
+    .text = "An empty TEXT: its title is the beginning of its first message.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal title @latest \"Invoices off by one cent\"",
+             "of the newest session of this directory"},
+            {"agentwal title 7f3a21c \"\"", "take it away"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_doc = {
+    .usage =
+        "put|get|delete|list|scan SESSION|--store [KEY|PREFIX] [--if-version "
+        "V] [--at V] [--history]",
+    .summary = "Keep JSON documents with a session, or with the store",
+    .options =
+        (const struct verb_option[]){
+            {"--store",
+             "documents of the store instead of a session; the directory of "
+             "the\n"
+             "store is then given as --store=DIR or before the verb"},
+            {"--if-version V",
+             "put and delete: only if this is the current version"},
+            {"--at V", "get: the value of that version"},
+            {"--history", "scan: with former versions and deletions"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal doc put 7f3a21c plan < plan.json", "store a document"},
+            {"agentwal doc get 7f3a21c plan", "print it"},
+            {"agentwal doc list --store config/",
+             "the keys of the store that begin with config/"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_compact_session = {
+    .usage = "SESSION --first-kept ENTRY [--new ID] < summary",
+    .summary =
+        "Replace the entries before an entry by a summary from standard input",
+    .options =
+        (const struct verb_option[]){
+            {"--first-kept ENTRY", "the first entry that is kept"},
+            {"--new ID", "fork first: the id of the new session"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal compact-session 7f3a21c --first-kept b2d90c4 < "
+             "summary.txt",
+             "in place"},
+            {"agentwal compact-session 7f3a21c --first-kept b2d90c4 "
+             "--new short < text",
+             "in a fork"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_redact = {
+    .usage = "SESSION ENTRY [--reason TEXT] [--erase] [--views]",
+    .summary = "Hide the content of an entry",
+    .text =
+        "The bytes remain in the store until gc --erase, or with --erase until "
+        "this ends;\n"
+        "docs/keeping.md says what that does not reach. A secret that got "
+        "into a\n"
+        "session must be revoked.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--reason TEXT", "why; shown in its place"},
+            {"--erase", "leave no byte of it in any file of the store"},
+            {"--views", "with --erase: rewrite the views that the store knows "
+                        "of and\nthat may hold it"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal redact 0d7f3a21 b2d90c4 --reason \"a password\"",
+             "SESSION: the complete id, or its last 7 characters"},
+            {"agentwal cat --redacted 0d7f3a21",
+             "show what was redacted, and why"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_delete = {
+    .usage = "SESSION [--erase] [--views]",
+    .summary = "Move a session to the trash",
+    .text = "Nothing of it is lost before \"agentwal gc --erase\". Until then "
+            "it can be\ntaken back: \"agentwal undelete\". Forks of it stay as "
+            "they are.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--erase", "delete it for good, and leave no byte of it in any "
+                        "file of the\nstore, but what forks of it see"},
+            {"--views", "with --erase: remove the views of it that the store "
+                        "knows of"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal delete 01976f2e-7c1a-7b52-9c7d-0d5cba7f3a21",
+             "by the complete id"},
+            {"agentwal delete 0d7f3a21",
+             "by an ending of at least 7 characters"},
+            {"agentwal delete \"$(agentwal latest --cwd .)\"",
+             "the newest session of this directory"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_undelete = {
+    .usage = "SESSION",
+    .summary = "Take a session out of the trash",
+    .text = "SESSION: an id, a unique prefix of one, or a unique ending of at "
+            "least 4\ncharacters, of a session in the trash.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal list --trash", "what is in the trash"},
+            {"agentwal undelete 0d7f3a21", "as it was before"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_pin = {
+    .usage = "SESSION [--off]",
+    .summary = "Keep a session whatever the rules of retain say",
+    .text = "Sets the member \"pinned\" of its metadata.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--off", "no longer"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal pin @latest", "the newest session of this directory"},
+            {"agentwal pin --off 7f3a21c", "retain may choose it again"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_checkpoint = {
+    .usage = "SESSION ID [--root DIR] [--files-from FILE|- [-0]] [--] FILE...",
+    .summary = "Record the state of files, including that one does not exist",
+    .text =
+        "A relative FILE is relative to --root if that is given; else to the "
+        "current\n"
+        "directory if that is inside the session's directory; else to the "
+        "session's\n"
+        "directory.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--root DIR",
+             "the directory of the files; that of the session without it"},
+            {"--files-from FILE",
+             "read names from FILE, or with - from standard input"},
+            {"-0, --null", "the names end with a zero byte"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal checkpoint @latest before-edit src/main.c",
+             "record one file"},
+            {"git ls-files -z | agentwal checkpoint @latest all --files-from "
+             "- -0",
+             "record a work tree"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_checkpoints = {
+    .usage = "SESSION",
+    .summary = "List the checkpoints of a session",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal checkpoints @latest", "a table"},
+            {"agentwal checkpoints --json @latest",
+             "one JSON object per checkpoint"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_checkpoint_show = {
+    .usage = "SESSION ID",
+    .summary = "List the files of a checkpoint",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal checkpoint-show @latest before-edit", "a table"},
+            {"agentwal checkpoint-show --json @latest before-edit",
+             "with the hashes as JSON"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_checkpoint_diff = {
+    .usage = "SESSION A [B]",
+    .summary =
+        "Show the changes from a checkpoint to another one, or to the files "
+        "on disk",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal checkpoint-diff @latest before-edit",
+             "what changed on disk since"},
+            {"agentwal checkpoint-diff @latest before-edit after-edit",
+             "between two checkpoints"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_checkpoint_delete = {
+    .usage = "SESSION ID",
+    .summary = "Delete a checkpoint",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal checkpoint-delete @latest before-edit", "delete one"},
+            {"agentwal checkpoints @latest", "see which remain"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_checkpoint_export = {
+    .usage = "SESSION OUTDIR --layout sdk|spec11",
+    .summary = "Write the checkpoints of a session as manifests and contents",
+    .options =
+        (const struct verb_option[]){
+            {"--layout NAME",
+             "sdk or spec11: the names and manifests of the files"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal checkpoint-export @latest out --layout sdk",
+             "below out/checkpoints"},
+            {"agentwal checkpoint-export 7f3a21c out --layout spec11",
+             "in the other layout"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_checkpoint_import = {
+    .usage = "SESSION DIR [--root DIR]",
+    .summary = "Read checkpoints that were written as files, in either layout",
+    .options =
+        (const struct verb_option[]){
+            {"--root DIR",
+             "the directory of the files; that of the session without it"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal checkpoint-import 7f3a21c out", "from out/checkpoints"},
+            {"agentwal checkpoint-import 7f3a21c out --root ~/src/app",
+             "for files elsewhere"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_checkpointing = {
+    .usage = "SESSION on|off",
+    .summary = "Turn checkpoints of a session on or off",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal checkpointing @latest off",
+             "checkpoint records nothing from now on"},
+            {"agentwal checkpointing @latest on", "record again"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_rewind = {
+    .usage = "SESSION CHECKPOINT|--to ENTRY [--root DIR] [--dry-run] [--expect "
+             "CHECKPOINT] [--force] [--head]",
+    .summary = "Restore files from a checkpoint, all or none",
+    .text = "The state before the rewind is kept as a checkpoint, which is "
+            "printed: rewind to\n"
+            "it to undo.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--to ENTRY",
+             "move the conversation to ENTRY, and the files to the checkpoint\n"
+             "that belongs to it"},
+            {"--head",
+             "move the conversation to the entry of the checkpoint too"},
+            {"--root DIR", "the directory of the files"},
+            {"--dry-run", "report what would change"},
+            {"--expect CHECKPOINT",
+             "refuse if files changed since this checkpoint"},
+            {"--force", "rewind although files changed"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal rewind @latest before-edit --dry-run",
+             "see what would change"},
+            {"agentwal rewind @latest before-edit", "restore the files"},
+            {"agentwal rewind @latest --to b2d90c4",
+             "the conversation and the files together"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_init = {
+    .usage = "",
+    .summary = "Create a store",
+    .text = "import, create, append --create and doc put --store create a "
+            "missing store too.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal init", "the default store"},
+            {"agentwal --store /srv/sessions init",
+             "a store in another directory"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_check = {
+    .usage = "[--jobs N]\n"
+             "check [--store-id ID] --remote URL|STORE",
+    .summary = "Read everything in the store and report the damage",
+    .text =
+        "It needs no write permission, and works while others use the store. "
+        "With\n"
+        "--strict an ambiguous tail is damage.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--jobs N", "read with N threads; one per processor without it"},
+            {"--remote URL|STORE",
+             "read what the remote, or that of the store, has instead"},
+            {"--store-id ID",
+             "--remote: which store, where the remote has several"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal check", "exit code 0: sound, 1: damaged"},
+            {"agentwal check --json", "a report for programs"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_salvage = {
+    .usage = "OUT [--jobs N]",
+    .summary = "Build a sound store in OUT from everything that can be read",
+    .options =
+        (const struct verb_option[]){
+            {"--jobs N", "read with N threads; one per processor without it"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal salvage recovered", "OUT must not exist"},
+            {"agentwal --store recovered list", "the sessions that were saved"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_migrate = {
+    .usage = "[SESSION]",
+    .summary = "Convert the store, or a session, to this version",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal migrate", "the store"},
+            {"agentwal migrate 7f3a21c", "the schema of one session"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_accept_damage = {
+    .usage = "[SESSION]",
+    .summary = "Allow appends to sessions that lost entries",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal check", "see what was lost, first"},
+            {"agentwal accept-damage", "all damaged sessions"},
+            {"agentwal accept-damage 7f3a21c", "one session"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_gc = {
+    .usage = "[--dry-run] [--erase] [--views] [--keep-deltas]\n"
+             "[--max-bytes SIZE] [--rate SIZE]",
+    .summary = "Give back the space of what is dead, and compress the rest",
+    .text =
+        "Others may use the store meanwhile. Stopped at any time, it leaves a "
+        "sound\n"
+        "store, and the next run goes on. A damaged segment is left as it is, "
+        "and the\n"
+        "exit code is 1 then. docs/keeping.md says what is dead.\n"
+        "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
+        "KiB, MiB,\n"
+        "GiB, TiB (powers of 1024).\n",
+    .options =
+        (const struct verb_option[]){
+            {"--dry-run",
+             "change nothing; show what would come back, per session and in "
+             "total"},
+            {"--erase",
+             "delete what is in the trash, and leave no byte of what "
+             "was\ndeleted or redacted in the log; list the views that may "
+             "hold it"},
+            {"--views",
+             "rewrite the views that the store knows of and that may "
+             "hold what\nwas deleted or redacted"},
+            {"--keep-deltas",
+             "keep the deltas of messages that are complete; not with\n"
+             "--erase"},
+            {"--max-bytes SIZE", "rewrite at most SIZE of segments"},
+            {"--rate SIZE", "read and write at most SIZE in a second; 0: no "
+                            "limit; 64MiB without it"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal gc --dry-run", "what would come back"},
+            {"agentwal gc", "run it, with others at work"},
+            {"agentwal gc --erase", "after delete or redact"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_backup = {
+    .usage = "DIR",
+    .summary = "Copy the store to DIR, and later only what is new",
+    .text =
+        "Others may use the store meanwhile. DIR is a store, as of the moment "
+        "the\n"
+        "backup began: read it with --store DIR, or copy it back to restore. "
+        "Stopped at\n"
+        "any time, it leaves DIR as the last backup did, or newer, and the "
+        "next run\n"
+        "goes on. A DIR that was written to is refused. docs/keeping.md has "
+        "the rest.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal backup /mnt/backup/agentwal", "all, or what is new"},
+            {"agentwal --store /mnt/backup/agentwal check", "check the copy"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_retain = {
+    .usage = "[--older-than AGE] [--keep-last N] [--max-bytes SIZE]\n"
+             "[--project ID] [--archive DIR] [--all] [--apply]",
+    .summary = "Move old sessions to the trash, by rules",
+    .text =
+        "Without --apply it changes nothing and shows what it would move. A "
+        "session that\n"
+        "is pinned, or claimed by a process, stays, and so does what a session "
+        "that stays\n"
+        "was forked from. docs/keeping.md says how rules combine.\n"
+        "AGE: a number of hours, days, weeks or years: 12h, 90d, 8w, 1y.\n"
+        "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
+        "KiB, MiB,\n"
+        "GiB, TiB (powers of 1024).\n",
+    .options =
+        (const struct verb_option[]){
+            {"--older-than AGE", "sessions last active longer ago"},
+            {"--keep-last N", "keep the N newest ones whatever the other rules "
+                              "say; alone:\nmove all others"},
+            {"--max-bytes SIZE",
+             "the oldest ones, until the others have at most SIZE of records"},
+            {"--project ID", "only sessions of this project"},
+            {"--archive DIR", "copy them to DIR first, a store, which is made "
+                              "if needed"},
+            {"--all", "permit rules that leave no session"},
+            {"--apply", "move them"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal retain --older-than 90d", "what would go"},
+            {"agentwal retain --older-than 90d --keep-last 50 --apply",
+             "move it, but keep the 50 newest"},
+            {"agentwal gc --erase", "delete what is in the trash"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_restore = {
+    .usage = "DIR SESSION...",
+    .summary = "Take sessions back from an archive of retain",
+    .text = "DIR is the store that retain --archive has written. A session in "
+            "the trash is\ntaken out of it, and what is missing is copied. "
+            "\"agentwal merge DIR\" takes all\nsessions.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal --store archive list", "what is there"},
+            {"agentwal restore archive 0d7f3a21", "one of them"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_help = {
+    .usage = "[VERB]...",
+    .summary = "Show the verbs, or how to use one",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal help", "all verbs"},
+            {"agentwal help rewind", "one verb"},
+            {"agentwal help --json", "the same for programs"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_bundle = {
+    .usage = "SESSION... FILE",
+    .summary = "Write sessions to one file, with everything they have",
+    .text =
+        "Entries of all branches, heads, documents with their versions, "
+        "checkpoints with\n"
+        "their files. Content that was redacted is left out. A fork takes what "
+        "it shares\n"
+        "along. agentwal import FILE takes them into another store. FILE must "
+        "not exist.\n",
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal bundle 7f3a21c work.bundle", "one session"},
+            {"agentwal bundle @latest 7f3a21c work.bundle", "two of them"},
+            {"agentwal --store new import work.bundle", "on another machine"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_merge = {
+    .usage = "[--keep-both] OTHER",
+    .summary = "Take all sessions of another store into this one",
+    .text =
+        "OTHER is the directory of a store, which is only read. A session that "
+        "both have\n"
+        "is continued if this store has its beginning, and left if it has "
+        "more. One with\n"
+        "other entries is refused by name, and the exit code is 1. Documents "
+        "of the store\n"
+        "are added where there are none. Merging again adds only what is "
+        "new. The store\n"
+        "is created if it does not exist.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--keep-both", "instead of a refusal: the other one becomes a "
+                            "fork, ID@ and 8 digits of OTHER's id"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal merge /mnt/laptop/agentwal",
+             "the sessions of another machine"},
+            {"agentwal --store all merge work", "one store into another"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_index = {
+    .usage = "[--deep]",
+    .summary = "Bring the index of search up to date",
+    .text = "search does it too. The files are derived: they may be removed at "
+            "any time.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--deep", "the index of tools' results too"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal index", "after an import, so that the first search is "
+                               "fast"},
+            {"agentwal index --deep --json", "with results, and the sizes"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_remote = {
+    .usage = "add [--replace] URL\n"
+             "remote remove\n"
+             "remote list URL\n"
+             "remote sessions [--store-id ID] URL\n"
+             "remote push [--take-over] [--follow [--rate N]]\n"
+             "remote handoff SESSION\n"
+             "remote pull [--store-id ID] [--take-over|--follow] URL DIR\n"
+             "remote status\n"
+             "remote compact [--now] [--anew] [--erase]",
+    .summary = "Keep the store in a bucket too, and bring it to other machines",
+    .text =
+        "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where "
+        "they are\nneeded, or file:///DIR. It has no "
+        "credentials: they come\nfrom the environment, from "
+        "~/.aws/credentials, or from the command in\n"
+        "AGENTWAL_REMOTE_CREDENTIALS_COMMAND. add checks that the remote "
+        "refuses to\nreplace an object; remove forgets it, and leaves what is "
+        "there. list shows the\nstores that a remote has, with their ids; "
+        "sessions lists the sessions in them,\nas of the last push, without "
+        "pulling any. push stores what is new and durable.\npull makes a copy "
+        "that can be read, or brings it up to date. One store writes at\na "
+        "time: --take-over ends that of the other one, for good. handoff "
+        "refuses\nappends to a session, pushes, and gives it to the machine "
+        "that resumes it next.\ncompact makes a base, from which a pull "
+        "begins, when much was pushed, and\nremoves what a base of a day has "
+        "made needless. docs/machines.md has the rest.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--replace", "add: instead of the remote that the store has"},
+            {"--take-over", "push: from another copy of the store; pull: make "
+                            "DIR the store that writes"},
+            {"--follow",
+             "push: ship what becomes durable, as it does; pull: go on "
+             "with what comes; until interrupted"},
+            {"--rate N", "push --follow: at most N parts a second, each a PUT "
+                         "(20)"},
+            {"--now", "compact: make a base though little was pushed"},
+            {"--anew", "compact: of the whole store, as it is after gc; makes "
+                       "one now"},
+            {"--erase",
+             "compact: as gc --erase, and remove all that the remote "
+             "had before, at once"},
+            {"--store-id ID",
+             "pull: which store, where the remote has several; sessions: of "
+             "this one only"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal remote add s3://sessions", "name the bucket"},
+            {"agentwal remote push", "store what is new"},
+            {"agentwal remote pull --take-over s3://sessions ~/sessions",
+             "go on elsewhere"},
+            {NULL, NULL},
+        },
+};
+
+static const struct verb_help help_serve = {
+    .usage = "[OPTION]...",
+    .summary = "Answer programs and browsers over HTTP",
+    .text =
+        "Without --port it listens on a Unix socket that only you can connect "
+        "to. On a\nport, a link that opens in one browser, or a token, "
+        "lets in. It is read-only\nwithout --write. It runs until it is "
+        "interrupted. docs/seeing.md has the\nresources.\n",
+    .options =
+        (const struct verb_option[]){
+            {"--port N", "listen on port N of 127.0.0.1 and ::1; 0: a free "
+                         "one"},
+            {"--socket PATH", "listen on that Unix socket"},
+            {"--token-file PATH", "write the token of the port there"},
+            {"--write", "allow changes"},
+            {"--open", "open the page in the browser"},
+            {"--connections N", "at most N connections; otherwise 256"},
+            {"--idle SECONDS", "close a connection that is idle for so long; "
+                               "otherwise 60"},
+            {"--link-time SECONDS", "how long the link may be opened; "
+                                    "otherwise 600"},
+            {NULL, NULL},
+        },
+    .examples =
+        (const struct verb_example[]){
+            {"agentwal serve --port 0 --open", "read sessions in the browser"},
+            {"agentwal serve", "answer programs on a Unix socket"},
+            {NULL, NULL},
+        },
+};
+
+/* --- the table --- */
 
 enum {
     NONE = CLI_NO_STORE

@@ -2,8 +2,8 @@
  * verbs.h - the verbs of agentwal.
  *
  * One table has all of them; the help, the man page, the completion and the
- * dispatch are made from it. A new verb is a line of the table in verbs.c and
- * its help in one of the files help_*.c.
+ * dispatch are made from it. A new verb is a line of the table in verbs.c, its
+ * help there, and its function in tools/cli/verbs.h.
  *
  * Threads: the tools are single-threaded.
  */

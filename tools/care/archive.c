@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "tools/care/retain_plan.h"
-#include "tools/care/verbs.h"
 #include "tools/cli/transfer.h"
+#include "tools/cli/verbs.h"
 
 /* --- to the archive ------------------------------------------------------- */
 

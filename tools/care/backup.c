@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 #include "agentwal/admin.h"
-#include "tools/care/verbs.h"
 #include "tools/cli/json.h"
+#include "tools/cli/verbs.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/size.h"
 

@@ -15,9 +15,10 @@
 
 #include "agentwal/admin.h"
 #include "engine/care/bundle.h"
+#include "tools/care/care.h"
 #include "tools/care/space.h"
-#include "tools/care/verbs.h"
 #include "tools/cli/json.h"
+#include "tools/cli/verbs.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/size.h"
 

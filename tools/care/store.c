@@ -14,12 +14,13 @@
 #include <unistd.h>
 
 #include "agentwal/admin.h"
+#include "tools/care/care.h"
 #include "tools/care/claims.h"
 #include "tools/care/costs.h"
 #include "tools/care/space.h"
-#include "tools/care/verbs.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
+#include "tools/cli/verbs.h"
 #include "tools/project/refresh.h"
 #include "tools/terminal/size.h"
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tools/care/verbs.h"
+#include "tools/cli/verbs.h"
 #include "tools/terminal/size.h"
 
 /* --- merge ---------------------------------------------------------------- */

@@ -6,8 +6,9 @@
 #include <stdio.h>
 
 #include "agentwal/convert.h"
-#include "tools/care/verbs.h"
+#include "tools/care/care.h"
 #include "tools/cli/json.h"
+#include "tools/cli/verbs.h"
 
 static const char *state_of(const struct wal_view_info *info)
 {

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "tools/cli/json.h"
+#include "tools/cli/verbs.h"
 #include "tools/convert/adopt_unit.h"
 #include "tools/convert/import_run.h"
-#include "tools/convert/verbs.h"
 
 enum {
     CLIENTS_MAX = 16

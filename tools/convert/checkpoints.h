@@ -6,10 +6,9 @@
  *
  * Threads: the tools are single-threaded.
  */
+#include "tools/cli/verbs.h"
 #ifndef AGENTWAL_TOOLS_CONVERT_CHECKPOINTS_H
 #define AGENTWAL_TOOLS_CONVERT_CHECKPOINTS_H
-
-#include "tools/convert/verbs.h"
 
 /* Exports the session's checkpoints to the directory of its file `file`, if the
  * dialect has checkpoints. `name` is the session's name in messages. Returns an

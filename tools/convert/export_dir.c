@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "convert/model/dialect.h"
 #include "convert/source/session_dir_files.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"

@@ -21,8 +21,9 @@
 #include <unistd.h>
 
 #include "tools/cli/ids.h"
+#include "tools/cli/verbs.h"
 #include "tools/convert/follow_views.h"
-#include "tools/convert/verbs.h"
+#include "tools/convert/output_file.h"
 
 #define POLL_MS     1000 /* between checks for changes without a record */
 #define RETRY_MAX_S 32   /* between retries of failed views */

@@ -8,8 +8,8 @@
 
 #include "convert/model/dialect.h"
 #include "tools/cli/transfer.h"
+#include "tools/cli/verbs.h"
 #include "tools/convert/import_run.h"
-#include "tools/convert/verbs.h"
 
 struct import_arguments {
     const char *dialect;

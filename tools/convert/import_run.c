@@ -15,6 +15,7 @@
 
 #include "tools/cli/json.h"
 #include "tools/convert/import_print.h"
+#include "tools/terminal/progress.h"
 
 #define STOP      1    /* result of a callback that stops the import */
 #define FOLLOW_MS 1000 /* between checks for a signal that came before a wait */

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tools/cli/cli.h"
+
 /* Returns true if the relative path has no empty, "." or ".." component. */
 bool convert_path_is_beneath(const char *path);
 
@@ -48,5 +50,9 @@ int convert_output_file_commit(struct convert_output_file *file);
 
 /* Deletes the temporary file; does nothing after a commit. */
 void convert_output_file_abort(struct convert_output_file *file);
+
+/* Returns CLI_CONTINUE if root is a directory, does not exist, or is NULL for
+ * standard output; else prints an error and returns its exit code. */
+int convert_check_root(const struct cli *cli, const char *root);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert/model/dialect.h"
 #include "convert/source/checkpoint_manifest.h"
 #include "convert/source/source_name.h"
 #include "tools/convert/checkpoints.h"

@@ -14,9 +14,9 @@
 
 #include "tools/cli/command.h"
 #include "tools/cli/short_id.h"
+#include "tools/cli/verbs.h"
 #include "tools/files/changes.h"
 #include "tools/files/paths.h"
-#include "tools/files/verbs.h"
 #include "tools/terminal/size.h"
 #include "tools/terminal/when.h"
 

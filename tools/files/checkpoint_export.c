@@ -9,7 +9,7 @@
 #include "tools/cli/checkpoint_export.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
-#include "tools/files/verbs.h"
+#include "tools/cli/verbs.h"
 
 static void write_loss(struct wal__json_out *json, const char *what,
                        uint64_t count)

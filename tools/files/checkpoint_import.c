@@ -15,7 +15,7 @@
 #include "convert/source/checkpoint_manifest.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
-#include "tools/files/verbs.h"
+#include "tools/cli/verbs.h"
 #include "tools/terminal/progress.h"
 
 /* One run of the command; the callbacks' ctx. */

@@ -13,8 +13,8 @@
 
 #include "tools/cli/command.h"
 #include "tools/cli/short_id.h"
+#include "tools/cli/verbs.h"
 #include "tools/files/changes.h"
-#include "tools/files/verbs.h"
 
 /* What a rewind did; the items hold copies of the paths. */
 struct rewind_report {

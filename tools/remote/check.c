@@ -7,11 +7,11 @@
 
 #include "agentwal/remote.h"
 #include "tools/cli/json.h"
+#include "tools/cli/verbs.h"
 #include "tools/remote/config.h"
 #include "tools/remote/open.h"
 #include "tools/remote/print.h"
 #include "tools/remote/store_id.h"
-#include "tools/remote/verbs.h"
 #include "tools/terminal/size.h"
 
 struct check {

@@ -16,7 +16,7 @@
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 #include "tools/cli/atomic_file.h"
-#include "tools/remote/verbs.h"
+#include "tools/cli/verbs.h"
 
 static const char file_name[] = "remote.json";
 

@@ -1,8 +1,8 @@
 /*
  * missing.c - the verbs of remotes in a build without libcurl (verbs.h).
  */
-#include "tools/remote/verbs.h"
 
+#include "tools/cli/verbs.h"
 #include <string.h>
 
 static int fail(const struct cli *cli, const char *what)

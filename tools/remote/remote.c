@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "agentwal/admin.h"
+#include "tools/cli/verbs.h"
 #include "tools/remote/config.h"
 #include "tools/remote/follow.h"
 #include "tools/remote/moves.h"
@@ -21,7 +22,6 @@
 #include "tools/remote/shipping.h"
 #include "tools/remote/store_id.h"
 #include "tools/remote/upkeep.h"
-#include "tools/remote/verbs.h"
 
 enum {
     HANDOFF_WAIT_MS = 100, /* for the process that pushes, at a time */

@@ -13,12 +13,12 @@
 #include "agentwal/remote.h"
 #include "agentwal/transfer.h"
 #include "tools/cli/json.h"
+#include "tools/cli/verbs.h"
 #include "tools/remote/config.h"
 #include "tools/remote/moves.h"
 #include "tools/remote/open.h"
 #include "tools/remote/print.h"
 #include "tools/remote/store_id.h"
-#include "tools/remote/verbs.h"
 #include "tools/walcat/walcat.h"
 
 enum {

@@ -1,21 +1,647 @@
 /*
  * resume.c - the verb resume: pick a session and print or run the command that
- * continues it (verbs.h).
+ * continues it.
  *
  * Threads: the tool has one thread.
  */
-#include "tools/shown/resume.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wctype.h>
 
+#include "tools/cli/cli.h"
 #include "tools/cli/json.h"
-#include "tools/resume/picker.h"
-#include "tools/resume/verbs.h"
+#include "tools/cli/session.h"
+#include "tools/cli/verbs.h"
+#include "tools/shown/documents.h"
+#include "tools/shown/resume.h"
 #include "tools/terminal/cell.h"
+#include "tools/terminal/screen.h"
+#include "tools/terminal/utf8.h"
 #include "tools/terminal/when.h"
+#include "tools/walcat/walcat.h"
+
+/* --- load and filter sessions --------------------------------------------- */
+
+/*
+ * A query is words; each must be in the title, the first text, the directory,
+ * the project or the id, whatever its case.
+ *
+ * Invariant: matches are in the order of the list, and among the rows that were
+ * loaded.
+ */
+
+enum {
+    RESUME_QUERY_SIZE = 256, /* bytes of a query with its terminator */
+    RESUME_WORDS = 32
+};
+
+/* A session. Its texts are those of one block of memory. */
+struct resume_row {
+    const char *id;
+    const char *title;
+    const char *cwd;
+    const char *source;
+    const char *folded; /* the texts that words are looked for in */
+    size_t folded_size;
+    int64_t updated_ms;
+    uint64_t entries;
+};
+
+/* Zeroed: no rows, and a query that all match. */
+struct resume_list {
+    struct resume_row *rows;
+    size_t count;
+    size_t capacity;
+    size_t *matches; /* indexes of rows */
+    size_t match_count;
+    bool is_complete; /* all rows were loaded */
+    /* private */
+    size_t match_capacity;
+    struct wal_session_cursor *cursor;
+    char query[RESUME_QUERY_SIZE]; /* folded */
+    char words[RESUME_QUERY_SIZE]; /* each with its terminator */
+    const char *word[RESUME_WORDS];
+    size_t word_count;
+};
+
+/* --- folding ------------------------------------------------------------ */
+
+static size_t encode(uint32_t code, char *out)
+{
+    if (code < 0x800) {
+        out[0] = (char)(0xC0 | (code >> 6));
+        out[1] = (char)(0x80 | (code & 0x3F));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (char)(0xE0 | (code >> 12));
+        out[1] = (char)(0x80 | ((code >> 6) & 0x3F));
+        out[2] = (char)(0x80 | (code & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | (code >> 18));
+    out[1] = (char)(0x80 | ((code >> 12) & 0x3F));
+    out[2] = (char)(0x80 | ((code >> 6) & 0x3F));
+    out[3] = (char)(0x80 | (code & 0x3F));
+    return 4;
+}
+
+static char fold_byte(char byte)
+{
+    if (byte >= 'A' && byte <= 'Z') {
+        return (char)(byte - 'A' + 'a');
+    }
+    if (byte >= '\0' && byte <= ' ') {
+        return ' ';
+    }
+    return byte;
+}
+
+/* Writes the text in lower case, and white space as blanks. Returns its size,
+ * which is at most twice that of the text. */
+static size_t fold(const char *text, size_t size, char *out)
+{
+    const uint8_t *data = (const void *)text;
+    size_t used = 0;
+
+    for (size_t at = 0; at < size;) {
+        size_t step = data[at] < 0x80 ? 1 : utf8_size(data + at, size - at);
+        uint32_t code = step > 1 ? utf8_decode(data + at) : data[at];
+        uint32_t lower = step > 1 ? (uint32_t)towlower((wint_t)code) : code;
+
+        if (step > 1 && lower != code && lower >= 0x80) {
+            used += encode(lower, out + used);
+        } else if (step > 1) {
+            memcpy(out + used, data + at, step);
+            used += step;
+        } else {
+            out[used++] = fold_byte(text[at]);
+        }
+        at += step > 0 ? step : 1;
+    }
+    return used;
+}
+
+/* --- rows --------------------------------------------------------------- */
+
+static enum wal_status
+resume_list_open(struct resume_list *list, struct wal_store *store,
+                 const struct wal_session_cursor_options *options,
+                 struct wal_error *error)
+{
+    return wal_session_cursor_open(store, options, &list->cursor, error);
+}
+
+static const char *put(char **at, struct wal_slice text)
+{
+    char *copy = *at;
+
+    if (text.size > 0) {
+        memcpy(copy, text.data, (size_t)text.size);
+    }
+    copy[text.size] = '\0';
+    *at += text.size + 1;
+    return copy;
+}
+
+static void add_row(struct resume_list *list,
+                    const struct wal_session_info *info)
+{
+    char text[CLI_TEXT_MAX];
+    struct wal_slice title = cli_session_title(info, text);
+    const struct wal_slice folded[] = {title, info->first_text, info->cwd,
+                                       info->project, info->id};
+    size_t size = 4 + (size_t)(info->id.size + title.size + info->cwd.size +
+                               info->source.size);
+    struct resume_row *row;
+    char *at;
+
+    for (size_t i = 0; i < sizeof(folded) / sizeof(folded[0]); i++) {
+        size += 2 * (size_t)folded[i].size + 1;
+    }
+    list->rows = cli_reserve(list->rows, list->count, &list->capacity,
+                             sizeof(*list->rows));
+    row = &list->rows[list->count++];
+    at = cli_alloc(size);
+    row->id = put(&at, info->id);
+    row->title = put(&at, title);
+    row->cwd = put(&at, info->cwd);
+    row->source = put(&at, info->source);
+    row->folded = at;
+    for (size_t i = 0; i < sizeof(folded) / sizeof(folded[0]); i++) {
+        at += fold(folded[i].data, (size_t)folded[i].size, at);
+        *at++ = '\n'; /* no word has it */
+    }
+    row->folded_size = (size_t)(at - row->folded);
+    row->updated_ms = info->updated_ms;
+    row->entries = info->entries;
+}
+
+/* --- matching ----------------------------------------------------------- */
+
+static bool matches(const struct resume_list *list,
+                    const struct resume_row *row)
+{
+    for (size_t i = 0; i < list->word_count; i++) {
+        if (memmem(row->folded, row->folded_size, list->word[i],
+                   strlen(list->word[i])) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void match_row(struct resume_list *list, size_t index)
+{
+    if (matches(list, &list->rows[index])) {
+        list->matches =
+            cli_reserve(list->matches, list->match_count, &list->match_capacity,
+                        sizeof(*list->matches));
+        list->matches[list->match_count++] = index;
+    }
+}
+
+/* Loads at most `count` more rows. */
+static enum wal_status resume_list_load(struct resume_list *list, size_t count,
+                                        struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    enum wal_status status = WAL_OK;
+
+    while (status == WAL_OK && count-- > 0 && !list->is_complete) {
+        status = wal_session_cursor_next(list->cursor, &info, error);
+        if (status == WAL_OK) {
+            add_row(list, &info);
+            match_row(list, list->count - 1);
+        }
+        list->is_complete = status == WAL_END;
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* Splits the query into words. */
+static void set_words(struct resume_list *list)
+{
+    char *at = list->words;
+
+    memcpy(list->words, list->query, sizeof(list->words));
+    list->word_count = 0;
+    while (list->word_count < RESUME_WORDS) {
+        at += strspn(at, " ");
+        if (*at == '\0') {
+            break;
+        }
+        list->word[list->word_count++] = at;
+        at += strcspn(at, " ");
+        if (*at != '\0') {
+            *at++ = '\0';
+        }
+    }
+}
+
+/* Sets the query; of a longer one the rest is left out. */
+static void resume_list_filter(struct resume_list *list, const char *query)
+{
+    char folded[2 * RESUME_QUERY_SIZE];
+    size_t size = strlen(query);
+    size_t old_size = strlen(list->query);
+    size_t kept = 0;
+
+    size = size < RESUME_QUERY_SIZE / 2 ? size : RESUME_QUERY_SIZE / 2 - 1;
+    size = fold(query, size, folded);
+    folded[size] = '\0';
+    if (size >= old_size && memcmp(folded, list->query, old_size) == 0) {
+        /* What did not match does not match a longer query. */
+        memcpy(list->query, folded, size + 1);
+        set_words(list);
+        for (size_t i = 0; i < list->match_count; i++) {
+            if (matches(list, &list->rows[list->matches[i]])) {
+                list->matches[kept++] = list->matches[i];
+            }
+        }
+        list->match_count = kept;
+        return;
+    }
+    memcpy(list->query, folded, size + 1);
+    set_words(list);
+    list->match_count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        match_row(list, i);
+    }
+}
+
+static void resume_list_close(struct resume_list *list)
+{
+    wal_session_cursor_close(list->cursor);
+    for (size_t i = 0; i < list->count; i++) {
+        free((void *)(uintptr_t)list->rows[i].id); /* begins the block */
+    }
+    free(list->rows);
+    free(list->matches);
+    memset(list, 0, sizeof(*list));
+}
+
+/* --- draw the list, the query and a preview, and obey keys ---------------- */
+
+/*
+ * The first frame is drawn when a screenful of sessions is loaded; the others
+ * are loaded between keys.
+ *
+ * Invariant: a text of a session reaches the terminal only as plain text.
+ */
+
+enum {
+    LOAD_FIRST = 200,
+    LOAD_STEP = 1000, /* rows between looks at the keyboard */
+    PREVIEW_LINES = 10,
+    PREVIEW_WIDTH = 1000, /* columns that are kept of a message */
+    DIRECTORY_WIDTH = 28,
+    FIXED_WIDTH = 2 + WHEN_AGE_COLUMNS + 2 + 2
+};
+
+struct picker {
+    struct screen *screen;
+    struct wal_store *store;
+    struct resume_list *list;
+    char query[RESUME_QUERY_SIZE / 2];
+    size_t at;  /* index of the selected match */
+    size_t top; /* of the first one that is drawn */
+    size_t height;
+    size_t previewed; /* row; SIZE_MAX: none */
+    char *preview;    /* a message a line */
+    size_t preview_size;
+    int64_t now_ms;
+};
+
+/* --- preview ------------------------------------------------------------ */
+
+static void print_documents(struct picker *picker, struct wal_session *session,
+                            struct wal_entry_cursor *cursor, FILE *file)
+{
+    struct shown_documents documents = {.count = 0};
+    size_t first;
+
+    if (shown_documents_read(&documents, picker->store, session, cursor,
+                             NULL) == WAL_OK) {
+        first = documents.count > PREVIEW_LINES
+                    ? documents.count - PREVIEW_LINES
+                    : 0;
+        for (size_t i = first; i < documents.count; i++) {
+            walcat_print_preview(file, picker->store, &documents.items[i],
+                                 PREVIEW_WIDTH);
+            putc('\n', file);
+        }
+    }
+    shown_documents_deinit(&documents);
+}
+
+static void print_messages(struct picker *picker, const char *id, FILE *file)
+{
+    struct wal_entry_cursor_options options =
+        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_open(picker->store, cli_slice(id), &session, NULL);
+    size_t count = 0;
+
+    options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE;
+    options.last = PREVIEW_LINES;
+    if (status == WAL_OK) {
+        status = wal_entry_cursor_open(session, &options, &cursor, NULL);
+    }
+    while (status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) {
+        status = wal_entry_cursor_next(cursor, &entry, NULL);
+        if (status == WAL_OK) {
+            walcat_print_preview(file, picker->store, &entry, PREVIEW_WIDTH);
+            putc('\n', file);
+            count++;
+        }
+    }
+    if (count == 0 && cursor != NULL) {
+        print_documents(picker, session, cursor, file);
+    }
+    wal_entry_cursor_close(cursor);
+    wal_session_close(session);
+}
+
+static void load_preview(struct picker *picker, size_t row)
+{
+    FILE *file;
+
+    if (row == picker->previewed) {
+        return;
+    }
+    free(picker->preview);
+    picker->preview = NULL;
+    picker->preview_size = 0;
+    picker->previewed = row;
+    file = open_memstream(&picker->preview, &picker->preview_size);
+    if (file != NULL) {
+        print_messages(picker, picker->list->rows[row].id, file);
+        (void)fclose(file);
+    }
+}
+
+/* The last lines of the preview that fit. */
+static void draw_preview(struct picker *picker, size_t lines)
+{
+    struct screen *screen = picker->screen;
+    const char *end = picker->preview + picker->preview_size;
+    const char *at = end;
+    size_t count = 0;
+
+    screen_put_style(screen, TERMINAL_DIM);
+    for (size_t i = 0; i < screen->columns; i++) {
+        fputs("\xE2\x94\x80", screen->file); /* a horizontal line */
+    }
+    screen_put_style(screen, TERMINAL_PLAIN);
+    screen_end_line(screen);
+    while (picker->preview_size > 0 && at > picker->preview && count < lines) {
+        at--;
+        while (at > picker->preview && at[-1] != '\n') {
+            at--;
+        }
+        count++;
+    }
+    while (picker->preview_size > 0 && at < end && screen_has_room(screen)) {
+        const char *next = memchr(at, '\n', (size_t)(end - at));
+        size_t size = next != NULL ? (size_t)(next - at) : (size_t)(end - at);
+
+        cell_print(screen->file, at, size, screen->columns, 0);
+        screen_end_line(screen);
+        at += size + 1;
+    }
+}
+
+/* --- frames ------------------------------------------------------------- */
+
+static void draw_query(const struct picker *picker)
+{
+    struct screen *screen = picker->screen;
+    char count[80];
+
+    snprintf(count, sizeof(count), "%zu/%zu%s", picker->list->match_count,
+             picker->list->count, picker->list->is_complete ? "" : "+");
+    screen_put_style(screen, TERMINAL_STRONG);
+    fputs("> ", screen->file);
+    cell_print(screen->file, picker->query, strlen(picker->query),
+               screen->columns > 40 ? screen->columns - 30 : 10, CELL_KEEP_END);
+    screen_put_inverse(screen, true);
+    putc(' ', screen->file);
+    screen_put_inverse(screen, false);
+    screen_put_style(screen, TERMINAL_PLAIN);
+    screen_put_style(screen, TERMINAL_DIM);
+    fprintf(screen->file, "  %s", count);
+    screen_put_style(screen, TERMINAL_PLAIN);
+    screen_end_line(screen);
+}
+
+static void draw_row(const struct picker *picker, size_t match)
+{
+    struct screen *screen = picker->screen;
+    const struct resume_row *row =
+        &picker->list->rows[picker->list->matches[match]];
+    size_t width =
+        screen->columns > FIXED_WIDTH + 2 ? screen->columns - FIXED_WIDTH : 2;
+    size_t directory =
+        width / 3 < DIRECTORY_WIDTH ? width / 3 : DIRECTORY_WIDTH;
+    char age[WHEN_SIZE];
+
+    when_age(row->updated_ms, picker->now_ms, age);
+    if (match == picker->at) {
+        screen_put_inverse(screen, true);
+    }
+    fprintf(screen->file, "%s %-*s  ", match == picker->at ? ">" : " ",
+            WHEN_AGE_COLUMNS, age);
+    cell_print(screen->file, row->title, strlen(row->title), width - directory,
+               CELL_PAD);
+    fputs("  ", screen->file);
+    if (directory > 0) {
+        cell_print(screen->file, row->cwd, strlen(row->cwd), directory,
+                   CELL_PAD | CELL_KEEP_END);
+    }
+    if (match == picker->at) {
+        screen_put_inverse(screen, false);
+    }
+    screen_end_line(screen);
+}
+
+static void draw(struct picker *picker)
+{
+    struct screen *screen = picker->screen;
+    size_t rows = screen->rows;
+    size_t preview = rows >= 12 ? rows / 3 : 0;
+    size_t count = picker->list->match_count;
+
+    if (preview > PREVIEW_LINES) {
+        preview = PREVIEW_LINES;
+    }
+    picker->height = rows > preview + 2 ? rows - preview - 2 : 1;
+    picker->at = picker->at < count ? picker->at : count > 0 ? count - 1 : 0;
+    if (picker->at < picker->top) {
+        picker->top = picker->at;
+    } else if (picker->at >= picker->top + picker->height) {
+        picker->top = picker->at - picker->height + 1;
+    }
+    picker->now_ms = when_now_ms();
+    screen_begin(screen);
+    draw_query(picker);
+    for (size_t i = picker->top; i < picker->top + picker->height; i++) {
+        if (i < count) {
+            draw_row(picker, i);
+        } else {
+            screen_end_line(screen);
+        }
+    }
+    if (preview > 0 && count > 0 &&
+        picker->previewed == picker->list->matches[picker->at]) {
+        draw_preview(picker, preview);
+    }
+    screen_end(screen);
+}
+
+/* --- keys --------------------------------------------------------------- */
+
+/* Removes the last character, or word, or all. */
+static void erase(char *query, enum key_kind kind)
+{
+    size_t size = strlen(query);
+
+    if (kind == KEY_ERASE_LINE) {
+        size = 0;
+    }
+    while (kind == KEY_ERASE_WORD && size > 0 && query[size - 1] == ' ') {
+        size--;
+    }
+    while (kind == KEY_ERASE_WORD && size > 0 && query[size - 1] != ' ') {
+        size--;
+    }
+    while (kind == KEY_BACKSPACE && size > 0 &&
+           ((unsigned char)query[--size] & 0xC0) == 0x80) {
+    }
+    query[size] = '\0';
+}
+
+static void edit(struct picker *picker, const struct key *key)
+{
+    if (key->kind != KEY_TEXT) {
+        erase(picker->query, key->kind);
+    } else if (strlen(picker->query) + strlen(key->text) <
+               sizeof(picker->query)) {
+        strcat(picker->query, key->text);
+    }
+    resume_list_filter(picker->list, picker->query);
+    picker->at = 0;
+    picker->top = 0;
+}
+
+static void move(struct picker *picker, enum key_kind kind)
+{
+    size_t count = picker->list->match_count;
+    size_t step = kind == KEY_PAGE_UP || kind == KEY_PAGE_DOWN ? picker->height
+                  : kind == KEY_HOME || kind == KEY_END        ? count
+                                                               : 1;
+
+    if (kind == KEY_UP || kind == KEY_PAGE_UP || kind == KEY_HOME) {
+        picker->at = picker->at > step ? picker->at - step : 0;
+    } else {
+        picker->at = picker->at + step < count ? picker->at + step
+                     : count > 0               ? count - 1
+                                               : 0;
+    }
+}
+
+/* Returns false when the user is done; *index is what was picked. */
+static bool obey(struct picker *picker, const struct key *key, size_t *index)
+{
+    switch (key->kind) {
+    case KEY_TEXT:
+    case KEY_BACKSPACE:
+    case KEY_ERASE_WORD:
+    case KEY_ERASE_LINE:
+        edit(picker, key);
+        return true;
+    case KEY_UP:
+    case KEY_DOWN:
+    case KEY_PAGE_UP:
+    case KEY_PAGE_DOWN:
+    case KEY_HOME:
+    case KEY_END:
+        move(picker, key->kind);
+        return true;
+    case KEY_ENTER:
+        if (picker->list->match_count > 0) {
+            *index = picker->list->matches[picker->at];
+            return false;
+        }
+        return true;
+    case KEY_ESCAPE:
+    case KEY_INTERRUPT:
+    case KEY_CLOSED:
+        return false;
+    case KEY_NONE:
+    case KEY_RESIZE:
+        break;
+    }
+    return true;
+}
+
+/* Draws, and loads more rows or the preview until a key is typed. */
+static enum wal_status wait_for_key(struct picker *picker, struct key *key,
+                                    struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    draw(picker);
+    while (status == WAL_OK && !picker->list->is_complete &&
+           !screen_has_key(picker->screen)) {
+        status = resume_list_load(picker->list, LOAD_STEP, error);
+        if (status == WAL_OK && picker->list->is_complete) {
+            draw(picker);
+        }
+    }
+    if (status == WAL_OK && picker->list->match_count > 0 &&
+        !screen_has_key(picker->screen)) {
+        load_preview(picker, picker->list->matches[picker->at]);
+        draw(picker);
+    }
+    if (status == WAL_OK) {
+        screen_read_key(picker->screen, -1, key);
+    }
+    return status;
+}
+
+/* Lets the user pick. *index is that of a row, or SIZE_MAX when the user gave
+ * up. `query` is what was typed already. */
+static enum wal_status resume_pick(struct screen *screen,
+                                   struct wal_store *store,
+                                   struct resume_list *list, const char *query,
+                                   size_t *index, struct wal_error *error)
+{
+    struct picker picker = {
+        .screen = screen, .store = store, .list = list, .previewed = SIZE_MAX};
+    struct key key = {.kind = KEY_NONE};
+    enum wal_status status;
+
+    *index = SIZE_MAX;
+    snprintf(picker.query, sizeof(picker.query), "%s", query);
+    resume_list_filter(list, picker.query);
+    status = resume_list_load(list, LOAD_FIRST, error);
+    while (status == WAL_OK) {
+        status = wait_for_key(&picker, &key, error);
+        if (status == WAL_OK && !obey(&picker, &key, index)) {
+            break;
+        }
+    }
+    free(picker.preview);
+    return status;
+}
+
+/* --- resume --------------------------------------------------------------- */
 
 enum {
     LIMIT = 20,

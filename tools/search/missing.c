@@ -1,7 +1,7 @@
 /*
  * missing.c - the verbs search and index of a build without SQLite (verbs.h).
  */
-#include "tools/search/verbs.h"
+#include "tools/cli/verbs.h"
 
 static int refuse(struct cli *cli, int argc, char **argv)
 {

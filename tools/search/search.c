@@ -11,8 +11,8 @@
 
 #include "tools/cli/json.h"
 #include "tools/cli/time.h"
+#include "tools/cli/verbs.h"
 #include "tools/search/print.h"
-#include "tools/search/verbs.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/size.h"
 

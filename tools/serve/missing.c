@@ -1,7 +1,7 @@
 /*
  * missing.c - the verb serve of a build without libmicrohttpd (verbs.h).
  */
-#include "tools/serve/verbs.h"
+#include "tools/cli/verbs.h"
 
 int serve_run(struct cli *cli, int argc, char **argv)
 {

@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 #include "tools/cli/json.h"
+#include "tools/cli/verbs.h"
 #include "tools/serve/api/search.h"
 #include "tools/serve/events/feed.h"
 #include "tools/serve/http/server.h"
 #include "tools/serve/place.h"
 #include "tools/serve/route.h"
-#include "tools/serve/verbs.h"
 
 enum {
     CONNECTIONS_MAX = 100000,

@@ -16,7 +16,7 @@
 #include "convert/model/dialect.h"
 #include "tools/cli/command.h"
 #include "tools/cli/entry.h"
-#include "tools/sessions/verbs.h"
+#include "tools/cli/verbs.h"
 
 enum {
     ID_SIZE = 36,    /* of a UUID */

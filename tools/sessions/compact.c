@@ -9,11 +9,11 @@
  */
 #include <stdlib.h>
 
-#include "tools/care/verbs.h"
+#include "tools/care/care.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
 #include "tools/cli/short_id.h"
-#include "tools/sessions/verbs.h"
+#include "tools/cli/verbs.h"
 
 /* Larger than any summary that the engine accepts. */
 #define SUMMARY_MAX ((size_t)16 << 20)

@@ -14,7 +14,7 @@
 #include "format/json/json_scan.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
-#include "tools/sessions/verbs.h"
+#include "tools/cli/verbs.h"
 
 /* Larger than any value that the engine accepts. */
 #define VALUE_MAX ((size_t)64 << 20)

@@ -12,7 +12,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
 #include "tools/cli/short_id.h"
-#include "tools/sessions/verbs.h"
+#include "tools/cli/verbs.h"
 
 struct request {
     const char *name;     /* null: all heads */

@@ -13,7 +13,7 @@
 #include "format/json/json_scan.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
-#include "tools/sessions/verbs.h"
+#include "tools/cli/verbs.h"
 
 struct merge {
     struct wal__span patch;

@@ -14,8 +14,8 @@
 
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
+#include "tools/cli/verbs.h"
 #include "tools/project/project.h"
-#include "tools/sessions/verbs.h"
 #include "tools/terminal/when.h"
 
 static const struct cli_option no_options[] = {{.name = NULL}};

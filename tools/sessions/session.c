@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tools/care/verbs.h"
+#include "tools/care/care.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
 #include "tools/cli/short_id.h"
+#include "tools/cli/verbs.h"
 #include "tools/project/project.h"
 #include "tools/project/refresh.h"
-#include "tools/sessions/verbs.h"
 
 static int create(const struct cli *cli, struct wal_store *store,
                   const struct wal_session_options *options, const char *id)

@@ -14,9 +14,9 @@
 
 #include "tools/cli/command.h"
 #include "tools/cli/session.h"
+#include "tools/cli/verbs.h"
 #include "tools/files/changes.h"
 #include "tools/project/refresh.h"
-#include "tools/sessions/verbs.h"
 #include "tools/terminal/cell.h"
 #include "tools/terminal/when.h"
 

@@ -11,7 +11,7 @@
 #include "tools/cli/cli.h"
 #include "tools/shown/entries.h"
 #include "tools/shown/entry_json.h"
-#include "tools/usage/answers.h"
+#include "tools/usage/usage.h"
 
 struct reading {
     struct wal_store *store;

@@ -1,12 +1,817 @@
 /*
  * usage.c - the verb usage: tokens and costs as the sessions state them
- * (verbs.h, docs/seeing.md).
+ * (docs/seeing.md).
  *
  * Threads: the tool has one thread.
  */
+#include "tools/usage/usage.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agentwal/record.h"
+#include "convert/model/dialect.h"
+#include "convert/model/model_table.h"
+#include "format/payload/timestamp.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/time.h"
-#include "tools/usage/groups.h"
-#include "tools/usage/verbs.h"
+#include "tools/cli/verbs.h"
+
+/* --- texts with numbers --------------------------------------------------- */
+
+/* Invariant: at most half of the slots are taken. */
+
+static size_t slot_of(const struct usage_names *names, const char *text)
+{
+    const struct wal__json_span bytes = {(const uint8_t *)text, strlen(text)};
+    size_t slot = (size_t)wal__model_hash(0, bytes) & (names->slot_count - 1);
+
+    while (names->slots[slot] != 0 &&
+           strcmp(names->items[names->slots[slot] - 1], text) != 0) {
+        slot = (slot + 1) & (names->slot_count - 1);
+    }
+    return slot;
+}
+
+static void grow(struct usage_names *names)
+{
+    free(names->slots);
+    names->slot_count = names->slot_count == 0 ? 64 : names->slot_count * 2;
+    names->slots = cli_alloc(names->slot_count * sizeof(names->slots[0]));
+    for (size_t i = 0; i < names->count; i++) {
+        names->slots[slot_of(names, names->items[i])] = (uint32_t)i + 1;
+    }
+}
+
+/* Returns the number of a text, from 0 on; a new one gets the next. */
+static uint32_t usage_names_number(struct usage_names *names, const char *text)
+{
+    size_t slot;
+
+    if (names->count * 2 >= names->slot_count) {
+        grow(names);
+    }
+    slot = slot_of(names, text);
+    if (names->slots[slot] == 0) {
+        names->items = cli_reserve(names->items, names->count, &names->capacity,
+                                   sizeof(names->items[0]));
+        names->items[names->count++] = cli_copy_text(text, strlen(text));
+        names->slots[slot] = (uint32_t)names->count;
+    }
+    return names->slots[slot] - 1;
+}
+
+static void usage_names_deinit(struct usage_names *names)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        free(names->items[i]);
+    }
+    free(names->items);
+    free(names->slots);
+    *names = (struct usage_names){.items = NULL};
+}
+
+/* --- the answers of all sessions ------------------------------------------ */
+
+/*
+ * Invariant: answers with a key are unique by it. Of those that repeat one, the
+ * one with most tokens counts: while an answer is streamed its lines have fewer
+ * tokens than at its end. One outside a side chain counts instead of its copies
+ * in side chains. At most half of the slots are taken.
+ */
+
+static struct usage_slot *answers_slot_of(const struct usage_answers *answers,
+                                          uint64_t key)
+{
+    size_t slot = (size_t)key & (answers->slot_count - 1);
+
+    while (answers->slots[slot].item != 0 && answers->slots[slot].key != key) {
+        slot = (slot + 1) & (answers->slot_count - 1);
+    }
+    return &answers->slots[slot];
+}
+
+static void answers_grow(struct usage_answers *answers)
+{
+    struct usage_slot *old = answers->slots;
+    size_t old_count = answers->slot_count;
+
+    answers->slot_count = old_count == 0 ? 256 : old_count * 2;
+    answers->slots = cli_alloc(answers->slot_count * sizeof(answers->slots[0]));
+    for (size_t i = 0; i < old_count; i++) {
+        if (old[i].item != 0) {
+            *answers_slot_of(answers, old[i].key) = old[i];
+        }
+    }
+    free(old);
+}
+
+/* Makes the key one of the answer, unless it is one of another. */
+static void add_key(struct usage_answers *answers, uint64_t key, size_t item)
+{
+    struct usage_slot *slot;
+
+    if (key == 0) {
+        return;
+    }
+    if ((answers->slot_taken + 1) * 2 > answers->slot_count) {
+        answers_grow(answers);
+    }
+    slot = answers_slot_of(answers, key);
+    if (slot->item == 0) {
+        *slot = (struct usage_slot){.key = key, .item = item};
+        answers->slot_taken++;
+    }
+}
+
+/* Returns the rank + 1 of the answer with the key; 0: there is none. */
+static size_t find(const struct usage_answers *answers, uint64_t key)
+{
+    return key == 0 || answers->slot_count == 0
+               ? 0
+               : answers_slot_of(answers, key)->item;
+}
+
+/* Returns the rank + 1 of the answer that the sample repeats; 0: none. */
+static size_t find_repeated(const struct usage_answers *answers,
+                            const struct usage_sample *sample)
+{
+    size_t item = find(answers, sample->key);
+
+    if (item == 0) {
+        item = find(answers, sample->replay_key);
+        if (item != 0 && !sample->is_sidechain &&
+            !answers->items[item - 1].is_sidechain) {
+            return 0;
+        }
+    }
+    return item;
+}
+
+static void set_counts(struct usage_answers *answers,
+                       struct usage_answer *answer,
+                       const struct usage_sample *sample)
+{
+    answer->tokens = sample->tokens;
+    answer->model = usage_names_number(&answers->models, sample->model);
+    answer->is_request = sample->is_request;
+    answer->is_sidechain = sample->is_sidechain;
+    if (sample->has_cost) {
+        answer->has_cost = true;
+        answer->cost = sample->cost;
+    }
+}
+
+static bool is_better(const struct usage_sample *sample,
+                      const struct usage_answer *answer)
+{
+    if (sample->is_sidechain != answer->is_sidechain) {
+        return answer->is_sidechain;
+    }
+    return sample->tokens.total > answer->tokens.total ||
+           (sample->tokens.total == answer->tokens.total &&
+            sample->tokens.output > answer->tokens.output);
+}
+
+void usage_answers_add(struct usage_answers *answers, uint32_t session,
+                       const struct usage_sample *sample)
+{
+    struct usage_answer *answer;
+    size_t item = find_repeated(answers, sample);
+
+    if (item != 0) {
+        answer = &answers->items[item - 1];
+        if (answer->is_sidechain && !sample->is_sidechain) {
+            answer->session = session;
+            answer->time_ms = sample->time_ms;
+        }
+        if (is_better(sample, answer)) {
+            set_counts(answers, answer, sample);
+        }
+        add_key(answers, sample->key, item);
+        return;
+    }
+    answers->items = cli_reserve(answers->items, answers->count,
+                                 &answers->capacity, sizeof(*answer));
+    answer = &answers->items[answers->count++];
+    *answer =
+        (struct usage_answer){.time_ms = sample->time_ms, .session = session};
+    set_counts(answers, answer, sample);
+    add_key(answers, sample->key, answers->count);
+    add_key(answers, sample->replay_key, answers->count);
+}
+
+void usage_answers_deinit(struct usage_answers *answers)
+{
+    free(answers->items);
+    free(answers->slots);
+    usage_names_deinit(&answers->models);
+    *answers = (struct usage_answers){.items = NULL};
+}
+
+/* --- sums of answers ------------------------------------------------------ */
+
+enum {
+    DAY_SIZE = 32 /* bytes of a date with its terminator */
+};
+
+/* "2026-11-20"; empty for a time that is unknown. */
+static void day_of(int64_t unix_ms, char text[DAY_SIZE])
+{
+    time_t seconds = (time_t)(unix_ms / 1000);
+    struct tm parts;
+
+    text[0] = '\0';
+    if (unix_ms != 0 && localtime_r(&seconds, &parts) != NULL &&
+        strftime(text, DAY_SIZE, "%Y-%m-%d", &parts) == 0) {
+        text[0] = '\0';
+    }
+}
+
+/* The name of the answer's group; `day` may hold it. */
+static const char *name_of(enum usage_by by, const struct usage *usage,
+                           const struct usage_answer *answer,
+                           char day[DAY_SIZE])
+{
+    const struct usage_session *session = &usage->sessions[answer->session];
+
+    switch (by) {
+    case USAGE_BY_DAY:
+        day_of(answer->time_ms, day);
+        return day;
+    case USAGE_BY_MODEL:
+        return usage->answers.models.items[answer->model];
+    case USAGE_BY_PROJECT:
+        return session->project[0] != '\0' ? session->project : session->cwd;
+    case USAGE_BY_CLIENT:
+        return session->client;
+    case USAGE_BY_SESSION:
+        break;
+    }
+    return session->id;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static void add_answer(struct usage_group *group, const struct usage *usage,
+                       const struct usage_answer *answer)
+{
+    struct usage_tokens *sum = &group->tokens;
+
+    sum->input = add(sum->input, answer->tokens.input);
+    sum->output = add(sum->output, answer->tokens.output);
+    sum->cache_read = add(sum->cache_read, answer->tokens.cache_read);
+    sum->cache_write = add(sum->cache_write, answer->tokens.cache_write);
+    sum->reasoning = add(sum->reasoning, answer->tokens.reasoning);
+    sum->total = add(sum->total, answer->tokens.total);
+    group->requests += answer->is_request ? 1 : 0;
+    group->costed += answer->has_cost ? 1 : 0;
+    group->cost += answer->cost;
+    if (group->session == NULL || answer->time_ms > group->time_ms) {
+        group->session = &usage->sessions[answer->session];
+        group->time_ms = answer->time_ms;
+    }
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct usage_group *one = a;
+    const struct usage_group *other = b;
+
+    return strcmp(one->name, other->name);
+}
+
+static int compare_tokens(const void *a, const void *b)
+{
+    const struct usage_group *one = a;
+    const struct usage_group *other = b;
+
+    if (one->tokens.total != other->tokens.total) {
+        return one->tokens.total < other->tokens.total ? 1 : -1;
+    }
+    if (one->cost > other->cost || one->cost < other->cost) {
+        return one->cost < other->cost ? 1 : -1;
+    }
+    return compare_names(a, b);
+}
+
+/* The group of a name, added if it is new. */
+static struct usage_group *find_group(struct usage_groups *groups,
+                                      const char *name)
+{
+    uint32_t number = usage_names_number(&groups->names, name);
+
+    if (number == groups->count) {
+        groups->items = cli_reserve(groups->items, groups->count,
+                                    &groups->capacity, sizeof(*groups->items));
+        groups->items[groups->count++] =
+            (struct usage_group){.name = groups->names.items[number]};
+    }
+    return &groups->items[number];
+}
+
+void usage_groups_fill(struct usage_groups *groups, const struct usage *usage,
+                       int64_t since_ms, int64_t until_ms)
+{
+    for (size_t i = 0; i < usage->answers.count; i++) {
+        const struct usage_answer *answer = &usage->answers.items[i];
+        char day[DAY_SIZE];
+
+        if ((since_ms != 0 && answer->time_ms < since_ms) ||
+            (until_ms != 0 && answer->time_ms >= until_ms)) {
+            continue;
+        }
+        add_answer(find_group(groups, name_of(groups->by, usage, answer, day)),
+                   usage, answer);
+        add_answer(&groups->total, usage, answer);
+    }
+    if (groups->count > 0) {
+        qsort(groups->items, groups->count, sizeof(*groups->items),
+              groups->by == USAGE_BY_DAY ? compare_names : compare_tokens);
+    }
+}
+
+void usage_groups_deinit(struct usage_groups *groups)
+{
+    free(groups->items);
+    usage_names_deinit(&groups->names);
+    *groups = (struct usage_groups){.items = NULL};
+}
+
+bool usage_by_find(const char *name, enum usage_by *by)
+{
+    static const char *const names[] = {
+        [USAGE_BY_DAY] = "day",         [USAGE_BY_MODEL] = "model",
+        [USAGE_BY_PROJECT] = "project", [USAGE_BY_CLIENT] = "client",
+        [USAGE_BY_SESSION] = "session",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i], name) == 0) {
+            *by = (enum usage_by)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- reads the answers of a store ----------------------------------------- */
+
+/*
+ * Entries are read segment by segment, in the order of the log; documents
+ * session by session, as they are now.
+ */
+
+enum {
+    ATTEMPTS = 4 /* while compaction replaces segments */
+};
+
+/* --- sessions ----------------------------------------------------------- */
+
+static char *copy_slice(struct wal_slice text)
+{
+    return cli_copy_text(text.data, (size_t)text.size);
+}
+
+/* The name of a dialect is before the first blank of a source. */
+static char *client_of(struct wal_slice source)
+{
+    const char *blank =
+        source.size > 0 ? memchr(source.data, ' ', (size_t)source.size) : NULL;
+
+    return blank == NULL
+               ? cli_copy_text("agentwal", 8)
+               : cli_copy_text(source.data,
+                               (size_t)(blank - (const char *)source.data));
+}
+
+static int compare_sessions(const void *a, const void *b)
+{
+    const struct usage_session *one = a;
+    const struct usage_session *other = b;
+
+    return (one->number > other->number) - (one->number < other->number);
+}
+
+static struct usage_session *find_session(struct usage *usage, uint32_t number)
+{
+    const struct usage_session wanted = {.number = number};
+
+    return usage->session_count == 0
+               ? NULL
+               : bsearch(&wanted, usage->sessions, usage->session_count,
+                         sizeof(wanted), compare_sessions);
+}
+
+/* Where answers go. */
+struct reading {
+    struct usage *usage;
+    uint32_t session;
+};
+
+static void read_add_answer(void *ctx, const struct usage_sample *sample)
+{
+    struct reading *reading = ctx;
+
+    usage_answers_add(&reading->usage->answers, reading->session, sample);
+}
+
+/* Lists the sessions, and those that have documents. */
+static enum wal_status list_sessions(struct usage *usage,
+                                     struct wal_store *store,
+                                     struct usage_names *with_documents,
+                                     struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status = wal_session_cursor_open(store, NULL, &list, error);
+
+    while (status == WAL_OK &&
+           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
+        struct usage_session *session;
+
+        usage->sessions =
+            cli_reserve(usage->sessions, usage->session_count,
+                        &usage->session_capacity, sizeof(usage->sessions[0]));
+        session = &usage->sessions[usage->session_count++];
+        *session = (struct usage_session){.number = info.number,
+                                          .id = copy_slice(info.id),
+                                          .title = copy_slice(info.title),
+                                          .cwd = copy_slice(info.cwd),
+                                          .project = copy_slice(info.project),
+                                          .client = client_of(info.source)};
+        if (info.documents > 0) {
+            (void)usage_names_number(with_documents, session->id);
+        }
+    }
+    wal_session_cursor_close(list);
+    if (usage->session_count > 0) {
+        qsort(usage->sessions, usage->session_count, sizeof(usage->sessions[0]),
+              compare_sessions);
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* --- documents ---------------------------------------------------------- */
+
+static enum wal_status read_documents(struct usage *usage,
+                                      struct wal_store *store,
+                                      struct wal_session *session,
+                                      struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    struct wal_doc_cursor *cursor = NULL;
+    struct reading reading = {.usage = usage};
+    const struct usage_session *known = NULL;
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    if (status == WAL_OK) {
+        known = find_session(usage, info.number);
+    }
+    if (known == NULL) {
+        return status;
+    }
+    reading.session = (uint32_t)(known - usage->sessions);
+    status = wal_doc_cursor_open(store, session, NULL, &cursor, error);
+    while (status == WAL_OK) {
+        status = wal_doc_cursor_next(cursor, &doc, error);
+        if (status == WAL_OK && usage_may_count(doc.value)) {
+            usage_read_document(
+                (struct wal__json_span){doc.value.data, (size_t)doc.value.size},
+                doc.modified_ms, read_add_answer, &reading);
+        } else if (cli_is_damage(status)) {
+            usage->damaged++;
+            status = WAL_OK;
+        }
+    }
+    wal_doc_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static enum wal_status read_all_documents(struct usage *usage,
+                                          struct wal_store *store,
+                                          const struct usage_names *ids,
+                                          struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (size_t i = 0; i < ids->count && status == WAL_OK; i++) {
+        struct wal_session *session = NULL;
+
+        status =
+            wal_session_open(store, cli_slice(ids->items[i]), &session, error);
+        if (status == WAL_OK) {
+            status = read_documents(usage, store, session, error);
+        }
+        wal_session_close(session);
+        if (cli_is_damage(status)) {
+            usage->damaged++;
+            status = WAL_OK;
+        } else if (status == WAL_ENOTFOUND || status == WAL_ETRASHED) {
+            status = WAL_OK; /* deleted meanwhile */
+        }
+    }
+    return status;
+}
+
+/* --- entries ------------------------------------------------------------ */
+
+static void read_record(struct usage *usage, const struct wal_record *record)
+{
+    struct usage_session *session;
+    struct reading reading = {.usage = usage};
+    struct wal__json_span line;
+    struct wal__json_span time;
+    int64_t time_ms = 0;
+
+    if (record->kind != WAL_RECORD_ENTRY ||
+        !usage_may_count(record->entry->payload)) {
+        return;
+    }
+    session = find_session(usage, record->session_number);
+    if (session == NULL) {
+        return; /* created meanwhile */
+    }
+    if (session->codex == NULL) {
+        session->codex = cli_alloc(sizeof(*session->codex));
+    }
+    line = wal__line_text(record->entry->payload.data,
+                          (size_t)record->entry->payload.size);
+    time = (struct wal__json_span){record->entry->timestamp.data,
+                                   (size_t)record->entry->timestamp.size};
+    (void)wal__model_time_read_text(time, &time_ms);
+    reading.session = (uint32_t)(session - usage->sessions);
+    usage_read_line(line, time_ms, session->codex, read_add_answer, &reading);
+}
+
+static enum wal_status read_segment(struct usage *usage,
+                                    struct wal_store *store,
+                                    const struct wal_segment_info *segment,
+                                    struct wal_error *error)
+{
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    struct wal_record record = WAL_INIT(wal_record);
+    struct wal_record_cursor *cursor = NULL;
+    enum wal_status status;
+
+    options.segment = segment->id;
+    options.identity = segment->identity;
+    status = wal_record_cursor_open(store, &options, &cursor, error);
+    while (status == WAL_OK) {
+        status = wal_record_cursor_next(cursor, &record, error);
+        if (status == WAL_OK) {
+            read_record(usage, &record);
+        } else if (cli_is_damage(status)) {
+            usage->damaged++;
+            status = WAL_OK;
+        }
+    }
+    wal_record_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static enum wal_status read_segments(struct usage *usage,
+                                     struct wal_store *store,
+                                     struct wal_error *error)
+{
+    struct wal_segment_info segment = WAL_INIT(wal_segment_info);
+    struct wal_segment_cursor *segments = NULL;
+    uint64_t done = 0;
+    enum wal_status status = wal_segment_cursor_open(store, &segments, error);
+
+    while (status == WAL_OK && (status = wal_segment_cursor_next(
+                                    segments, &segment, error)) == WAL_OK) {
+        progress_update(usage->progress, "reading", done++, 0, "segments");
+        status = read_segment(usage, store, &segment, error);
+        if (cli_is_damage(status)) {
+            usage->damaged++;
+            status = WAL_OK;
+        }
+    }
+    wal_segment_cursor_close(segments);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* --- both --------------------------------------------------------------- */
+
+static enum wal_status read_once(struct usage *usage, struct wal_store *store,
+                                 struct wal_error *error)
+{
+    struct usage_names with_documents = {.items = NULL};
+    enum wal_status status =
+        list_sessions(usage, store, &with_documents, error);
+
+    if (status == WAL_OK) {
+        status = read_segments(usage, store, error);
+    }
+    if (status == WAL_OK) {
+        status = read_all_documents(usage, store, &with_documents, error);
+    }
+    usage_names_deinit(&with_documents);
+    return status;
+}
+
+enum wal_status usage_read(struct usage *usage, struct wal_store *store,
+                           struct wal_error *error)
+{
+    struct progress *progress = usage->progress;
+    enum wal_status status = WAL_OK;
+
+    for (int i = 0; i < ATTEMPTS; i++) {
+        status = read_once(usage, store, error);
+        if (status != WAL_ENOTFOUND) {
+            break;
+        }
+        usage_deinit(usage); /* compaction replaced a segment: read again */
+        usage->progress = progress;
+    }
+    progress_clear(progress);
+    return status;
+}
+
+void usage_deinit(struct usage *usage)
+{
+    for (size_t i = 0; i < usage->session_count; i++) {
+        struct usage_session *session = &usage->sessions[i];
+
+        free(session->id);
+        free(session->title);
+        free(session->cwd);
+        free(session->project);
+        free(session->client);
+        free(session->codex);
+    }
+    free(usage->sessions);
+    usage_answers_deinit(&usage->answers);
+    *usage = (struct usage){.sessions = NULL};
+}
+
+/* --- prints sums of answers ----------------------------------------------- */
+
+enum {
+    COST_SIZE = 64, /* bytes of a text with its terminator */
+    NAME_MAX = 40   /* columns that no name is cut below */
+};
+
+/* --- JSON --------------------------------------------------------------- */
+
+static void write_number(struct wal__json_out *json, const char *key,
+                         uint64_t number)
+{
+    wal__json_out_member_count(json, key, number);
+}
+
+static void write_text(struct wal__json_out *json, const char *key,
+                       const char *text)
+{
+    cli_json_member_text_or_null(json, key,
+                                 (struct wal_slice){text, strlen(text)});
+}
+
+static void write_cost(struct wal__json_out *json,
+                       const struct usage_group *group)
+{
+    char text[COST_SIZE];
+
+    wal__json_out_key(json, "cost");
+    if (group->costed == 0) {
+        cli_json_raw(json, (struct wal_slice){"null", 4});
+        return;
+    }
+    snprintf(text, sizeof(text), "%.9g", group->cost);
+    cli_json_raw(json, (struct wal_slice){text, strlen(text)});
+}
+
+/* Writes what identifies a group. */
+static void write_name(struct wal__json_out *json, enum usage_by by,
+                       const struct usage_group *group)
+{
+    switch (by) {
+    case USAGE_BY_DAY:
+        write_text(json, "day", group->name);
+        break;
+    case USAGE_BY_MODEL:
+        write_text(json, "model", group->name);
+        break;
+    case USAGE_BY_CLIENT:
+        write_text(json, "client", group->name);
+        break;
+    case USAGE_BY_PROJECT:
+        write_text(json, "projectId", group->session->project);
+        write_text(json, "cwd", group->session->cwd);
+        break;
+    case USAGE_BY_SESSION:
+        write_text(json, "sessionId", group->session->id);
+        write_text(json, "title", group->session->title);
+        write_text(json, "cwd", group->session->cwd);
+        break;
+    }
+}
+
+void usage_group_write(struct wal__json_out *json, enum usage_by by,
+                       const struct usage_group *group)
+{
+    wal__json_out_open(json, '{');
+    write_name(json, by, group);
+    write_number(json, "requests", group->requests);
+    write_number(json, "inputTokens", group->tokens.input);
+    write_number(json, "outputTokens", group->tokens.output);
+    write_number(json, "cacheReadTokens", group->tokens.cache_read);
+    write_number(json, "cacheWriteTokens", group->tokens.cache_write);
+    write_number(json, "reasoningTokens", group->tokens.reasoning);
+    write_number(json, "totalTokens", group->tokens.total);
+    write_cost(json, group);
+    write_number(json, "costed", group->costed);
+    wal__json_out_close(json, '}');
+}
+
+/* Writes a line of JSON for each group. */
+static void usage_groups_write(const struct usage_groups *groups)
+{
+    struct wal__json_out json;
+
+    cli_json_init(&json, stdout);
+    for (size_t i = 0; i < groups->count; i++) {
+        usage_group_write(&json, groups->by, &groups->items[i]);
+        wal__json_out_newline(&json);
+    }
+}
+
+/* --- the table ---------------------------------------------------------- */
+
+static const char *label_of(enum usage_by by, const struct usage_group *group)
+{
+    const char *name = by == USAGE_BY_PROJECT && group->session->cwd[0] != '\0'
+                           ? group->session->cwd
+                           : group->name;
+
+    return name[0] != '\0' ? name : "-";
+}
+
+/* Columns of the names, of which control characters are wider than their
+ * bytes. */
+static size_t name_width(const struct usage_groups *groups)
+{
+    size_t width = strlen("PROJECT");
+
+    for (size_t i = 0; i < groups->count; i++) {
+        size_t size = strlen(label_of(groups->by, &groups->items[i]));
+
+        width = size > width ? size : width;
+    }
+    return width < NAME_MAX ? width : NAME_MAX;
+}
+
+static void print_row(const char *label, size_t width,
+                      const struct usage_group *group)
+{
+    const struct usage_tokens *tokens = &group->tokens;
+    size_t printed =
+        cli_print_name(stdout, (struct wal_slice){label, strlen(label)});
+    char cost[COST_SIZE] = "-";
+
+    if (group->costed > 0) {
+        snprintf(cost, sizeof(cost), "%.4f", group->cost);
+    }
+    printf("%*s  %8" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64
+           "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64 "  %10s\n",
+           printed < width ? (int)(width - printed) : 0, "", group->requests,
+           tokens->input, tokens->output, tokens->cache_read,
+           tokens->cache_write, tokens->reasoning, tokens->total, cost);
+}
+
+/* Prints a table with a total. */
+static void usage_groups_print(const struct usage_groups *groups)
+{
+    static const char *const heads[] = {
+        [USAGE_BY_DAY] = "DAY",         [USAGE_BY_MODEL] = "MODEL",
+        [USAGE_BY_PROJECT] = "PROJECT", [USAGE_BY_CLIENT] = "CLIENT",
+        [USAGE_BY_SESSION] = "SESSION",
+    };
+    size_t width = name_width(groups);
+
+    if (groups->count == 0) {
+        return;
+    }
+    printf("%-*s  %8s  %12s  %12s  %14s  %12s  %12s  %14s  %10s\n", (int)width,
+           heads[groups->by], "REQUESTS", "INPUT", "OUTPUT", "CACHE READ",
+           "CACHE WRITE", "REASONING", "TOTAL", "COST USD");
+    for (size_t i = 0; i < groups->count; i++) {
+        print_row(label_of(groups->by, &groups->items[i]), width,
+                  &groups->items[i]);
+    }
+    print_row("TOTAL", width, &groups->total);
+}
+
+/* --- usage ---------------------------------------------------------------- */
 
 static int parse_by(const struct cli *cli, const char *text, enum usage_by *by)
 {

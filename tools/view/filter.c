@@ -10,8 +10,137 @@
 #include <string.h>
 #include <strings.h>
 
-#include "tools/view/escape.h"
+#include "tools/cli/cli.h"
 #include "tools/view/secret.h"
+
+/* --- escapes of JSON, URLs and terminals in a text ------------------------ */
+
+enum {
+    COLOUR_MAX = 16 /* bytes of a colour of a terminal */
+};
+
+static bool is_hex(const char *text, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (isxdigit((unsigned char)text[i]) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether "ESC [ PARAMETERS LETTER", as the byte or escaped, ends at `at`. */
+static bool is_after_colour(const char *data, size_t at)
+{
+    static const char *const forms[] = {"\x1b", "\\u001b", "\\x1b", "\\033",
+                                        "\\e"};
+    size_t from = at - 1;
+
+    while (from > 0 && at - from < COLOUR_MAX &&
+           (isdigit((unsigned char)data[from - 1]) != 0 ||
+            data[from - 1] == ';')) {
+        from--;
+    }
+    if (from == 0 || data[from - 1] != '[') {
+        return false;
+    }
+    from--;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        size_t size = strlen(forms[i]);
+
+        if (from >= size &&
+            strncasecmp(data + from - size, forms[i], size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool view_is_after_escape(const char *data, size_t at)
+{
+    if (at < 2 || isalnum((unsigned char)data[at - 1]) == 0) {
+        return false;
+    }
+    return (data[at - 2] == '\\' && strchr("bfnrt", data[at - 1]) != NULL) ||
+           (at >= 3 && data[at - 3] == '%' && is_hex(data + at - 2, 2)) ||
+           (at >= 6 && data[at - 6] == '\\' && data[at - 5] == 'u' &&
+            is_hex(data + at - 4, 4)) ||
+           is_after_colour(data, at);
+}
+
+size_t view_colour_size(const char *data, size_t size, size_t at)
+{
+    size_t end = at + 2;
+
+    if (size - at < 3 || memcmp(data + at, "\x1b[", 2) != 0) {
+        return 0;
+    }
+    while (end < size && end - at < COLOUR_MAX &&
+           (isdigit((unsigned char)data[end]) != 0 || data[end] == ';')) {
+        end++;
+    }
+    return end < size && isalpha((unsigned char)data[end]) != 0 ? end + 1 - at
+                                                                : 0;
+}
+
+/* --- a text without some of its parts ------------------------------------- */
+
+/* A copy that is being made. The owner zeroes it and sets `counts`. */
+struct view_copy {
+    char *data;
+    size_t size;
+    size_t capacity;
+    uint64_t *counts; /* of VIEW_KINDS */
+};
+
+/* Returns the name of a kind. */
+static const char *view_kind_text(enum view_kind kind)
+{
+    static const char *const texts[] = {
+#define VIEW_KIND_TEXT(name, text) [VIEW_##name] = (text),
+        VIEW_KIND_LIST(VIEW_KIND_TEXT)
+#undef VIEW_KIND_TEXT
+    };
+
+    return texts[kind];
+}
+
+static void view_copy_put(struct view_copy *copy, const void *data, size_t size)
+{
+    if (copy->capacity - copy->size < size + 1) {
+        copy->capacity = (copy->size + size + 1) * 2;
+        copy->data = cli_realloc(copy->data, copy->capacity);
+    }
+    if (size > 0) {
+        memcpy(copy->data + copy->size, data, size);
+        copy->size += size;
+    }
+}
+
+/* Adds "[KIND struck out]" and counts it. */
+static void view_copy_strike(struct view_copy *copy, enum view_kind kind)
+{
+    const char *text = view_kind_text(kind);
+
+    view_copy_put(copy, "[", 1);
+    view_copy_put(copy, text, strlen(text));
+    view_copy_put(copy, " struck out]", 12);
+    copy->counts[kind]++;
+}
+
+/* Gives the text to `texts`, which owns it then. */
+static struct wal_slice view_copy_finish(struct view_copy *copy,
+                                         struct cli_texts *texts)
+{
+    struct wal_slice text = {copy->data, copy->size};
+
+    texts->items = cli_reserve(texts->items, texts->count, &texts->capacity,
+                               sizeof(texts->items[0]));
+    texts->items[texts->count++] = copy->data;
+    return text;
+}
+
+/* --- leaves secrets, matches and paths out of texts ----------------------- */
 
 int view_filter_compile(const struct cli *cli, struct view_filter *filter,
                         const struct cli_values *patterns)

@@ -7,9 +7,50 @@
 #define AGENTWAL_TOOLS_VIEW_FILTER_H
 
 #include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "tools/cli/cli.h"
-#include "tools/view/struck.h"
+#include "tools/cli/entry.h"
+
+/* Whether the byte before `at` is the last one of an escape: "\n" and "\u003c"
+ * of JSON in a text, "%20" of a URL, a colour of a terminal. */
+bool view_is_after_escape(const char *data, size_t at);
+/* The size of "ESC [ PARAMETERS LETTER" at `at`; 0: there is none. */
+size_t view_colour_size(const char *data, size_t size, size_t at);
+
+/* --- a text that is copied without some of its parts ---------------------- */
+
+/* Kinds of parts, with their names. */
+#define VIEW_KIND_LIST(X)                     \
+    X(PRIVATE_KEY, "private key")             \
+    X(ANTHROPIC, "Anthropic key")             \
+    X(OPENAI, "OpenAI key")                   \
+    X(GITHUB, "GitHub token")                 \
+    X(AWS, "AWS key")                         \
+    X(SLACK, "Slack token")                   \
+    X(GOOGLE, "Google key")                   \
+    X(JWT, "JSON web token")                  \
+    X(AUTHORIZATION, "authorization")         \
+    X(URL_PASSWORD, "password in a URL")      \
+    X(ASSIGNMENT, "value of a secret's name") \
+    X(PATTERN, "match of --redact")           \
+    X(PATH, "path")
+
+enum view_kind {
+#define VIEW_KIND_NAME(name, text) VIEW_##name,
+    VIEW_KIND_LIST(VIEW_KIND_NAME)
+#undef VIEW_KIND_NAME
+    VIEW_KINDS
+};
+
+/* A part of a text. */
+struct view_range {
+    size_t from;
+    size_t end;
+};
+
+/* --- leaves secrets, matches of patterns and paths out of texts ----------- */
 
 /* Zeroed: only secrets. */
 struct view_filter {

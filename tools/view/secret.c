@@ -11,7 +11,7 @@
 #include <strings.h>
 
 #include "tools/cli/cli.h"
-#include "tools/view/escape.h"
+#include "tools/view/filter.h"
 
 enum {
     NAME_MAX_SIZE = 128, /* bytes of a variable's name */

@@ -10,7 +10,7 @@
 #ifndef AGENTWAL_TOOLS_VIEW_SECRET_H
 #define AGENTWAL_TOOLS_VIEW_SECRET_H
 
-#include "tools/view/struck.h"
+#include "tools/view/filter.h"
 
 /* Finds the secret that begins at `at`; one whose name begins there is found
  * too, and *range is its value. */

@@ -5,7 +5,6 @@
  *
  * Threads: the tool has one thread.
  */
-#include "tools/view/verbs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "tools/cli/session.h"
+#include "tools/cli/verbs.h"
 #include "tools/page/page.h"
 #include "tools/shown/changes.h"
 #include "tools/shown/entries.h"

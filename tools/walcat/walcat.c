@@ -11,6 +11,7 @@
 
 #include "tools/cli/session.h"
 #include "tools/cli/short_id.h"
+#include "tools/cli/verbs.h"
 #include "tools/walcat/live.h"
 
 struct arguments {

@@ -13,11 +13,6 @@
 
 #include "tools/cli/cli.h"
 
-/* The verbs cat and tree of agentwal: the operands are the store and the
- * session. */
-int verb_cat(struct cli *cli, int argc, char **argv);
-int verb_tree(struct cli *cli, int argc, char **argv);
-
 /* The selection of a session's entries, and their form. */
 struct walcat_options {
     const char *branch; /* entry or head; null: the head `main` */

@@ -8,7 +8,7 @@
  */
 #include <unistd.h>
 
-#include "tools/remote/verbs.h"
+#include "tools/cli/verbs.h"
 #include "tools/walcheck/walcheck.h"
 
 enum {

@@ -29,11 +29,6 @@
 #include "tools/store_file/block.h"
 #include "tools/store_file/file.h"
 
-/* The verbs check and salvage of agentwal: the operands are the store, and for
- * salvage OUT. walcheck.c */
-int verb_check(struct cli *cli, int argc, char **argv);
-int verb_salvage(struct cli *cli, int argc, char **argv);
-
 /* --- damage --------------------------------------------------------------- */
 
 enum check_kind {

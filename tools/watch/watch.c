@@ -10,9 +10,9 @@
 
 #include "tools/cli/json.h"
 #include "tools/cli/time.h"
+#include "tools/cli/verbs.h"
 #include "tools/shown/resume.h"
 #include "tools/terminal/when.h"
-#include "tools/watch/verbs.h"
 #include "tools/watch/view.h"
 
 enum {

@@ -1,10 +1,10 @@
 /*
  * usage.c - tokens and costs of a session and of the store (session_parts.h).
  */
+#include "tools/usage/usage.h"
 #include "tools/serve/api/session_parts.h"
 #include "tools/serve/api/sessions.h"
 #include "tools/shown/session_usage.h"
-#include "tools/usage/groups.h"
 
 static enum wal_status write_turns(struct serve_exchange *exchange,
                                    struct wal_session *session,

@@ -157,13 +157,20 @@ static enum wal_status read_entry_id(struct resolver *resolver, uint32_t stream,
                                &payload, &resolver->op->error);
     }
     if (status == WAL_OK &&
-        wal__entry_record_decode(payload, &record) == WAL__FMT_OK) {
+        wal__entry_record_decode(payload, &record) != WAL__FMT_OK) {
+        status = WAL_ECORRUPT;
+    }
+    if (status == WAL_OK) {
         WAL__ASSERT(record.id.size <= WAL__ID_MAX);
         memcpy(out, record.id.data, record.id.size);
         out[record.id.size] = '\0';
     }
     wal__record_buf_deinit(&scratch);
-    return status == WAL_ENOTFOUND || status == WAL_ECORRUPT ? WAL_OK : status;
+    /* What seems damaged may be a file that another process replaced. */
+    return status == WAL_ENOTFOUND ||
+                   (status == WAL_ECORRUPT && core->rebuild_from_log)
+               ? WAL_OK
+               : status;
 }
 
 /* --- a session that has moved --------------------------------------------- */

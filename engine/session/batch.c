@@ -576,19 +576,27 @@ static enum wal_status find_entry(struct wal_session *session,
                                   struct wal_error *error)
 {
     const struct wal__span id = {entry_id.data, (size_t)entry_id.size};
+    struct wal_error own = WAL_INIT(wal_error);
     struct wal__core *core = session->core;
-    enum wal_status status = wal__core_write_lock(core, error);
+    uint64_t looked = 0;
+    enum wal_status status;
 
-    *found = (struct wal__entry_location){.session = 0};
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = wal__core_find_id(core, session->number, id, found, NULL);
-    wal__core_unlock(core);
-    if (status != WAL_OK) {
+    do {
+        status = wal__core_write_lock(core, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        status = wal__core_find_id(core, session->number, id, found, &own);
+        wal__core_unlock(core);
+    } while (wal__core_invalidate_derived(core, status, &looked));
+    if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT) {
         found->session = 0;
+        return WAL_OK;
     }
-    return status == WAL_ENOMEM ? wal__no_memory(error) : WAL_OK;
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
+    return status;
 }
 
 /* Redacts, and takes the session's title with it if the entry gave that.
@@ -615,8 +623,8 @@ static enum wal_status redact(struct wal_session *session,
         info.title.size > 0) {
         const struct wal__span title = {info.title.data,
                                         (size_t)info.title.size};
-        enum wal_status status = wal__session_gives_title(
-            session->core, found->position, title, &gives, error);
+        enum wal_status status = wal__session_gives_title(session->core, found,
+                                                          title, &gives, error);
 
         if (status != WAL_OK) {
             return status;

@@ -532,17 +532,18 @@ static enum wal_status list_forks(const struct wal__core *core, uint32_t owner,
     return status;
 }
 
-/* Reads the payload of the entry; empty when it was erased. */
+/* Reads the payload of the record of an entry; empty when it was erased. */
 static enum wal_status read_payload(struct wal__core *core, uint64_t position,
                                     struct wal__record_buf *scratch,
                                     struct wal__buf *content,
-                                    struct wal__span *json)
+                                    struct wal__span *json,
+                                    struct wal_error *error)
 {
     struct wal__entry_record entry;
     struct wal__span payload;
     struct wal__frame frame;
     enum wal_status status =
-        wal__log_read(&core->log, position, scratch, &frame, &payload, NULL);
+        wal__log_read(&core->log, position, scratch, &frame, &payload, error);
 
     if (status == WAL_OK &&
         wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
@@ -551,18 +552,50 @@ static enum wal_status read_payload(struct wal__core *core, uint64_t position,
     if (status != WAL_OK || entry.is_erased) {
         return status;
     }
-    *json = entry.payload;
     if (entry.digest != NULL && entry.payload_size <= LOADED_MAX) {
-        status = wal__payload_load(core, &entry, content, NULL);
-        *json = (struct wal__span){content->data, content->size};
+        status = wal__payload_load(core, &entry, content, error);
+        entry.payload = (struct wal__span){content->data, content->size};
+    }
+    if (status == WAL_OK) {
+        *json = entry.payload;
     }
     return status;
 }
 
-enum wal_status wal__session_gives_title(struct wal__core *core,
-                                         uint64_t position,
-                                         struct wal__span title, bool *gives,
-                                         struct wal_error *error)
+/* Finds an entry and reads its payload; empty when it is lost or erased. What
+ * seems damaged may be a file that another process replaced. */
+static enum wal_status load_payload(struct wal__core *core, uint32_t owner,
+                                    uint32_t stream, uint64_t sequence,
+                                    struct wal__record_buf *scratch,
+                                    struct wal__buf *content,
+                                    struct wal__span *json,
+                                    struct wal_error *error)
+{
+    struct wal__entry_location found = {0};
+    uint64_t looked = 0;
+    enum wal_status status;
+
+    *json = (struct wal__span){NULL, 0};
+    do {
+        content->size = 0;
+        status = wal__core_write_lock(core, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        status = wal__core_find_sequence(core, owner, stream, sequence, &found,
+                                         error);
+        wal__core_unlock(core);
+        if (status == WAL_OK) {
+            status = read_payload(core, found.position, scratch, content, json,
+                                  error);
+        }
+    } while (wal__core_invalidate_derived(core, status, &looked));
+    return status == WAL_ENOTFOUND || status == WAL_ECORRUPT ? WAL_OK : status;
+}
+
+enum wal_status wal__session_gives_title(
+    struct wal__core *core, const struct wal__entry_location *entry,
+    struct wal__span title, bool *gives, struct wal_error *error)
 {
     struct wal__span json = {NULL, 0};
     struct wal__record_buf scratch;
@@ -571,12 +604,12 @@ enum wal_status wal__session_gives_title(struct wal__core *core,
 
     wal__record_buf_init(&scratch, core->env.heap);
     wal__buf_init(&content, core->env.heap);
-    status = read_payload(core, position, &scratch, &content, &json);
-    *gives =
-        status == WAL_OK && json.size > 0 && wal__title_is_given(json, title);
+    status = load_payload(core, entry->session, entry->stream, entry->sequence,
+                          &scratch, &content, &json, error);
+    *gives = json.size > 0 && wal__title_is_given(json, title);
     wal__buf_deinit(&content);
     wal__record_buf_deinit(&scratch);
-    return status == WAL_ENOMEM ? wal__no_memory(error) : WAL_OK;
+    return status;
 }
 
 enum wal_status wal__session_forget_titles(struct wal__core *core,
@@ -584,25 +617,17 @@ enum wal_status wal__session_forget_titles(struct wal__core *core,
                                            uint64_t sequence,
                                            struct wal_error *error)
 {
-    struct wal__entry_location found = {0};
     struct wal__span json = {NULL, 0};
     struct wal__record_buf scratch;
     struct wal__buf content;
     struct wal__buf numbers;
-    enum wal_status status = wal__core_write_lock(core, error);
+    enum wal_status status;
 
-    if (status != WAL_OK) {
-        return status;
-    }
     wal__record_buf_init(&scratch, core->env.heap);
     wal__buf_init(&content, core->env.heap);
     wal__buf_init(&numbers, core->env.heap);
-    status =
-        wal__core_find_sequence(core, owner, stream, sequence, &found, NULL);
-    wal__core_unlock(core);
-    if (status == WAL_OK) {
-        status = read_payload(core, found.position, &scratch, &content, &json);
-    }
+    status = load_payload(core, owner, stream, sequence, &scratch, &content,
+                          &json, error);
     if (status == WAL_OK && json.size > 0) {
         status = wal__core_read_lock(core, error);
         if (status == WAL_OK) {
@@ -610,8 +635,6 @@ enum wal_status wal__session_forget_titles(struct wal__core *core,
             wal__core_unlock(core);
         }
     }
-    status =
-        status == WAL_ENOTFOUND || status == WAL_ECORRUPT ? WAL_OK : status;
     for (size_t at = 0; at < numbers.size && json.size > 0 && status == WAL_OK;
          at += sizeof(uint32_t)) {
         struct change change = {.base = 0};

@@ -147,12 +147,11 @@ void wal__head_cursor_close(struct wal_head_cursor *heads);
 /* Whether a text of the JSON begins with the title, which may end in "..." or
  * an ellipsis where it was cut. */
 bool wal__title_is_given(struct wal__span json, struct wal__span title);
-/* Whether the entry at a position gives the title; not when it is lost or
- * erased. WAL_ENOMEM. */
-enum wal_status wal__session_gives_title(struct wal__core *core,
-                                         uint64_t position,
-                                         struct wal__span title, bool *gives,
-                                         struct wal_error *error) WAL_MUST_USE;
+/* Whether the entry gives the title; not when it is lost or erased. Takes the
+ * state lock. WAL_ENOMEM, WAL_EIO. */
+enum wal_status wal__session_gives_title(
+    struct wal__core *core, const struct wal__entry_location *entry,
+    struct wal__span title, bool *gives, struct wal_error *error) WAL_MUST_USE;
 /* Empties the title of the session that owns the entry, and of each fork of it,
  * if a text of the entry gives it. An entry that is lost or erased gives
  * none. */

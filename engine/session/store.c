@@ -4,7 +4,6 @@
  * migration, and the process that ships it.
  */
 #include "engine/session/store.h"
-#include <string.h>
 #include "agentwal/replica.h"
 #include "engine/base/error.h"
 #include "engine/base/io_memory.h"
@@ -12,6 +11,7 @@
 #include "engine/session/session.h"
 #include "engine/session/write_batch.h"
 #include "engine/store/input_text.h"
+#include <string.h>
 
 /* --- store -------------------------------------------------------------- */
 

@@ -442,10 +442,10 @@ static enum wal_status copy_id(struct wal__current_record *current,
     return status;
 }
 
-enum wal_status wal__session_read_current(struct wal__core *core,
-                                          uint32_t number,
-                                          struct wal__current_record *current,
-                                          struct wal_error *error)
+/* Once; see wal__session_read_current. */
+static enum wal_status read_current(struct wal__core *core, uint32_t number,
+                                    struct wal__current_record *current,
+                                    struct wal_error *error)
 {
     struct wal__summary summary;
     enum wal_status status = wal__core_read_lock(core, error);
@@ -466,6 +466,20 @@ enum wal_status wal__session_read_current(struct wal__core *core,
     return wal__core_read_session_record(core, current->position,
                                          &current->scratch, &current->record,
                                          &current->version, error);
+}
+
+enum wal_status wal__session_read_current(struct wal__core *core,
+                                          uint32_t number,
+                                          struct wal__current_record *current,
+                                          struct wal_error *error)
+{
+    uint64_t looked = 0;
+    enum wal_status status;
+
+    do {
+        status = read_current(core, number, current, error);
+    } while (wal__core_invalidate_derived(core, status, &looked));
+    return status;
 }
 
 /* Sets a text of the record, and *differs when that changes it. */

@@ -608,6 +608,50 @@ KIT_TEST(merge__fork_before_the_fork_point_of_its_source)
     }
 }
 
+/* A compaction drops of a deleted source what the fork does not see. A redaction
+ * of what it sees, which followed that, stays in a segment that has too little
+ * to drop and is too large to be rewritten as a neighbour. */
+KIT_TEST(merge__redaction_in_a_deleted_source_follows_a_dropped_entry)
+{
+    enum {
+        PART = 100 * 1000
+    }; /* more than the least segment */
+    static char payload[PART];
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .rate = UINT64_MAX};
+    char id[] = "x ";
+    struct wal_entry entry = kit_entry(id, NULL, payload);
+    struct stores stores = open_stores();
+    struct wal_session *s = kit_create(stores.from, "s");
+    struct wal_session *fork;
+
+    memset(payload, 'x', sizeof(payload) - 1);
+    payload[0] = '"';
+    payload[sizeof(payload) - 2] = '"';
+    entry.payload.size = sizeof(payload) - 1;
+    kit_append_all(s, "a b");
+    for (int i = 0; i < 20; i++) {
+        id[1] = (char)('a' + i);
+        assert_ok(wal_append(s, &entry, 1, NULL, NULL, NULL));
+    }
+    fork = kit_fork(s, "b", "f");
+    assert_ok(wal_store_compact(stores.from, &options, NULL, NULL));
+    redact(s, "a");
+    for (int i = 0; i < 6; i++) {
+        id[1] = (char)('A' + i);
+        assert_ok(wal_append(fork, &entry, 1, NULL, NULL, NULL));
+    }
+    assert_ok(wal_store_compact(stores.from, &options, NULL, NULL));
+    wal_session_close(fork);
+    delete_session(s);
+    wal_session_close(s);
+    assert_ok(wal_store_compact(stores.from, &options, NULL, NULL));
+    (void)merge(&stores, "f", "created f;");
+    assert_same_session(stores.from, stores.to, "f");
+    assert_idempotent(&stores, "f", "unchanged f;");
+    close_stores(&stores);
+}
+
 /* The source is there, as a fork at its own fork point. */
 KIT_TEST(merge__fork_before_the_fork_point_joins_its_source)
 {

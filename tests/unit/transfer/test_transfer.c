@@ -608,9 +608,9 @@ KIT_TEST(merge__fork_before_the_fork_point_of_its_source)
     }
 }
 
-/* A compaction drops of a deleted source what the fork does not see. A redaction
- * of what it sees, which followed that, stays in a segment that has too little
- * to drop and is too large to be rewritten as a neighbour. */
+/* A compaction drops of a deleted source what the fork does not see. A
+ * redaction of what it sees, which followed that, stays in a segment that has
+ * too little to drop and is too large to be rewritten as a neighbour. */
 KIT_TEST(merge__redaction_in_a_deleted_source_follows_a_dropped_entry)
 {
     enum {

@@ -24,7 +24,7 @@
 #include "engine/base/moved_document.h"
 #include "engine/care/record_copy.h"
 #include "engine/care/salvage.h"
-#include "engine/files/checkpoint_document.h"
+#include "engine/files/checkpoint.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 #include "format/index/file_list.h"

@@ -19,7 +19,7 @@
 #include "engine/base/error.h"
 #include "engine/care/record_copy.h"
 #include "engine/care/transfer.h"
-#include "engine/files/checkpoint_document.h"
+#include "engine/files/checkpoint.h"
 #include "engine/session/session.h"
 #include "engine/session/write_batch.h"
 #include "engine/store/input_text.h"

@@ -24,7 +24,7 @@
 #include "engine/base/error.h"
 #include "engine/care/record_copy.h"
 #include "engine/care/transfer.h"
-#include "engine/files/checkpoint_document.h"
+#include "engine/files/checkpoint.h"
 #include "format/bytes/crc32.h"
 #include "format/index/file_list.h"
 

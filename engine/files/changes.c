@@ -706,7 +706,7 @@ static enum wal_status add_checkpoints(struct history *history,
     struct wal_checkpoint_cursor *checkpoints;
     const struct wal__checkpoint *checkpoint;
     enum wal_status status =
-        wal__checkpoint_cursor_open(session, &checkpoints, error);
+        wal__checkpoint_cursor_open(session, false, &checkpoints, error);
 
     if (status != WAL_OK) {
         return status;
@@ -723,7 +723,7 @@ static enum wal_status add_checkpoints(struct history *history,
                                      checkpoint->root.size);
         }
     } while (status == WAL_OK);
-    wal__checkpoint_cursor_close(checkpoints);
+    wal_checkpoint_cursor_close(checkpoints);
     if (status == WAL_ENOMEM) {
         wal__fail(error, status, "no memory");
     }
@@ -831,7 +831,7 @@ static enum wal_status check_arguments(struct wal_session *session,
     enum wal_status status = wal__check_session(session, error);
 
     return status == WAL_OK && changes == NULL
-               ? wal__invalid(error, "the place for the reader is null")
+               ? wal__invalid(error, "the place for the cursor is null")
                : status;
 }
 

@@ -1,20 +1,132 @@
 /*
- * checkpoint.c - encodes and decodes the documents of checkpoints, and the
- * setting that enables checkpoints (SPEC.md 5.13). Any thread.
+ * checkpoint.c - checkpoints (SPEC.md 5.13): the engine's documents of a
+ * session, in which they are kept; encoding and decoding those of checkpoints;
+ * the setting that enables them; the entry of the conversation with which one
+ * is linked; the cursor over the checkpoints of a session, and the lists of the
+ * newest ones. Any thread, a cursor one at a time; the state lock is taken
+ * inside.
+ *
+ * Invariant: the order of checkpoints is that of the sequence numbers of
+ * document versions. No clock is used.
  */
 #include "engine/files/checkpoint.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/files/checkpoint_document.h"
-#include "engine/files/reserved_docs.h"
+#include "engine/session/doc_cursor.h"
+#include "engine/session/write_batch.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
+
+static bool is_reserved(struct wal__span key)
+{
+    return key.size > 0 && key.data[0] == 0;
+}
+
+static enum wal_status try_get(struct wal_doc_cursor *docs,
+                               struct wal__span key, struct wal__buf *value,
+                               uint64_t *version, struct wal_error *error)
+{
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    enum wal_status status = wal__doc_cursor_get(docs, key, 0, &doc, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (value != NULL) {
+        value->size = 0;
+        status = wal__buf_append(value, doc.value.data, (size_t)doc.value.size);
+        if (status != WAL_OK) {
+            return wal__no_memory(error);
+        }
+    }
+    if (version != NULL) {
+        *version = doc.version;
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__reserved_doc_get(struct wal_session *session,
+                                      struct wal__span key,
+                                      struct wal__buf *value, uint64_t *version,
+                                      struct wal_error *error)
+{
+    uint64_t looked = 0;
+    struct wal_doc_cursor docs = {.core = session->core,
+                                  .number = session->number};
+    enum wal_status status;
+
+    WAL__ASSERT(is_reserved(key));
+    wal__record_buf_init(&docs.scratch, session->core->env.heap);
+    do {
+        status = try_get(&docs, key, value, version, error);
+    } while (
+        wal__core_read_again(session->core, status, docs.is_damaged, &looked));
+    wal__record_buf_deinit(&docs.scratch);
+    return status;
+}
+
+static enum wal_status commit(struct wal_session *session,
+                              const struct wal_doc *doc, uint64_t *version,
+                              struct wal_error *error)
+{
+    uint64_t looked = 0;
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = doc, .document_count = 1};
+    enum wal_status status;
+
+    do {
+        struct wal__op *op = NULL;
+
+        status = wal__batch_create(session, &batch, NULL, WAL__BATCH_PLAIN, &op,
+                                   error);
+        if (status == WAL_OK) {
+            status = wal__session_commit(session->core, op, error);
+            if (status == WAL_OK && version != NULL) {
+                *version = ((struct wal__batch *)op->request)->docs[0].version;
+            }
+            wal__op_release(op);
+        }
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
+    return status;
+}
+
+enum wal_status wal__reserved_doc_put(struct wal_session *session,
+                                      struct wal__span key,
+                                      struct wal__span value, uint64_t expected,
+                                      uint64_t *version,
+                                      struct wal_error *error)
+{
+    struct wal_doc doc = {.struct_size = sizeof(doc),
+                          .key = wal__text_slice(key),
+                          .value = wal__text_slice(value)};
+
+    WAL__ASSERT(is_reserved(key));
+    if (expected != WAL__DOC_ANY_VERSION) {
+        doc.flags = WAL_DOC_EXPECT;
+        doc.version = expected;
+    }
+    return commit(session, &doc, version, error);
+}
+
+/* Deletes the document durably. WAL_ENOTFOUND when there is none. */
+static enum wal_status reserved_doc_delete(struct wal_session *session,
+                                           struct wal__span key,
+                                           struct wal_error *error)
+{
+    const struct wal_doc doc = {.struct_size = sizeof(doc),
+                                .flags = WAL_DOC_DELETE,
+                                .key = wal__text_slice(key)};
+
+    WAL__ASSERT(is_reserved(key));
+    return commit(session, &doc, NULL, error);
+}
 
 static const struct wal__span enabled_key = {(const uint8_t *)"\0checkpointing",
                                              14};
@@ -92,6 +204,24 @@ enum wal_status wal__checkpoint_set_strings(struct wal__checkpoint *checkpoint,
     checkpoint->entry = put_text(&at, entry);
     checkpoint->texts.size = size;
     return WAL_OK;
+}
+
+struct wal_checkpoint_info
+wal__checkpoint_info(const struct wal__checkpoint *checkpoint, uint32_t flags)
+{
+    return (struct wal_checkpoint_info){
+        .struct_size = sizeof(struct wal_checkpoint_info),
+        .flags = flags,
+        .id = wal__text_slice(checkpoint->id),
+        .root = wal__text_slice(checkpoint->root),
+        .created_ms = checkpoint->created_ms,
+        .files = checkpoint->files,
+        .bytes = checkpoint->bytes,
+        .new_blobs = checkpoint->new_blobs,
+        .new_bytes = checkpoint->new_bytes,
+        .version = checkpoint->version,
+        .entry_id = wal__text_slice(checkpoint->entry),
+    };
 }
 
 /* --- to JSON ------------------------------------------------------------- */
@@ -388,7 +518,7 @@ enum wal_status wal__checkpoint_delete(struct wal_session *session,
                                        struct wal_error *error)
 {
     uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
-    enum wal_status status = wal__reserved_doc_delete(
+    enum wal_status status = reserved_doc_delete(
         session, wal__checkpoint_key(id, key_buffer), error);
 
     return status == WAL_ENOTFOUND ? fail_not_found(error, id) : status;
@@ -481,4 +611,402 @@ enum wal_status wal__checkpoint_normalize_root(struct wal_session *session,
     memcpy(out, root.data, root.size);
     out[root.size] = '\0';
     return WAL_OK;
+}
+
+/* --- entries ------------------------------------------------------------- */
+
+enum {
+    STREAM = 0 /* of the conversation */
+};
+
+enum wal_status wal__checkpoint_current_entry(struct wal_session *session,
+                                              char out[WAL_ID_SIZE],
+                                              struct wal_error *error)
+{
+    uint64_t looked = 0;
+    const struct wal__span main_head = {NULL, 0};
+    struct wal_error own = {.struct_size = sizeof(own)};
+    enum wal_status status;
+
+    do {
+        status = wal__head_get(session, STREAM, main_head, out, &own);
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
+    if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT) {
+        out[0] = '\0';
+        return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
+    return status;
+}
+
+static enum wal_status find_entry(struct wal_session *session,
+                                  struct wal__span id, uint32_t *stream,
+                                  struct wal_error *error)
+{
+    struct wal__entry_location found;
+    enum wal_status status = wal__core_write_lock(session->core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status =
+        wal__core_find_id(session->core, session->number, id, &found, error);
+    wal__core_unlock(session->core);
+    if (status == WAL_OK) {
+        *stream = found.stream;
+    }
+    return status;
+}
+
+enum wal_status wal__checkpoint_check_entry(struct wal_session *session,
+                                            struct wal__span id,
+                                            struct wal_error *error)
+{
+    uint64_t looked = 0;
+    uint32_t stream = STREAM;
+    enum wal_status status;
+
+    do {
+        status = find_entry(session, id, &stream, error);
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
+    if (status == WAL_ENOTFOUND || (status == WAL_OK && stream != STREAM)) {
+        return wal__fail(error, WAL_ENOTFOUND,
+                         "the conversation of the session has no entry "
+                         "\"%.*s\"",
+                         (int)id.size, (const char *)id.data);
+    }
+    return status;
+}
+
+/* --- lists --------------------------------------------------------------- */
+
+enum {
+    CHECKPOINTS_TRIED_MAX = 16 /* checkpoints to try, of any root */
+};
+
+/* A checkpoint that is not deleted. */
+struct item {
+    /* sequence of its first version after the last deletion */
+    uint64_t created_sequence;
+    uint64_t newest_sequence; /* sequence of its newest version */
+    size_t rank;              /* index of the newest version in docs->items */
+};
+
+struct wal_checkpoint_cursor {
+    struct wal__core *core;
+    struct wal_doc_cursor *docs;
+    struct wal__buf items; /* struct item, in order */
+    size_t next;
+    struct wal__checkpoint current;
+};
+
+static int compare_created(const void *left, const void *right)
+{
+    const struct item *a = left;
+    const struct item *b = right;
+
+    return a->created_sequence < b->created_sequence
+               ? -1
+               : a->created_sequence > b->created_sequence;
+}
+
+static int compare_newest(const void *left, const void *right)
+{
+    const struct item *a = left;
+    const struct item *b = right;
+
+    return a->newest_sequence > b->newest_sequence
+               ? -1
+               : a->newest_sequence < b->newest_sequence;
+}
+
+/* Adds the document whose versions, newest first, begin at `rank`, unless it is
+ * deleted. *end is the rank after its versions. */
+static enum wal_status add_document(struct wal_checkpoint_cursor *checkpoints,
+                                    size_t rank, size_t *end)
+{
+    const struct wal__doc_cursor_item *items =
+        (void *)checkpoints->docs->items.data;
+    size_t count = checkpoints->docs->items.size / sizeof(*items);
+    const struct wal__doc_cursor_item *newest = &items[rank];
+    struct item item = {.newest_sequence = newest->sequence, .rank = rank};
+    bool is_live = true;
+
+    WAL__ASSERT(rank < count);
+    for (; rank < count && items[rank].document == newest->document; rank++) {
+        is_live = is_live && !items[rank].deleted;
+        item.created_sequence =
+            is_live ? items[rank].sequence : item.created_sequence;
+    }
+    WAL__ASSERT(rank > item.rank);
+    *end = rank;
+    /* A document with an unreadable key may be any document. */
+    if (newest->deleted || newest->is_unreadable) {
+        return WAL_OK;
+    }
+    return wal__buf_append(&checkpoints->items, &item, sizeof(item));
+}
+
+static enum wal_status add_documents(struct wal_checkpoint_cursor *checkpoints)
+{
+    size_t count =
+        checkpoints->docs->items.size / sizeof(struct wal__doc_cursor_item);
+    enum wal_status status = WAL_OK;
+    size_t rank = 0;
+
+    while (rank < count && status == WAL_OK) {
+        status = add_document(checkpoints, rank, &rank);
+    }
+    return status;
+}
+
+static enum wal_status open_docs(struct wal_session *session,
+                                 struct wal_doc_cursor **docs,
+                                 struct wal_error *error)
+{
+    uint64_t looked = 0;
+    const struct wal_doc_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_DOC_CURSOR_HISTORY,
+        .prefix = {wal__checkpoint_prefix, WAL__CHECKPOINT_PREFIX_SIZE}};
+    enum wal_status status;
+
+    do {
+        status = wal__doc_cursor_open(session->core, session->number, &options,
+                                      docs, error);
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
+    return status;
+}
+
+enum wal_status
+wal__checkpoint_cursor_open(struct wal_session *session, bool newest_first,
+                            struct wal_checkpoint_cursor **checkpoints,
+                            struct wal_error *error)
+{
+    const struct wal__heap *heap = session->core->env.heap;
+    struct wal_checkpoint_cursor *opened =
+        wal__heap_zalloc(heap, sizeof(*opened));
+    enum wal_status status;
+
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    opened->core = session->core;
+    wal__core_retain(opened->core);
+    wal__buf_init(&opened->items, heap);
+    wal__checkpoint_init(&opened->current, heap);
+    status = open_docs(session, &opened->docs, error);
+    if (status == WAL_OK && add_documents(opened) != WAL_OK) {
+        status = wal__no_memory(error);
+    }
+    if (status != WAL_OK) {
+        wal_checkpoint_cursor_close(opened);
+        return status;
+    }
+    if (opened->items.size > 0) {
+        qsort(opened->items.data, opened->items.size / sizeof(struct item),
+              sizeof(struct item),
+              newest_first ? compare_newest : compare_created);
+    }
+    *checkpoints = opened;
+    return WAL_OK;
+}
+
+enum wal_status
+wal__checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
+                            const struct wal__checkpoint **checkpoint,
+                            struct wal_error *error)
+{
+    const struct item *items = (const void *)checkpoints->items.data;
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal__span id;
+    struct wal__span value;
+    enum wal_status status;
+
+    WAL__ASSERT(checkpoints->next <= checkpoints->items.size / sizeof(*items));
+    if (checkpoints->next == checkpoints->items.size / sizeof(*items)) {
+        wal__record_buf_release(&checkpoints->docs->scratch);
+        return WAL_END;
+    }
+    checkpoints->docs->next = items[checkpoints->next].rank;
+    status = wal__doc_cursor_next(checkpoints->docs, &doc, error);
+    checkpoints->next += status != WAL_ENOMEM;
+    if (status != WAL_OK) {
+        return status;
+    }
+    id.data = (const uint8_t *)doc.key.data + WAL__CHECKPOINT_PREFIX_SIZE;
+    id.size = (size_t)doc.key.size - WAL__CHECKPOINT_PREFIX_SIZE;
+    value.data = doc.value.data;
+    value.size = (size_t)doc.value.size;
+    status = wal__checkpoint_decode(&checkpoints->current, id, value,
+                                    doc.version, error);
+    if (status == WAL_OK) {
+        *checkpoint = &checkpoints->current;
+    }
+    return status;
+}
+
+enum wal_status
+wal_checkpoint_cursor_open(struct wal_session *session,
+                           struct wal_checkpoint_cursor **checkpoints,
+                           struct wal_error *error)
+{
+    enum wal_status status = wal__check_session(session, error);
+
+    if (status == WAL_OK && checkpoints == NULL) {
+        status = wal__invalid(error, "the place for the cursor is null");
+    }
+    return status == WAL_OK
+               ? wal__checkpoint_cursor_open(session, false, checkpoints, error)
+               : status;
+}
+
+enum wal_status
+wal_checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
+                           struct wal_checkpoint_info *info,
+                           struct wal_error *error)
+{
+    const struct wal__struct *type = WAL__STRUCT(wal_checkpoint_info);
+    const struct wal__checkpoint *checkpoint;
+    enum wal_status status =
+        wal__check_core(checkpoints == NULL ? NULL : checkpoints->core, error);
+
+    if (status == WAL_OK) {
+        status = wal__struct_check_output(type, info, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__checkpoint_cursor_next(checkpoints, &checkpoint, error);
+    }
+    if (status == WAL_OK) {
+        const struct wal_checkpoint_info own =
+            wal__checkpoint_info(checkpoint, 0);
+
+        wal__struct_store(type, info, &own);
+    }
+    return status;
+}
+
+void wal_checkpoint_cursor_close(struct wal_checkpoint_cursor *checkpoints)
+{
+    struct wal__core *core;
+
+    if (checkpoints == NULL) {
+        return;
+    }
+    core = checkpoints->core;
+    wal__doc_cursor_close(checkpoints->docs);
+    wal__buf_deinit(&checkpoints->items);
+    wal__checkpoint_deinit(&checkpoints->current);
+    wal__heap_free(core->env.heap, checkpoints);
+    wal__core_release(core);
+}
+
+/* --- baselines ----------------------------------------------------------- */
+
+/* Whether the status concerns one list, so that another may load. */
+static bool is_damage(enum wal_status status)
+{
+    return status == WAL_ECORRUPT || status == WAL_ENOTFOUND ||
+           status == WAL_EIO;
+}
+
+/* Counts the wanted files that are in none of the lists. */
+static uint32_t count_missing(const struct wal__files *wanted,
+                              const struct wal__files *lists, uint32_t count)
+{
+    uint32_t missing = wanted->count;
+
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        for (uint32_t j = 0; j < count; j++) {
+            if (wal__files_find(&lists[j], wanted->items[i].path) != NULL) {
+                missing--;
+                break;
+            }
+        }
+    }
+    return missing;
+}
+
+/* Loads the list of a checkpoint if it has the root and is undamaged. */
+static enum wal_status load_list(struct wal_session *session,
+                                 const struct wal__checkpoint *checkpoint,
+                                 struct wal__span root,
+                                 struct wal__files *files, bool *loaded,
+                                 struct wal_error *error)
+{
+    enum wal_status status;
+
+    *loaded = false;
+    if (!wal__span_equal(checkpoint->root, root)) {
+        return WAL_OK;
+    }
+    status =
+        wal__files_load(files, &session->core->blobs, &checkpoint->list, error);
+    *loaded = status == WAL_OK;
+    if (*loaded) {
+        wal__files_invalidate_fresh(files, session->core->env.io);
+    }
+    return is_damage(status) ? WAL_OK : status;
+}
+
+static enum wal_status load_newest(struct wal_session *session,
+                                   struct wal_checkpoint_cursor *checkpoints,
+                                   struct wal__span root,
+                                   const struct wal__files *wanted,
+                                   struct wal__files *files,
+                                   struct wal__digest *newest, uint32_t *count,
+                                   struct wal_error *error)
+{
+    uint32_t filled = 0;
+
+    for (int i = 0;
+         i < CHECKPOINTS_TRIED_MAX && filled < WAL__CAPTURE_BASELINES; i++) {
+        const struct wal__checkpoint *checkpoint;
+        enum wal_status status =
+            wal__checkpoint_cursor_next(checkpoints, &checkpoint, error);
+        bool loaded = false;
+
+        if (status == WAL_END) {
+            break;
+        }
+        if (status == WAL_OK) {
+            status = load_list(session, checkpoint, root, &files[filled],
+                               &loaded, error);
+        }
+        if (status != WAL_OK && !is_damage(status)) {
+            return status;
+        }
+        if (!loaded) {
+            continue;
+        }
+        WAL__ASSERT(filled < WAL__CAPTURE_BASELINES);
+        if (filled++ == 0) {
+            *newest = checkpoint->list;
+        }
+        if (count_missing(wanted, files, filled) == 0) {
+            break;
+        }
+    }
+    *count = filled;
+    return WAL_OK;
+}
+
+enum wal_status wal__checkpoint_load_baselines(
+    struct wal_session *session, struct wal__span root,
+    const struct wal__files *wanted, struct wal__files *files,
+    struct wal__digest *newest, uint32_t *count, struct wal_error *error)
+{
+    struct wal_checkpoint_cursor *checkpoints;
+    enum wal_status status =
+        wal__checkpoint_cursor_open(session, true, &checkpoints, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = load_newest(session, checkpoints, root, wanted, files, newest,
+                         count, error);
+    wal_checkpoint_cursor_close(checkpoints);
+    return status;
 }

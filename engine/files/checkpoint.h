@@ -1,17 +1,17 @@
 /*
- * checkpoint.h - checkpoints of a session: documents under reserved keys, each
- * of which names the blob of a list of files (SPEC.md 5.13). Any thread.
- *
- * Invariant: the list and every content in it are durable before the document
- * is submitted.
+ * checkpoint.h - checkpoints: recorded states of files, their documents, and
+ * the engine's documents of a session in which they are kept (SPEC.md 5.13).
+ * Any thread; a cursor is used by one thread at a time.
  */
 #ifndef AGENTWAL_ENGINE_FILES_CHECKPOINT_H
 #define AGENTWAL_ENGINE_FILES_CHECKPOINT_H
 
 #include "agentwal/checkpoint.h"
+#include "engine/base/buf.h"
 #include "engine/files/capture.h"
 #include "engine/files/file_set.h"
 #include "engine/session/session.h"
+#include "format/segment/record.h"
 
 /* The fields of a checkpoint's document. */
 struct wal__checkpoint {
@@ -42,7 +42,6 @@ wal__checkpoint_root(const struct wal__checkpoint *checkpoint)
 enum wal_status wal__checkpoint_check_id(struct wal_slice id,
                                          struct wal__span *span,
                                          struct wal_error *error) WAL_MUST_USE;
-
 /* WAL_ENOTFOUND, WAL_ECORRUPT. *checkpoint is initialised, and unchanged on
  * failure. */
 enum wal_status wal__checkpoint_get(struct wal_session *session,
@@ -59,14 +58,12 @@ enum wal_status wal__checkpoint_load(struct wal_session *session,
 enum wal_status wal__checkpoint_delete(struct wal_session *session,
                                        struct wal__span id,
                                        struct wal_error *error) WAL_MUST_USE;
-
 /* Reads and sets, durably, whether checkpoints are enabled in the session. */
 enum wal_status wal__checkpoints_enabled(struct wal_session *session, bool *on,
                                          struct wal_error *error) WAL_MUST_USE;
 enum wal_status
 wal__checkpoints_set_enabled(struct wal_session *session, bool on,
                              struct wal_error *error) WAL_MUST_USE;
-
 /* checkpoint_entry.c: writes the id of the entry that the head `main` points
  * to, terminated by NUL; empty when there is none, or it was lost. */
 enum wal_status
@@ -79,41 +76,6 @@ enum wal_status
 wal__checkpoint_check_entry(struct wal_session *session, struct wal__span id,
                             struct wal_error *error) WAL_MUST_USE;
 
-/* A request to create a checkpoint or to add files to one. */
-struct wal__checkpoint_request {
-    struct wal__span id;           /* empty: a UUIDv7 is generated */
-    struct wal__span root;         /* absolute; empty: the session's cwd */
-    const struct wal_slice *paths; /* as for wal__files_from_paths */
-    /* unless NULL, used instead of paths, as for wal__files_from_states */
-    const struct wal_file *states;
-    uint64_t count;
-    uint32_t threads;   /* as in struct wal__capture */
-    int64_t created_ms; /* 0: now */
-    /* id of the entry to link it with; empty: the head `main`, if any */
-    struct wal__span entry;
-    bool is_unlinked; /* link it with no entry */
-};
-
-/* The files that a request names, with states if it has them. *files is empty
- * on entry. */
-enum wal_status
-wal__checkpoint_request_files(const struct wal__checkpoint_request *request,
-                              const char *root, struct wal__files *files,
-                              struct wal_error *error) WAL_MUST_USE;
-
-/*
- * Creates the checkpoint durably, or adds to the one with this id, as
- * wal_checkpoint_create and wal_checkpoint_import (agentwal.h) but without
- * checking whether checkpoints are enabled or a rewind is in progress. *made
- * and *files are initialised and empty on entry; they receive what was
- * recorded.
- */
-enum wal_status
-wal__checkpoint_create(struct wal_session *session,
-                       const struct wal__checkpoint_request *request,
-                       struct wal__checkpoint *made, struct wal__files *files,
-                       struct wal_error *error) WAL_MUST_USE;
-
 /* Loads lists of the session's newest checkpoints of this root, only until
  * every path of `wanted` is in one of them, since most files are unchanged
  * since a recent checkpoint. files[WAL__CAPTURE_BASELINES] are initialised; the
@@ -124,7 +86,6 @@ enum wal_status wal__checkpoint_load_baselines(
     const struct wal__files *wanted, struct wal__files *files,
     struct wal__digest *newest, uint32_t *count,
     struct wal_error *error) WAL_MUST_USE;
-
 /* Normalises a root for a document: absolute, 1 to 4,095 bytes, no NUL, no
  * slashes at its end; copied to out with a NUL. An empty root means the
  * session's cwd. WAL_EINVAL. */
@@ -133,11 +94,10 @@ wal__checkpoint_normalize_root(struct wal_session *session,
                                struct wal__span root, char out[WAL__PATH_MAX],
                                struct wal_error *error) WAL_MUST_USE;
 
-/* Opens a cursor over the session's checkpoints at this moment, oldest
- * first. */
-struct wal_checkpoint_cursor;
+/* Opens a cursor over the session's checkpoints at this moment: oldest first,
+ * or most recently changed first. */
 enum wal_status
-wal__checkpoint_cursor_open(struct wal_session *session,
+wal__checkpoint_cursor_open(struct wal_session *session, bool newest_first,
                             struct wal_checkpoint_cursor **checkpoints,
                             struct wal_error *error) WAL_MUST_USE;
 /* WAL_END after the last. *checkpoint is valid until the next call. */
@@ -145,8 +105,52 @@ enum wal_status
 wal__checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
                             const struct wal__checkpoint **checkpoint,
                             struct wal_error *error) WAL_MUST_USE;
-const struct wal__core *
-wal__checkpoint_cursor_core(const struct wal_checkpoint_cursor *checkpoints);
-void wal__checkpoint_cursor_close(struct wal_checkpoint_cursor *checkpoints);
+/* The fields as the public struct has them; texts are borrowed. */
+struct wal_checkpoint_info
+wal__checkpoint_info(const struct wal__checkpoint *checkpoint, uint32_t flags);
+
+#define wal__checkpoint_prefix "\0checkpoint/"
+
+enum {
+    WAL__CHECKPOINT_PREFIX_SIZE = 12, /* bytes of the prefix */
+    WAL__CHECKPOINT_KEY_MAX = WAL__CHECKPOINT_PREFIX_SIZE + WAL__ID_MAX
+};
+
+/* Writes the key of the document to out; id has at most WAL__ID_MAX bytes. */
+struct wal__span wal__checkpoint_key(struct wal__span id,
+                                     uint8_t out[WAL__CHECKPOINT_KEY_MAX]);
+/* Copies the texts; entry may be empty. */
+enum wal_status
+wal__checkpoint_set_strings(struct wal__checkpoint *checkpoint,
+                            struct wal__span id, struct wal__span root,
+                            struct wal__span entry,
+                            struct wal_error *error) WAL_MUST_USE;
+/* Appends the document's JSON to out (WAL_ENOMEM), and decodes it
+ * (WAL_ECORRUPT). */
+enum wal_status wal__checkpoint_encode(const struct wal__checkpoint *checkpoint,
+                                       struct wal__buf *out) WAL_MUST_USE;
+enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
+                                       struct wal__span id,
+                                       struct wal__span value, uint64_t version,
+                                       struct wal_error *error) WAL_MUST_USE;
+#define WAL__DOC_ANY_VERSION UINT64_MAX
+
+/*
+ * Reads the newest version; *value, which may be NULL, is replaced by its JSON
+ * value. WAL_ENOTFOUND when there is none, or it is deleted. version may be
+ * NULL.
+ */
+enum wal_status wal__reserved_doc_get(struct wal_session *session,
+                                      struct wal__span key,
+                                      struct wal__buf *value, uint64_t *version,
+                                      struct wal_error *error) WAL_MUST_USE;
+/* Writes the document durably. expected: the version that must be the newest, 0
+ * for none, or WAL__DOC_ANY_VERSION. WAL_ECONFLICT when another version is the
+ * newest. version may be NULL. */
+enum wal_status wal__reserved_doc_put(struct wal_session *session,
+                                      struct wal__span key,
+                                      struct wal__span value, uint64_t expected,
+                                      uint64_t *version,
+                                      struct wal_error *error) WAL_MUST_USE;
 
 #endif

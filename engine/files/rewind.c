@@ -1,7 +1,13 @@
 /*
- * rewind.c - runs a rewind (SPEC.md 5.15): orders the steps, each of which has
- * its own file, and builds the result. Any thread; steps that change files run
- * under wal__rewind_lock.
+ * rewind.c - runs a rewind (SPEC.md 5.15): computes the changes and checks that
+ * it is possible, orders the steps, moves the head `main` with the files, and
+ * builds the result; recovers one that was interrupted. Any thread; steps that
+ * change files run under wal__rewind_lock.
+ *
+ * Invariants: planning changes nothing, neither on disk nor in the store. The
+ * head moves in the batch that deletes the journal, so that it moves when all
+ * files are restored, and only then. In recovery a file that is in neither its
+ * old nor its new state was changed by another program, and is not touched.
  */
 #include "engine/files/rewind.h"
 
@@ -9,8 +15,845 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/files/rewind_job.h"
+#include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
+
+/* The changes that a rewind would make. */
+struct rewind_plan {
+    struct wal__checkpoint checkpoint;
+    struct wal__files target; /* all files of the checkpoint */
+    struct wal__files disk;   /* their current states */
+    struct wal__changes changes;
+    struct wal__changes elsewhere;
+};
+
+/* The head `main`: fills head_before; with `moves` also
+ * head_after, unless the head is there. WAL_ENOTFOUND: the checkpoint is linked
+ * with no entry of the session's conversation. */
+static enum wal_status
+rewind_plan_head(struct wal__rewind_job *job,
+                 const struct wal__checkpoint *checkpoint, bool moves,
+                 struct wal_error *error)
+{
+    const struct wal__span *entry = &checkpoint->entry;
+    enum wal_status status =
+        wal__checkpoint_current_entry(job->session, job->head_before, error);
+
+    WAL__ASSERT(job->head_after[0] == '\0');
+    if (status != WAL_OK || !moves) {
+        return status;
+    }
+    if (entry->size == 0) {
+        return wal__fail(error, WAL_ENOTFOUND,
+                         "the checkpoint \"%.*s\" is linked with no entry of "
+                         "the conversation; rewind the files alone",
+                         (int)checkpoint->id.size,
+                         (const char *)checkpoint->id.data);
+    }
+    status = wal__checkpoint_check_entry(job->session, *entry, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    WAL__ASSERT(entry->size < sizeof(job->head_after));
+    if (strcmp((const char *)entry->data, job->head_before) != 0) {
+        memcpy(job->head_after, entry->data, entry->size);
+        job->head_after[entry->size] = '\0';
+    }
+    return WAL_OK;
+}
+
+/* Deletes the journal when all files are restored, and moves the head in the
+ * same batch, durably then. WAL_ECONFLICT: the head is neither at head_before
+ * nor at head_after, and nothing was done. */
+static enum wal_status rewind_finish(struct wal__rewind_job *job,
+                                     struct wal_error *error)
+{
+    const struct wal_doc journal = {
+        .struct_size = sizeof(journal),
+        .flags = WAL_DOC_DELETE,
+        .key = wal__text_slice(wal__rewind_journal_key())};
+    struct wal_batch batch = {.struct_size = sizeof(batch),
+                              .documents = &journal,
+                              .document_count = 1,
+                              .head_count = 1};
+    struct wal_head head;
+
+    if (job->head_after[0] == '\0') {
+        return wal__rewind_journal_delete(job, false, error);
+    }
+    head = wal__rewind_head_move(job);
+    batch.heads = &head;
+    return wal__rewind_commit(job->session, &batch, WAL_DURABLE, error);
+}
+
+enum {
+    SMALL_LIST_MAX = 64 /* reading fewer files is faster than loading lists */
+};
+
+static void rewind_plan_init(struct rewind_plan *plan,
+                             const struct wal__heap *heap)
+{
+    memset(plan, 0, sizeof(*plan));
+    wal__checkpoint_init(&plan->checkpoint, heap);
+    wal__files_init(&plan->target, heap);
+    wal__files_init(&plan->disk, heap);
+    wal__changes_init(&plan->changes, heap);
+    wal__changes_init(&plan->elsewhere, heap);
+}
+
+static void rewind_plan_deinit(struct rewind_plan *plan)
+{
+    wal__changes_deinit(&plan->elsewhere);
+    wal__changes_deinit(&plan->changes);
+    wal__files_deinit(&plan->disk);
+    wal__files_deinit(&plan->target);
+    wal__checkpoint_deinit(&plan->checkpoint);
+}
+
+/* A missing blob is damage, since the checkpoint exists. */
+static enum wal_status load_files(struct wal__files *files,
+                                  struct wal__blob_store *blobs,
+                                  const struct wal__checkpoint *checkpoint,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        wal__files_load(files, blobs, &checkpoint->list, error);
+
+    return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
+}
+
+static enum wal_status load_target(struct rewind_plan *plan,
+                                   struct wal__rewind_job *job,
+                                   struct wal__span id, struct wal_slice root,
+                                   struct wal_error *error)
+{
+    struct wal__blob_store *blobs = &job->session->core->blobs;
+    struct wal__span override_root = {root.data, (size_t)root.size};
+    enum wal_status status =
+        wal__checkpoint_get(job->session, id, &plan->checkpoint, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = load_files(&plan->target, blobs, &plan->checkpoint, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__files_invalidate_fresh(&plan->target, job->session->core->env.io);
+    status = wal__checkpoint_normalize_root(
+        job->session,
+        override_root.size == 0 ? plan->checkpoint.root : override_root,
+        job->root, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    job->after_list = plan->checkpoint.list;
+    status = wal__rewind_job_open(job, error);
+    return status;
+}
+
+/* Captures the files whose contents the target's list does not determine, using
+ * other baselines. */
+static enum wal_status read_unread(const struct wal__rewind_job *job,
+                                   struct wal__files *unread,
+                                   struct wal_error *error)
+{
+    const struct wal__env *env = &job->session->core->env;
+    struct wal__span root = {(const uint8_t *)job->root, strlen(job->root)};
+    struct wal__capture capture = {
+        .env = env, .io = job->io, .worktree = job->worktree};
+    struct wal__files baselines[WAL__CAPTURE_BASELINES];
+    enum wal_status status = WAL_OK;
+    struct wal__digest newest;
+
+    for (uint32_t i = 0; i < WAL__CAPTURE_BASELINES; i++) {
+        wal__files_init(&baselines[i], env->heap);
+        capture.baselines[i] = &baselines[i];
+    }
+    if (unread->count > SMALL_LIST_MAX) {
+        status = wal__checkpoint_load_baselines(job->session, root, unread,
+                                                baselines, &newest,
+                                                &capture.baseline_count, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__capture(&capture, unread, error);
+    }
+    for (uint32_t i = 0; i < WAL__CAPTURE_BASELINES; i++) {
+        wal__files_deinit(&baselines[i]);
+    }
+    return status;
+}
+
+/* Copies the chosen records to `to`; scatter_chosen copies them back. */
+static void gather_chosen(struct wal__files *from, const uint8_t *chosen,
+                          struct wal__files *to)
+{
+    to->count = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+        if (chosen[i] != 0) {
+            to->items[to->count++] = from->items[i];
+        }
+    }
+}
+
+static void scatter_chosen(struct wal__files *into, const uint8_t *chosen,
+                           const struct wal__files *from)
+{
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < into->count; i++) {
+        if (chosen[i] != 0) {
+            into->items[i] = from->items[next++];
+        }
+    }
+    WAL__ASSERT(next == from->count);
+}
+
+/* Captures the current states of the target's files. */
+static enum wal_status scan_worktree(struct rewind_plan *plan,
+                                     const struct wal__rewind_job *job,
+                                     struct wal_error *error)
+{
+    const struct wal__env *env = &job->session->core->env;
+    uint32_t count = plan->target.count;
+    struct wal__capture capture = {.env = env,
+                                   .io = job->io,
+                                   .worktree = job->worktree,
+                                   .baselines = {&plan->target},
+                                   .baseline_count = 1};
+    struct wal__files unread = {.heap = env->heap};
+    struct wal__files none = {.heap = env->heap};
+    enum wal_status status =
+        wal__files_merge(&plan->disk, &plan->target, &none, error);
+
+    if (status != WAL_OK || count == 0) {
+        return status;
+    }
+    WAL__ASSERT(plan->disk.count == count);
+    capture.needs_read = wal__heap_zalloc(env->heap, count);
+    unread.items = wal__heap_alloc(env->heap, count * sizeof(unread.items[0]));
+    status = capture.needs_read != NULL && unread.items != NULL
+                 ? wal__capture(&capture, &plan->disk, error)
+                 : wal__no_memory(error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    gather_chosen(&plan->disk, capture.needs_read, &unread);
+    status = read_unread(job, &unread, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    scatter_chosen(&plan->disk, capture.needs_read, &unread);
+done:
+    wal__heap_free(env->heap, unread.items);
+    wal__heap_free(env->heap, capture.needs_read);
+    return status;
+}
+
+/* --- the expected checkpoint --------------------------------------------- */
+
+static bool contains_path(const struct wal__changes *changes,
+                          struct wal__span path)
+{
+    uint32_t low = 0;
+    uint32_t high = changes->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct wal__span other = changes->items[middle].path;
+        size_t size = path.size < other.size ? path.size : other.size;
+        int order = memcmp(other.data, path.data, size);
+
+        if (order == 0 && other.size == path.size) {
+            return true;
+        }
+        if (order < 0 || (order == 0 && other.size < path.size)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return false;
+}
+
+/* Lists the files that would change and differ from the expected checkpoint. */
+static enum wal_status compare_expected(struct rewind_plan *plan,
+                                        const struct wal__files *expected,
+                                        struct wal_error *error)
+{
+    struct wal__changes *elsewhere = &plan->elsewhere;
+    enum wal_status status =
+        wal__changes_compute(expected, &plan->disk, elsewhere, error);
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; status == WAL_OK && i < elsewhere->count; i++) {
+        if (contains_path(&plan->changes, elsewhere->items[i].path)) {
+            elsewhere->items[kept] = elsewhere->items[i];
+            elsewhere->items[kept++].flags |= WAL_FILE_CHANGE_ELSEWHERE;
+        }
+    }
+    if (status == WAL_OK) {
+        elsewhere->count = kept;
+    }
+    return status;
+}
+
+static enum wal_status check_expected(struct rewind_plan *plan,
+                                      const struct wal__rewind_job *job,
+                                      const struct wal_rewind_options *options,
+                                      struct wal_error *error)
+{
+    const struct wal__heap *heap = job->session->core->env.heap;
+    struct wal__span id = {options->expected.data,
+                           (size_t)options->expected.size};
+    struct wal__checkpoint checkpoint;
+    struct wal__files expected;
+    enum wal_status status;
+
+    if (id.size == 0) {
+        return WAL_OK;
+    }
+    wal__checkpoint_init(&checkpoint, heap);
+    wal__files_init(&expected, heap);
+    status = wal__checkpoint_get(job->session, id, &checkpoint, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status =
+        load_files(&expected, &job->session->core->blobs, &checkpoint, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = compare_expected(plan, &expected, error);
+done:
+    wal__files_deinit(&expected);
+    wal__checkpoint_deinit(&checkpoint);
+    if (status == WAL_OK && plan->elsewhere.count > 0 &&
+        (options->flags & WAL_REWIND_FORCE) == 0) {
+        status = wal__fail_at(
+            error, WAL_ECHANGED, 0,
+            (const char *)plan->elsewhere.items[0].path.data, 0,
+            "another program changed %u of the files since checkpoint "
+            "\"%.*s\"; this is the first",
+            plan->elsewhere.count, (int)id.size, (const char *)id.data);
+    }
+    return status;
+}
+
+/* --- whether the rewind is possible -------------------------------------- */
+
+/* Fills the job's lists: current and target states of the files that change. */
+static enum wal_status fill_lists(const struct rewind_plan *plan,
+                                  struct wal__rewind_job *job,
+                                  struct wal_error *error)
+{
+    struct wal__files changing = {.heap = job->session->core->env.heap};
+    enum wal_status status;
+
+    changing.items = wal__heap_alloc(
+        changing.heap, plan->changes.count * sizeof(*changing.items));
+    if (changing.items == NULL) {
+        return wal__no_memory(error);
+    }
+    for (uint32_t i = 0; i < plan->changes.count; i++) {
+        changing.items[i] = plan->changes.items[i].before;
+        changing.items[i].path = plan->changes.items[i].path;
+    }
+    changing.count = plan->changes.count;
+    status =
+        wal__files_filter(&job->before, &plan->disk, &changing, true, error);
+    if (status == WAL_OK) {
+        status = wal__files_filter(&job->after, &plan->target, &changing, true,
+                                   error);
+    }
+    WAL__ASSERT(status != WAL_OK || (job->before.count == changing.count &&
+                                     job->after.count == changing.count));
+    wal__heap_free(changing.heap, changing.items);
+    return status;
+}
+
+/* When directories of the path are missing, the first missing one must be
+ * creatable. */
+static enum wal_status check_creatable(const struct wal__rewind_job *job,
+                                       const char *path, int *err)
+{
+    char name[WAL__FILE_PATH_MAX + 1];
+    const char *slash = strchr(path, '/');
+    enum wal_status status = WAL_ENOTFOUND;
+
+    for (; slash != NULL && status == WAL_ENOTFOUND;
+         slash = strchr(slash + 1, '/')) {
+        size_t size = (size_t)(slash - path);
+        struct wal__worktree_stat stat;
+
+        WAL__ASSERT(size < sizeof(name));
+        memcpy(name, path, size);
+        name[size] = '\0';
+        status = job->io->stat(job->io->ctx, job->worktree, name, &stat, err);
+        if (status == WAL_OK) {
+            status = stat.kind == WAL__WORKTREE_ABSENT
+                         ? job->io->check_replace(job->io->ctx, job->worktree,
+                                                  name, err)
+                         : WAL_ENOTFOUND;
+        }
+    }
+    return status;
+}
+
+static enum wal_status check_replaceable(const struct wal__rewind_job *job,
+                                         const char *path,
+                                         struct wal_error *error)
+{
+    const char *slash = strrchr(path, '/');
+    size_t parent = slash == NULL ? 0 : (size_t)(slash - path);
+    int err = 0;
+    enum wal_status status = WAL_ETOOBIG;
+
+    /* The path of the temporary file must not be too long. */
+    if (parent + WAL__REWIND_TEMP_RESERVE < WAL__FILE_PATH_MAX) {
+        status =
+            job->io->check_replace(job->io->ctx, job->worktree, path, &err);
+    }
+    if (status == WAL_ENOTFOUND) {
+        status = check_creatable(job, path, &err);
+    }
+    return status == WAL_OK ? WAL_OK
+                            : wal__worktree_fail(error, status, err, path,
+                                                 "cannot replace the file");
+}
+
+/* A parallel run that checks and counts the changes. */
+struct examination {
+    const struct wal__rewind_job *job;
+    struct wal__diffstat diffstat;
+};
+
+static enum wal_status examine(void *ctx, void *state, uint32_t item,
+                               struct wal_error *error)
+{
+    struct examination *examination = ctx;
+    const struct wal__rewind_job *job = examination->job;
+    enum wal_status status;
+
+    WAL__ASSERT(item < job->after.count);
+    status = wal__rewind_verify_file(job, &job->after, item, state, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status =
+        check_replaceable(job, wal__file_path(&job->after.items[item]), error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return wal__diffstat_file(&examination->diffstat, item,
+                              wal__rewind_kept_content(job, item), error);
+}
+
+static void examine_worker_end(void *ctx, void *state)
+{
+    const struct examination *examination = ctx;
+
+    wal__rewind_verify_worker_end(examination->job, state);
+}
+
+/* Checks all changes and counts their lines. The job's lists have the order of
+ * the changes. */
+static enum wal_status examine_all(struct rewind_plan *plan,
+                                   struct wal__rewind_job *job,
+                                   struct wal_error *error)
+{
+    const struct wal__heap *heap = job->session->core->env.heap;
+    const struct wal__content_source blobs = {.blobs =
+                                                  &job->session->core->blobs};
+    const struct wal__content_source disk = {.io = job->io,
+                                             .worktree = job->worktree};
+    struct examination examination = {.job = job};
+    const struct wal__parallel_for loop = {.env = &job->session->core->env,
+                                           .ctx = &examination,
+                                           .count = job->after.count,
+                                           .grain = WAL__REWIND_GRAIN,
+                                           .body = examine,
+                                           .end = examine_worker_end};
+    uint8_t *chosen = wal__heap_alloc(heap, job->after.count);
+    enum wal_status status;
+
+    WAL__ASSERT(job->after.count == plan->changes.count);
+    if (chosen == NULL) {
+        return wal__no_memory(error);
+    }
+    status = wal__rewind_keep_contents(job, error);
+    if (status == WAL_OK) {
+        wal__diffstat_init(&examination.diffstat, &plan->changes, &disk,
+                           &blobs);
+        status = wal__parallel_for(&loop, error);
+        wal__diffstat_deinit(&examination.diffstat);
+    }
+    if (status == WAL_OK) {
+        memset(chosen, 1, job->after.count);
+        status = wal__rewind_list_missing_dirs(job, &job->after, chosen,
+                                               &job->directories, error);
+    }
+    wal__heap_free(heap, chosen);
+    return status;
+}
+
+/* Builds the plan. job->session is set; this call opens the work tree and fills
+ * before and after with the files that change, and directories with the missing
+ * ones. WAL_ECHANGED: see elsewhere. */
+static enum wal_status
+rewind_plan_build(struct rewind_plan *plan, struct wal__rewind_job *job,
+                  struct wal__span id, const struct wal_rewind_options *options,
+                  struct wal_error *error)
+{
+    bool moves_head = (options->flags & WAL_REWIND_HEAD) != 0;
+    enum wal_status status = load_target(plan, job, id, options->root, error);
+
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = rewind_plan_head(job, &plan->checkpoint, moves_head, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = scan_worktree(plan, job, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status =
+        wal__changes_compute(&plan->disk, &plan->target, &plan->changes, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
+    status = check_expected(plan, job, options, error);
+done:
+    if (status == WAL_OK && plan->changes.count > 0) {
+        status = fill_lists(plan, job, error);
+    }
+    if (status == WAL_OK && plan->changes.count > 0) {
+        status = examine_all(plan, job, error);
+    }
+    return status;
+}
+
+/* The state in which recovery finds a file. */
+enum found {
+    FOUND_BEFORE,
+    FOUND_AFTER,
+    FOUND_OTHER,
+    FOUND_STATES
+};
+
+struct recovery {
+    struct wal__rewind_job job;
+    struct wal__files now; /* current states of the same paths */
+    uint8_t *states;       /* enum found */
+    uint8_t *chosen;
+    uint32_t counts[FOUND_STATES];
+};
+
+/* --- inspecting ---------------------------------------------------------- */
+
+/* Captures one file. Sets *other if it cannot be in a state of the job. */
+static enum wal_status inspect_file(struct recovery *recovery, uint32_t number,
+                                    bool *other, struct wal_error *error)
+{
+    const struct wal__env *env = &recovery->job.session->core->env;
+    struct wal_error own = {.struct_size = sizeof(own)};
+    struct wal__capture capture = {.env = env,
+                                   .io = recovery->job.io,
+                                   .worktree = recovery->job.worktree,
+                                   .threads = 1,
+                                   .baselines = {&recovery->job.before},
+                                   .baseline_count = 1};
+    struct wal__files one = {.heap = env->heap,
+                             .items = &recovery->now.items[number],
+                             .count = 1,
+                             .texts = recovery->now.texts};
+    enum wal_status status;
+
+    WAL__ASSERT(number < recovery->now.count);
+    status = wal__capture(&capture, &one, &own);
+
+    if (status == WAL_ENOTFILE || status == WAL_EOUTSIDE ||
+        status == WAL_ECHANGED) {
+        struct wal__span path = recovery->job.before.items[number].path;
+
+        recovery->now.items[number] = (struct wal__file_record){.path = path};
+        *other = true;
+        return WAL_OK;
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
+    return status;
+}
+
+static enum wal_status inspect_files(struct recovery *recovery,
+                                     struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < recovery->now.count && status == WAL_OK; i++) {
+        bool other = false;
+
+        status = inspect_file(recovery, i, &other, error);
+        recovery->states[i] = FOUND_OTHER;
+        if (other) {
+            continue;
+        }
+        if (wal__file_state_equal(&recovery->now.items[i],
+                                  &recovery->job.after.items[i])) {
+            recovery->states[i] = FOUND_AFTER;
+        } else if (wal__file_state_equal(&recovery->now.items[i],
+                                         &recovery->job.before.items[i])) {
+            recovery->states[i] = FOUND_BEFORE;
+        }
+        recovery->counts[recovery->states[i]]++;
+    }
+    WAL__ASSERT(recovery->counts[FOUND_BEFORE] + recovery->counts[FOUND_AFTER] +
+                    recovery->counts[FOUND_OTHER] <=
+                recovery->now.count);
+    return status;
+}
+
+/* Lists the files that another program changed, as changes from `before`. */
+static enum wal_status list_foreign_changes(const struct recovery *recovery,
+                                            struct wal__changes *elsewhere,
+                                            struct wal_error *error)
+{
+    uint32_t kept = 0;
+    enum wal_status status = wal__changes_compute(
+        &recovery->job.before, &recovery->now, elsewhere, error);
+
+    for (uint32_t i = 0; status == WAL_OK && i < elsewhere->count; i++) {
+        const struct wal__file_record *file =
+            wal__files_find(&recovery->now, elsewhere->items[i].path);
+
+        if (file != NULL &&
+            recovery->states[file - recovery->now.items] == FOUND_OTHER) {
+            elsewhere->items[kept] = elsewhere->items[i];
+            elsewhere->items[kept++].flags |= WAL_FILE_CHANGE_ELSEWHERE;
+        }
+    }
+    if (status == WAL_OK) {
+        elsewhere->count = kept;
+    }
+    return status;
+}
+
+/* --- restoring ----------------------------------------------------------- */
+
+static void choose(struct recovery *recovery, enum found state)
+{
+    for (uint32_t i = 0; i < recovery->now.count; i++) {
+        recovery->chosen[i] = recovery->states[i] == state;
+    }
+}
+
+/* Moves the files found in one state to the other state. */
+static enum wal_status roll_from(struct recovery *recovery, enum found from,
+                                 struct wal_error *error)
+{
+    const struct wal__files *to =
+        from == FOUND_BEFORE ? &recovery->job.after : &recovery->job.before;
+    enum wal_status status;
+
+    WAL__ASSERT(from == FOUND_BEFORE || from == FOUND_AFTER);
+    choose(recovery, from);
+    status = wal__rewind_verify(&recovery->job, to, recovery->chosen, error);
+    if (status == WAL_OK) {
+        status = wal__rewind_apply(&recovery->job, to, NULL, recovery->chosen,
+                                   NULL, error);
+    }
+    return status;
+}
+
+/* Neither state can be restored: deletes the journal, so that the damage is
+ * reported once, and leaves the files. */
+static enum wal_status abandon(struct recovery *recovery,
+                               struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    enum wal_status status =
+        wal__rewind_remove_temps(&recovery->job, false, &own);
+
+    if (status == WAL_OK) {
+        status = wal__rewind_journal_delete(&recovery->job, false, &own);
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+        return status;
+    }
+    return WAL_ECORRUPT;
+}
+
+/* Some files are in the old and some in the new state: completes the rewind, or
+ * undoes it when contents of the new state are damaged. */
+static enum wal_status finish_partial(struct recovery *recovery, bool *undone,
+                                      struct wal_error *error)
+{
+    enum wal_status status;
+
+    WAL__ASSERT(recovery->counts[FOUND_BEFORE] > 0);
+    WAL__ASSERT(recovery->counts[FOUND_AFTER] > 0);
+    status = roll_from(recovery, FOUND_BEFORE, error);
+    *undone = false;
+    if (status == WAL_ECORRUPT) {
+        status = roll_from(recovery, FOUND_AFTER, error);
+        *undone = true;
+    }
+    return status == WAL_OK && *undone
+               ? wal__rewind_remove_temps(&recovery->job, true, error)
+               : status;
+}
+
+/* All files are restored. A head that was moved since the rewind was planned
+ * was moved by a program that continued the session, and is left there. */
+static enum wal_status finish_recovery(struct recovery *recovery,
+                                       struct wal_error *error)
+{
+    struct wal_error own = {.struct_size = sizeof(own)};
+    enum wal_status status = rewind_finish(&recovery->job, &own);
+
+    if (status == WAL_ECONFLICT || status == WAL_ENOTFOUND) {
+        return wal__rewind_journal_delete(&recovery->job, false, error);
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &own);
+    }
+    return status;
+}
+
+static enum wal_status recover_files(struct recovery *recovery,
+                                     struct wal_error *error)
+{
+    bool undone = recovery->counts[FOUND_AFTER] == 0;
+    enum wal_status status =
+        wal__rewind_remove_temps(&recovery->job, undone, error);
+
+    if (status == WAL_OK && recovery->counts[FOUND_AFTER] > 0 &&
+        recovery->counts[FOUND_BEFORE] > 0) {
+        status = finish_partial(recovery, &undone, error);
+        if (status == WAL_ECORRUPT) {
+            return abandon(recovery, error);
+        }
+        if (status != WAL_OK) {
+            struct wal_error ignored = {.struct_size = sizeof(ignored)};
+
+            /* The next call finds what remains. */
+            (void)!wal__rewind_remove_temps(&recovery->job, false, &ignored);
+        }
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    return undone ? wal__rewind_journal_delete(&recovery->job, true, error)
+                  : finish_recovery(recovery, error);
+}
+
+/* --- recovery ------------------------------------------------------------ */
+
+static enum wal_status recovery_init(struct recovery *recovery,
+                                     struct wal_error *error)
+{
+    const struct wal__heap *heap = recovery->job.session->core->env.heap;
+    uint32_t count = recovery->job.before.count;
+    enum wal_status status =
+        wal__files_filter(&recovery->now, &recovery->job.before,
+                          &recovery->job.before, true, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    WAL__ASSERT(recovery->now.count == count);
+    WAL__ASSERT(recovery->job.after.count == count);
+    recovery->states = wal__heap_zalloc(heap, count);
+    recovery->chosen = wal__heap_zalloc(heap, count);
+    return recovery->states == NULL || recovery->chosen == NULL
+               ? wal__no_memory(error)
+               : WAL_OK;
+}
+
+static enum wal_status recover_journal(struct recovery *recovery,
+                                       struct wal__changes *elsewhere,
+                                       struct wal_error *error)
+{
+    enum wal_status status = wal__rewind_job_open(&recovery->job, error);
+
+    if (status == WAL_ENOTFOUND) {
+        /* The root is gone, and with it all files and temporary files. */
+        return wal__rewind_journal_delete(&recovery->job, false, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = recovery_init(recovery, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = inspect_files(recovery, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = list_foreign_changes(recovery, elsewhere, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return recover_files(recovery, error);
+}
+
+/* As wal__rewind_recover, with the lock held; *elsewhere,
+ * empty on entry, receives the files that other programs changed since. */
+static enum wal_status rewind_recover_locked(struct wal_session *session,
+                                             struct wal__changes *elsewhere,
+                                             struct wal_error *error)
+{
+    const struct wal__heap *heap = session->core->env.heap;
+    struct recovery recovery = {0};
+    bool found = false;
+    enum wal_status status;
+
+    wal__rewind_job_init(&recovery.job, session);
+    wal__files_init(&recovery.now, heap);
+    status = wal__rewind_journal_load(&recovery.job, &found, error);
+    if (status == WAL_OK && found) {
+        status = recover_journal(&recovery, elsewhere, error);
+    } else if (status == WAL_ECORRUPT) {
+        /* The journal is useless: delete it, so that the damage is reported
+         * once. */
+        struct wal_error ignored = {.struct_size = sizeof(ignored)};
+
+        (void)!wal__rewind_journal_delete(&recovery.job, false, &ignored);
+    }
+    wal__heap_free(heap, recovery.states);
+    wal__heap_free(heap, recovery.chosen);
+    wal__files_deinit(&recovery.now);
+    wal__rewind_job_deinit(&recovery.job);
+    return status;
+}
+
+enum wal_status wal__rewind_recover(struct wal_session *session,
+                                    struct wal_error *error)
+{
+    struct wal__changes ignored;
+    bool has = false;
+    enum wal_status status = wal__rewind_journal_exists(session, &has, error);
+
+    /* A damaged journal is deleted under the lock. */
+    if (status != WAL_ECORRUPT && (status != WAL_OK || !has)) {
+        return status;
+    }
+    status = wal__rewind_lock(session->core, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__changes_init(&ignored, session->core->env.heap);
+    status = rewind_recover_locked(session, &ignored, error);
+    wal__changes_deinit(&ignored);
+    wal__rewind_unlock(session->core);
+    return status;
+}
 
 /* --- applying ------------------------------------------------------------ */
 
@@ -47,7 +890,7 @@ static enum wal_status finish(struct wal__rewind_job *job, const uint8_t *moved,
                               bool *is_partial, struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
-    enum wal_status status = wal__rewind_finish(job, &own);
+    enum wal_status status = rewind_finish(job, &own);
 
     /* A journal that remains is harmless: recovery finds every file done. */
     if (status == WAL_OK || job->head_after[0] == '\0') {
@@ -114,8 +957,9 @@ static bool is_refusal(enum wal_status status)
            status == WAL_ENOSPACE || status == WAL_ETOOBIG || status == WAL_EIO;
 }
 
-void wal__rewind_set_refused(struct wal_rewind_result *result,
-                             const struct wal_error *why)
+/* Fills the result of a rewind that is refused. */
+static void rewind_set_refused(struct wal_rewind_result *result,
+                               const struct wal_error *why)
 {
     WAL__ASSERT(why->status != WAL_OK);
     result->can_rewind = 0;
@@ -160,13 +1004,13 @@ static enum wal_status plan_and_apply(struct wal_session *session,
                                       bool *is_partial, struct wal_error *error)
 {
     bool dry = (options->flags & WAL_REWIND_DRY_RUN) != 0;
-    struct wal__rewind_plan plan;
+    struct rewind_plan plan;
     struct wal__rewind_job job;
     enum wal_status status;
 
     wal__rewind_job_init(&job, session);
-    wal__rewind_plan_init(&plan, session->core->env.heap);
-    status = wal__rewind_plan_build(&plan, &job, id, options, error);
+    rewind_plan_init(&plan, session->core->env.heap);
+    status = rewind_plan_build(&plan, &job, id, options, error);
     if (status == WAL_OK && !dry &&
         (plan.changes.count > 0 || job.head_after[0] != '\0')) {
         WAL__ASSERT(job.before.count == plan.changes.count);
@@ -183,7 +1027,7 @@ static enum wal_status plan_and_apply(struct wal_session *session,
     cursor->elsewhere[1] = plan.elsewhere;
     wal__changes_init(&plan.changes, session->core->env.heap);
     wal__changes_init(&plan.elsewhere, session->core->env.heap);
-    wal__rewind_plan_deinit(&plan);
+    rewind_plan_deinit(&plan);
     wal__rewind_job_deinit(&job);
     return status;
 }
@@ -211,7 +1055,7 @@ static enum wal_status run_locked(struct wal_session *session,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__rewind_recover_locked(session, &cursor->elsewhere[0], error);
+    status = rewind_recover_locked(session, &cursor->elsewhere[0], error);
     if (status == WAL_OK) {
         status = plan_and_apply(session, id, options, result, cursor,
                                 is_partial, error);
@@ -220,12 +1064,14 @@ static enum wal_status run_locked(struct wal_session *session,
     return status;
 }
 
-enum wal_status wal__rewind(struct wal_session *session,
-                            struct wal__span checkpoint,
-                            const struct wal_rewind_options *options,
-                            struct wal_rewind_result *result,
-                            struct wal_file_change_cursor **changes,
-                            struct wal_error *error)
+/* As wal_rewind. The caller checked the arguments; result is a whole struct of
+ * this version, and result and changes are not NULL. */
+static enum wal_status wal__rewind(struct wal_session *session,
+                                   struct wal__span checkpoint,
+                                   const struct wal_rewind_options *options,
+                                   struct wal_rewind_result *result,
+                                   struct wal_file_change_cursor **changes,
+                                   struct wal_error *error)
 {
     struct wal_error why = {.struct_size = sizeof(why)};
     struct wal_rewind_result made = {.struct_size = sizeof(made),
@@ -254,12 +1100,93 @@ enum wal_status wal__rewind(struct wal_session *session,
         return status;
     }
     if (status != WAL_OK) {
-        wal__rewind_set_refused(&made, &why);
+        rewind_set_refused(&made, &why);
         wal__changes_deinit(&cursor->changes);
         wal__changes_init(&cursor->changes, session->core->env.heap);
     }
     set_counts(&made, cursor);
     *result = made;
     *changes = cursor;
+    return WAL_OK;
+}
+
+static enum wal_status check_options(const struct wal_rewind_options *options,
+                                     struct wal_error *error)
+{
+    const uint32_t known =
+        WAL_REWIND_DRY_RUN | WAL_REWIND_FORCE | WAL_REWIND_HEAD;
+    struct wal__span span;
+    enum wal_status status;
+
+    if ((options->flags & ~known) != 0) {
+        return wal__invalid(error, "the rewind's flags are %#x",
+                            options->flags);
+    }
+    status = wal__text_check(options->expected, WAL__ID_MAX,
+                             "expected checkpoint's id", &span, error);
+    if (status == WAL_OK &&
+        (!wal__text_span(options->root, WAL__PATH_MAX - 1, &span) ||
+         (span.size > 0 && span.data[0] != '/'))) {
+        status = wal__invalid(error,
+                              "the root is not an absolute path of at most %d "
+                              "bytes",
+                              WAL__PATH_MAX - 1);
+    }
+    return status;
+}
+
+static enum wal_status check_arguments(struct wal_session *session,
+                                       struct wal_slice checkpoint,
+                                       const struct wal_rewind_options *options,
+                                       const struct wal_rewind_result *result,
+                                       struct wal__span *id,
+                                       struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status == WAL_OK) {
+        status = check_options(options, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__struct_check_optional(WAL__STRUCT(wal_rewind_result),
+                                            result, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__checkpoint_check_id(checkpoint, id, error);
+    }
+    return status;
+}
+
+enum wal_status wal_rewind(struct wal_session *session,
+                           struct wal_slice checkpoint,
+                           const struct wal_rewind_options *options,
+                           struct wal_rewind_result *result,
+                           struct wal_file_change_cursor **changes,
+                           struct wal_error *error)
+{
+    struct wal_rewind_options own;
+    struct wal_rewind_result made = {.struct_size = sizeof(made)};
+    struct wal_file_change_cursor *cursor = NULL;
+    struct wal__span id;
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_rewind_options), &own, options, error);
+
+    if (status == WAL_OK) {
+        status = check_arguments(session, checkpoint, &own, result, &id, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__rewind(session, id, &own, &made, &cursor, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__struct_store(WAL__STRUCT(wal_rewind_result), result, &made);
+    if (changes == NULL) {
+        wal_file_change_cursor_close(cursor);
+    } else {
+        *changes = cursor;
+    }
     return WAL_OK;
 }

@@ -435,7 +435,7 @@ wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
     core = session != NULL ? session->core : core;
     status = wal__check_core(core, error);
     if (status == WAL_OK && docs == NULL) {
-        status = wal__invalid(error, "the place for the reader is null");
+        status = wal__invalid(error, "the place for the cursor is null");
     }
     if (status == WAL_OK) {
         status = wal__struct_load(WAL__STRUCT(wal_doc_cursor_options), &own,

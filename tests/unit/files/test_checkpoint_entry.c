@@ -2,8 +2,7 @@
  * test_checkpoint_entry.c - tests of the link between a checkpoint and an entry
  * of the conversation (SPEC.md 5.13).
  */
-#include "engine/files/checkpoint_document.h"
-#include "engine/files/reserved_docs.h"
+#include "engine/files/checkpoint.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 
 static struct wal_error error = {.struct_size = sizeof(error)};

@@ -1,6 +1,7 @@
 /*
- * checkpoint_create.c - creates a checkpoint or adds files to one (SPEC.md
- * 5.13). Any thread.
+ * checkpoint_api.c - the public functions on checkpoints but for those that
+ * list them (agentwal/checkpoint.h, SPEC.md 5.13): creating one or adding files
+ * to one, and reading its files.
  *
  * Invariant: the contents and the list that names them are written and synced
  * before the document is submitted. The expected version of the document
@@ -10,10 +11,26 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/files/checkpoint_document.h"
-#include "engine/files/reserved_docs.h"
+#include "engine/files/checkpoint.h"
+#include "engine/files/rewind.h"
+#include "engine/session/session.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
+
+/* A request to create a checkpoint or to add files to one. */
+struct request {
+    struct wal__span id;           /* empty: a UUIDv7 is generated */
+    struct wal__span root;         /* absolute; empty: the session's cwd */
+    const struct wal_slice *paths; /* as for wal__files_from_paths */
+    /* unless NULL, used instead of paths, as for wal__files_from_states */
+    const struct wal_file *states;
+    uint64_t count;
+    uint32_t threads;   /* as in struct wal__capture */
+    int64_t created_ms; /* 0: now */
+    /* id of the entry to link it with; empty: the head `main`, if any */
+    struct wal__span entry;
+    bool is_unlinked; /* link it with no entry */
+};
 
 enum {
     ATTEMPTS_MAX = 1000
@@ -309,10 +326,11 @@ static enum wal_status write_merged(struct creation *creation,
 
 /* --- creation ------------------------------------------------------------ */
 
-enum wal_status
-wal__checkpoint_request_files(const struct wal__checkpoint_request *request,
-                              const char *root, struct wal__files *files,
-                              struct wal_error *error)
+/* The files that a request names, with states if it has them. *files is empty
+ * on entry. */
+static enum wal_status request_files(const struct request *request,
+                                     const char *root, struct wal__files *files,
+                                     struct wal_error *error)
 {
     return request->states != NULL
                ? wal__files_from_states(files, root, request->states,
@@ -322,13 +340,13 @@ wal__checkpoint_request_files(const struct wal__checkpoint_request *request,
 }
 
 static enum wal_status create(struct creation *creation,
-                              const struct wal__checkpoint_request *request,
+                              const struct request *request,
                               struct wal__checkpoint *made,
                               struct wal__files *files, struct wal_error *error)
 {
-    enum wal_status status = wal__checkpoint_request_files(
-        request, (const char *)creation->root.data, &creation->requested,
-        error);
+    enum wal_status status =
+        request_files(request, (const char *)creation->root.data,
+                      &creation->requested, error);
 
     if (status == WAL_OK && request->id.size > 0) {
         status = load_existing(creation, error);
@@ -352,7 +370,7 @@ static enum wal_status create(struct creation *creation,
 /* Determines the entry to link the checkpoint with: before the files are
  * captured, so that none of a later entry is linked with this one. */
 static enum wal_status choose_entry(struct creation *creation,
-                                    const struct wal__checkpoint_request *from,
+                                    const struct request *from,
                                     char current[WAL_ID_SIZE],
                                     struct wal_error *error)
 {
@@ -375,11 +393,13 @@ static enum wal_status choose_entry(struct creation *creation,
     return status;
 }
 
-enum wal_status
-wal__checkpoint_create(struct wal_session *session,
-                       const struct wal__checkpoint_request *request,
-                       struct wal__checkpoint *made, struct wal__files *files,
-                       struct wal_error *error)
+/* Creates the checkpoint durably, or adds to the one with this id. *made and
+ * *files are initialised and empty on entry; they receive what was recorded. */
+static enum wal_status checkpoint_create(struct wal_session *session,
+                                         const struct request *request,
+                                         struct wal__checkpoint *made,
+                                         struct wal__files *files,
+                                         struct wal_error *error)
 {
     char id[WAL__UUID_TEXT];
     char root[WAL__PATH_MAX];
@@ -414,4 +434,312 @@ wal__checkpoint_create(struct wal_session *session,
     wal__content_guard_leave(&guard);
     creation_deinit(&creation);
     return status;
+}
+
+struct wal_file_cursor {
+    struct wal__core *core;
+    uint32_t flags; /* enum wal_checkpoint_flag */
+    struct wal__checkpoint is;
+    struct wal__files files;
+    uint32_t next;
+};
+
+/* A reader with nothing in it. */
+static enum wal_status cursor_create(struct wal__core *core,
+                                     struct wal_file_cursor **reader,
+                                     struct wal_error *error)
+{
+    struct wal_file_cursor *made =
+        wal__heap_zalloc(core->env.heap, sizeof(*made));
+
+    if (made == NULL) {
+        return wal__no_memory(error);
+    }
+    made->core = core;
+    wal__core_retain(core);
+    wal__checkpoint_init(&made->is, core->env.heap);
+    wal__files_init(&made->files, core->env.heap);
+    *reader = made;
+    return WAL_OK;
+}
+
+/* --- making -------------------------------------------------------------- */
+
+static enum wal_status
+decode_options(const struct wal_checkpoint_options *options,
+               struct request *request, struct wal_error *error)
+{
+    struct wal_checkpoint_options own;
+    enum wal_status status = wal__struct_load(
+        WAL__STRUCT(wal_checkpoint_options), &own, options, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (request->count > 0 && request->paths == NULL &&
+        request->states == NULL) {
+        status = wal__invalid(error, "there is a count of files, but no files");
+    }
+    if (status == WAL_OK) {
+        status = wal__text_check(own.id, WAL__ID_MAX, "checkpoint's id",
+                                 &request->id, error);
+    }
+    if (status == WAL_OK &&
+        !wal__text_span(own.root, 2 * WAL__PATH_MAX, &request->root)) {
+        status = wal__invalid(error, "the root is too long, or has no address");
+    }
+    if (status == WAL_OK) {
+        status = wal__text_check(own.entry_id, WAL__ID_MAX, "entry's id",
+                                 &request->entry, error);
+    }
+    if (status == WAL_OK &&
+        ((own.flags & ~(uint32_t)WAL_CHECKPOINT_UNLINKED) != 0 ||
+         (own.flags != 0 && request->entry.size > 0))) {
+        status =
+            wal__invalid(error, "the checkpoint's flags are %#x, with %s entry",
+                         own.flags, request->entry.size > 0 ? "an" : "no");
+    }
+    request->is_unlinked = own.flags == WAL_CHECKPOINT_UNLINKED;
+    request->threads = own.threads;
+    request->created_ms = own.created_ms;
+    return status;
+}
+
+/* With persistence off: what can be refused without looking is. */
+static enum wal_status check_forgotten(struct wal_session *session,
+                                       struct request *request,
+                                       struct wal_error *error)
+{
+    struct wal__files files;
+    char root[WAL__PATH_MAX];
+    enum wal_status status =
+        wal__checkpoint_normalize_root(session, request->root, root, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__files_init(&files, session->core->env.heap);
+    status = request_files(request, root, &files, error);
+    wal__files_deinit(&files);
+    return status;
+}
+
+static enum wal_status record_files(struct wal_session *session,
+                                    struct request *request,
+                                    struct wal_file_cursor *reader,
+                                    struct wal_error *error)
+{
+    bool on = true;
+    enum wal_status status;
+
+    if (session->core->env.io->forgets) {
+        return check_forgotten(session, request, error);
+    }
+    status = wal__checkpoints_enabled(session, &on, error);
+    if (status == WAL_OK && !on) {
+        reader->flags = WAL_CHECKPOINT_OFF;
+        return WAL_OK;
+    }
+    if (status == WAL_OK) {
+        status = wal__rewind_recover(session, error);
+    }
+    return status == WAL_OK ? checkpoint_create(session, request, &reader->is,
+                                                &reader->files, error)
+                            : status;
+}
+
+/* Records the files of the request, and opens the checkpoint. */
+static enum wal_status
+create_and_open(struct wal_session *session, struct request request,
+                const struct wal_checkpoint_options *options,
+                struct wal_file_cursor **checkpoint, struct wal_error *error)
+{
+    struct wal_file_cursor *reader = NULL;
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status == WAL_OK) {
+        status = decode_options(options, &request, error);
+    }
+    if (status == WAL_OK) {
+        status = cursor_create(session->core, &reader, error);
+    }
+    if (status == WAL_OK) {
+        status = record_files(session, &request, reader, error);
+    }
+    if (status != WAL_OK || checkpoint == NULL) {
+        wal_file_cursor_close(reader);
+        return status;
+    }
+    *checkpoint = reader;
+    return WAL_OK;
+}
+
+enum wal_status wal_checkpoint_create(
+    struct wal_session *session, const struct wal_slice *paths, uint64_t count,
+    const struct wal_checkpoint_options *options,
+    struct wal_file_cursor **checkpoint, struct wal_error *error)
+{
+    const struct request request = {.paths = paths, .count = count};
+
+    return create_and_open(session, request, options, checkpoint, error);
+}
+
+enum wal_status wal_checkpoint_import(
+    struct wal_session *session, const struct wal_file *files, uint64_t count,
+    const struct wal_checkpoint_options *options,
+    struct wal_file_cursor **checkpoint, struct wal_error *error)
+{
+    static const struct wal_file none;
+    struct request request = {.count = count};
+    struct wal__buf copies;
+    const void *states;
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__buf_init(&copies, session->core->env.heap);
+    status = wal__struct_load_array(WAL__STRUCT(wal_file), files, count,
+                                    &copies, &states, error);
+    if (status == WAL_OK) {
+        request.states = count == 0 ? &none : states;
+        status = create_and_open(session, request, options, checkpoint, error);
+    }
+    wal__buf_deinit(&copies);
+    return status;
+}
+
+enum wal_status wal_session_set_checkpointing(struct wal_session *session,
+                                              int32_t on,
+                                              struct wal_error *error)
+{
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    return wal__checkpoints_set_enabled(session, on != 0, error);
+}
+
+enum wal_status wal_checkpoint_delete(struct wal_session *session,
+                                      struct wal_slice id,
+                                      struct wal_error *error)
+{
+    struct wal__span span;
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
+
+    if (status == WAL_OK) {
+        status = wal__checkpoint_check_id(id, &span, error);
+    }
+    if (status != WAL_OK || session->core->env.io->forgets) {
+        return status;
+    }
+    return wal__checkpoint_delete(session, span, error);
+}
+
+/* --- one ----------------------------------------------------------------- */
+
+enum wal_status wal_file_cursor_open(struct wal_session *session,
+                                     struct wal_slice id,
+                                     struct wal_file_cursor **checkpoint,
+                                     struct wal_error *error)
+{
+    struct wal_file_cursor *reader = NULL;
+    struct wal__span span;
+    enum wal_status status = wal__check_session(session, error);
+
+    if (status == WAL_OK && checkpoint == NULL) {
+        status = wal__invalid(error, "the place for the cursor is null");
+    }
+    if (status == WAL_OK) {
+        status = wal__checkpoint_check_id(id, &span, error);
+    }
+    if (status == WAL_OK) {
+        status = cursor_create(session->core, &reader, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__checkpoint_load(session, span, &reader->is,
+                                      &reader->files, error);
+    }
+    if (status != WAL_OK) {
+        wal_file_cursor_close(reader);
+        return status;
+    }
+    *checkpoint = reader;
+    return WAL_OK;
+}
+
+static enum wal_status check_cursor(const struct wal__core *core,
+                                    const struct wal__struct *type,
+                                    const void *output, struct wal_error *error)
+{
+    enum wal_status status = wal__check_core(core, error);
+
+    return status == WAL_OK ? wal__struct_check_output(type, output, error)
+                            : status;
+}
+
+enum wal_status
+wal_checkpoint_get_info(const struct wal_file_cursor *checkpoint,
+                        struct wal_checkpoint_info *info,
+                        struct wal_error *error)
+{
+    const struct wal__struct *type = WAL__STRUCT(wal_checkpoint_info);
+    struct wal_checkpoint_info own;
+    enum wal_status status = check_cursor(
+        checkpoint == NULL ? NULL : checkpoint->core, type, info, error);
+
+    if (status == WAL_OK) {
+        own = wal__checkpoint_info(&checkpoint->is, checkpoint->flags);
+        wal__struct_store(type, info, &own);
+    }
+    return status;
+}
+
+enum wal_status wal_file_cursor_next(struct wal_file_cursor *checkpoint,
+                                     struct wal_file *file,
+                                     struct wal_error *error)
+{
+    const struct wal__struct *type = WAL__STRUCT(wal_file);
+    const struct wal__file_record *record;
+    struct wal_file own;
+    enum wal_status status = check_cursor(
+        checkpoint == NULL ? NULL : checkpoint->core, type, file, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (checkpoint->next == checkpoint->files.count) {
+        return WAL_END;
+    }
+    record = &checkpoint->files.items[checkpoint->next++];
+    own = (struct wal_file){
+        .struct_size = sizeof(own),
+        .kind = record->kind,
+        .mode = record->mode,
+        .path = wal__text_slice(record->path),
+        .size = record->size,
+        .mtime_ns = record->mtime_ns,
+    };
+    memcpy(own.digest, record->digest.bytes, sizeof(own.digest));
+    wal__struct_store(type, file, &own);
+    return WAL_OK;
+}
+
+void wal_file_cursor_close(struct wal_file_cursor *checkpoint)
+{
+    struct wal__core *core;
+
+    if (checkpoint == NULL) {
+        return;
+    }
+    core = checkpoint->core;
+    wal__checkpoint_deinit(&checkpoint->is);
+    wal__files_deinit(&checkpoint->files);
+    wal__heap_free(core->env.heap, checkpoint);
+    wal__core_release(core);
 }

@@ -86,10 +86,8 @@ LAYERS = {
     "tools/usage/": TOOL,
     "tools/watch/": TOOL + ["tools/shown/", "tools/walcat/"],
     "tools/resume/": TOOL + ["tools/shown/", "tools/walcat/"],
-    **cumulative(TOOL + [SEARCH_API, "tools/page/", "tools/search/",
-                          "tools/shown/", "tools/usage/"],
-                 ["tools/serve/" + room for room in (
-                     "http/", "model/", "events/", "api/", "")]),
+    "tools/serve/": TOOL + [SEARCH_API, "tools/page/", "tools/search/",
+                            "tools/shown/", "tools/usage/"],
     "tools/agentwal/": TOOL,
     "bench/": [API, SEARCH_API],
     # The Python extension.

@@ -387,6 +387,11 @@ char *cli_copy_text(const void *data, size_t size)
     return copy;
 }
 
+FILE *cli_open_memory(char **text, size_t *size)
+{
+    return check_alloc(open_memstream(text, size));
+}
+
 const char *cli_keep_text(const char *text)
 {
     static char **texts; /* reachable until the process ends */

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "agentwal.h"
 #include "tools/terminal/terminal.h"
@@ -173,6 +174,10 @@ bool cli_output_failed(void);
 void *cli_alloc(size_t size);
 void *cli_realloc(void *data, size_t size);
 char *cli_copy_text(const void *data, size_t size);
+
+/* Opens a file whose bytes are a text in memory when it is closed; the caller
+ * frees it. */
+FILE *cli_open_memory(char **text, size_t *size);
 
 /* Returns a copy of a text that the process owns. */
 const char *cli_keep_text(const char *text);

@@ -1,18 +1,24 @@
 /*
- * route.c - methods and paths (route.h).
+ * route.c - which function answers which method and path; the page.
  */
-#include "tools/serve/route.h"
+#include "tools/serve/api.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "tools/serve/api/entries.h"
-#include "tools/serve/api/opencode.h"
-#include "tools/serve/api/search.h"
-#include "tools/serve/api/session_parts.h"
-#include "tools/serve/api/sessions.h"
-#include "tools/serve/events/feed.h"
-#include "tools/serve/page.h"
+#include "tools/page/page.h"
+
+static void get_page(struct serve_exchange *exchange)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        page_bytes_size, (void *)(uintptr_t)page_bytes, MHD_RESPMEM_PERSISTENT);
+    char policy[PAGE_POLICY_SIZE];
+
+    page_policy(false, policy);
+    serve_response_check(response, "text/html; charset=utf-8");
+    serve_response_header(response, "Content-Security-Policy", policy);
+    serve_exchange_respond(exchange, MHD_HTTP_OK, response);
+}
 
 struct route {
     const char *method;
@@ -22,7 +28,7 @@ struct route {
 };
 
 static const struct route routes[] = {
-    {"GET", "/", serve_get_page, false},
+    {"GET", "/", get_page, false},
     {"GET", "/api/v1/info", serve_get_info, false},
     {"GET", "/api/v1/events", serve_get_events, false},
     {"GET", "/api/v1/projects", serve_get_projects, true},

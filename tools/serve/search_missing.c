@@ -1,9 +1,7 @@
 /*
  * search_missing.c - search of a build without SQLite (search.h).
  */
-#include <stddef.h>
-
-#include "tools/serve/api/search.h"
+#include "tools/serve/api.h"
 
 struct serve_index *serve_index_open(struct serve_server *server)
 {

@@ -1,7 +1,7 @@
 /*
  * search.c - words in all sessions (search.h).
  */
-#include "tools/serve/api/search.h"
+#include "tools/serve/api.h"
 
 #include <stdlib.h>
 #include <string.h>

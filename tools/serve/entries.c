@@ -1,15 +1,50 @@
 /*
- * branch.c - parts of branches (branch.h).
+ * entries.c - the entries of a session: parts of a branch, one entry, the tree,
+ * the heads (docs/seeing.md, Entries).
  *
- * Entries of the log are read from the end of the branch, so that a part costs
- * what it has, however long the session is.
+ * The first messages of a branch may be documents of an import. Entries of the
+ * log are read from the end of the branch, so that a part costs what it has,
+ * however long the session is.
  */
-#include "tools/serve/model/branch.h"
+#include "tools/serve/api.h"
 
 #include <stdlib.h>
 
-#include "tools/cli/cli.h"
 #include "tools/cli/ids.h"
+#include "tools/shown/documents.h"
+#include "tools/shown/entries.h"
+#include "tools/shown/entry_json.h"
+#include "tools/shown/session_json.h"
+
+enum {
+    PAYLOAD_MAX = 64 << 20 /* bytes of a payload that is read */
+};
+
+/* Which part. Empty slices are not given. */
+struct range {
+    struct wal_slice head;
+    struct wal_slice leaf;
+    struct wal_slice before;
+    uint64_t after; /* sequence; UINT64_MAX: none */
+    uint64_t limit; /* entries */
+};
+
+/* Zeroed: nothing to deinit. */
+struct branch {
+    struct wal_store *store;
+    struct wal_session *session;
+    struct shown_documents documents;
+    size_t *path; /* numbers of messages in documents, root first */
+    size_t path_count;
+    size_t path_at;                  /* the next one */
+    struct wal_entry_cursor *cursor; /* of entries in the log, or NULL */
+    struct wal_entry first;          /* already read from the cursor */
+    enum wal_status first_status;
+    bool has_first;
+    uint64_t after;
+    uint64_t left;  /* entries still to return */
+    uint64_t bytes; /* of payloads that were returned, with `after` */
+};
 
 enum {
     FLAGS = WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_REDACTED,
@@ -29,7 +64,7 @@ static size_t find_document(const struct shown_documents *documents,
 }
 
 /* Adds a message of the documents and those above it to the path. */
-static void add_path(struct serve_branch *branch, size_t leaf)
+static void add_path(struct branch *branch, size_t leaf)
 {
     const struct shown_documents *documents = &branch->documents;
     struct cli_ids ranks = {.items = NULL};
@@ -52,7 +87,7 @@ static void add_path(struct serve_branch *branch, size_t leaf)
 }
 
 /* Sets the path to a message of the documents, at most `limit` of its end. */
-static void set_path(struct serve_branch *branch, size_t leaf, uint64_t limit)
+static void set_path(struct branch *branch, size_t leaf, uint64_t limit)
 {
     size_t kept;
 
@@ -68,7 +103,7 @@ static void set_path(struct serve_branch *branch, size_t leaf, uint64_t limit)
     branch->path_at = branch->path_count - kept;
 }
 
-static enum wal_status open_cursor(struct serve_branch *branch,
+static enum wal_status open_cursor(struct branch *branch,
                                    const struct wal_entry_cursor_options *from,
                                    uint64_t last, struct wal_error *error)
 {
@@ -82,7 +117,7 @@ static enum wal_status open_cursor(struct serve_branch *branch,
 }
 
 /* Counts the last entries whose payloads fit in a part, at least one. */
-static uint64_t count_fitting(struct serve_branch *branch, uint64_t limit)
+static uint64_t count_fitting(struct branch *branch, uint64_t limit)
 {
     uint64_t count = wal_entry_cursor_remaining(branch->cursor);
     uint64_t *sizes = cli_alloc((size_t)(count + 1) * sizeof(*sizes));
@@ -107,7 +142,7 @@ static uint64_t count_fitting(struct serve_branch *branch, uint64_t limit)
 }
 
 /* Opens the last entries of the branch, as many as fit. */
-static enum wal_status open_last(struct serve_branch *branch,
+static enum wal_status open_last(struct branch *branch,
                                  const struct wal_entry_cursor_options *options,
                                  uint64_t limit, struct wal_error *error)
 {
@@ -124,9 +159,9 @@ static enum wal_status open_last(struct serve_branch *branch,
 
 /* Opens entries from the first one on whose sequence is above range->after. */
 static enum wal_status
-open_after(struct serve_branch *branch,
+open_after(struct branch *branch,
            const struct wal_entry_cursor_options *options,
-           const struct serve_range *range, struct wal_error *error)
+           const struct range *range, struct wal_error *error)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
     uint64_t last = range->limit;
@@ -149,8 +184,8 @@ open_after(struct serve_branch *branch,
 }
 
 /* Sets where the part ends: in the log (true), or in the documents. */
-static enum wal_status find_end(struct serve_branch *branch,
-                                const struct serve_range *range,
+static enum wal_status find_end(struct branch *branch,
+                                const struct range *range,
                                 struct wal_entry_cursor_options *options,
                                 bool *is_in_log, struct wal_error *error)
 {
@@ -189,7 +224,7 @@ static enum wal_status find_end(struct serve_branch *branch,
 }
 
 /* Reads the first entry of the log; above a root there may be documents. */
-static enum wal_status join(struct serve_branch *branch, uint64_t limit,
+static enum wal_status join(struct branch *branch, uint64_t limit,
                             struct wal_error *error)
 {
     uint64_t count = wal_entry_cursor_remaining(branch->cursor);
@@ -215,11 +250,12 @@ static enum wal_status join(struct serve_branch *branch, uint64_t limit,
                : branch->first_status;
 }
 
-enum wal_status serve_branch_open(struct serve_branch *branch,
-                                  struct wal_store *store,
-                                  struct wal_session *session,
-                                  const struct serve_range *range,
-                                  struct wal_error *error)
+/* Opens a part of a branch. Errors: WAL_ENOTFOUND for the head or an entry. */
+static enum wal_status branch_open(struct branch *branch,
+                                   struct wal_store *store,
+                                   struct wal_session *session,
+                                   const struct range *range,
+                                   struct wal_error *error)
 {
     struct wal_entry_cursor_options options =
         WAL_INIT(wal_entry_cursor_options);
@@ -227,10 +263,10 @@ enum wal_status serve_branch_open(struct serve_branch *branch,
     bool is_in_log = true;
     enum wal_status status;
 
-    *branch = (struct serve_branch){.store = store,
-                                    .session = session,
-                                    .after = UINT64_MAX,
-                                    .left = range->limit};
+    *branch = (struct branch){.store = store,
+                              .session = session,
+                              .after = UINT64_MAX,
+                              .left = range->limit};
     all.mode = WAL_ENTRY_CURSOR_ALL;
     options.flags = all.flags = FLAGS;
     status = open_cursor(branch, &all, 0, error);
@@ -265,7 +301,7 @@ enum wal_status serve_branch_open(struct serve_branch *branch,
 static void leave_out(struct wal_entry *entry)
 {
     if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0 &&
-        entry->payload_size > SERVE_PAYLOAD_MAX) {
+        entry->payload_size > PAYLOAD_MAX) {
         entry->flags &= ~(uint32_t)WAL_ENTRY_OUT_OF_LINE;
         entry->payload = cli_slice(NULL);
     }
@@ -273,7 +309,7 @@ static void leave_out(struct wal_entry *entry)
 
 /* Counts an entry of a part that begins after a number. Returns false when it
  * does not fit: the part ends before it, unless it is the first one. */
-static bool fits(struct serve_branch *branch, const struct wal_entry *entry)
+static bool fits(struct branch *branch, const struct wal_entry *entry)
 {
     bool is_first = branch->bytes == 0;
 
@@ -281,9 +317,11 @@ static bool fits(struct serve_branch *branch, const struct wal_entry *entry)
     return is_first || branch->bytes <= PART_BYTES_MAX;
 }
 
-enum wal_status serve_branch_next(struct serve_branch *branch,
-                                  struct wal_entry *entry,
-                                  struct wal_error *error)
+/* Fills *entry with the next one; WAL_END after the last. WAL_ECORRUPT and
+ * WAL_EIO concern this entry only. */
+static enum wal_status branch_next(struct branch *branch,
+                                   struct wal_entry *entry,
+                                   struct wal_error *error)
 {
     const struct shown_documents *documents = &branch->documents;
     enum wal_status status = WAL_OK;
@@ -329,17 +367,19 @@ enum wal_status serve_branch_next(struct serve_branch *branch,
     return status;
 }
 
-enum wal_status serve_branch_get(struct serve_branch *branch,
-                                 struct wal_store *store,
-                                 struct wal_session *session,
-                                 struct wal_slice id, struct wal_entry *entry,
-                                 struct wal_error *error)
+/* Finds one entry, of the log or of the documents. It holds until the next call
+ * or the deinit. */
+static enum wal_status branch_get(struct branch *branch,
+                                  struct wal_store *store,
+                                  struct wal_session *session,
+                                  struct wal_slice id, struct wal_entry *entry,
+                                  struct wal_error *error)
 {
     struct wal_entry_cursor_options all = WAL_INIT(wal_entry_cursor_options);
     size_t item;
     enum wal_status status;
 
-    *branch = (struct serve_branch){.store = store, .session = session};
+    *branch = (struct branch){.store = store, .session = session};
     all.mode = WAL_ENTRY_CURSOR_ALL;
     all.flags = FLAGS;
     status = open_cursor(branch, &all, 0, error);
@@ -367,10 +407,179 @@ enum wal_status serve_branch_get(struct serve_branch *branch,
     return WAL_OK;
 }
 
-void serve_branch_deinit(struct serve_branch *branch)
+static void branch_deinit(struct branch *branch)
 {
     wal_entry_cursor_close(branch->cursor);
     shown_documents_deinit(&branch->documents);
     free(branch->path);
-    *branch = (struct serve_branch){.cursor = NULL};
+    *branch = (struct branch){.cursor = NULL};
+}
+
+/* --- answers ------------------------------------------------------------ */
+
+enum {
+    PART_LIMIT = 100,
+    PART_MAX = 1000
+};
+
+/* Writes the entries, and counts those that are damaged. */
+static enum wal_status write_entries(struct shown *shown, struct branch *branch,
+                                     uint64_t *damaged, char **before,
+                                     struct wal_error *error)
+{
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    bool is_first = true;
+    enum wal_status status;
+
+    while ((status = branch_next(branch, &entry, error)) != WAL_END) {
+        if (status == WAL_OK && is_first) {
+            *before = entry.parent_id.size > 0
+                          ? cli_copy_text(entry.id.data, (size_t)entry.id.size)
+                          : NULL;
+            is_first = false;
+        }
+        if (status == WAL_OK) {
+            status = shown_entry(shown, branch->store, &entry, error);
+        }
+        if (cli_is_damage(status)) {
+            ++*damaged;
+        } else if (status != WAL_OK) {
+            return status;
+        }
+    }
+    return WAL_OK;
+}
+
+static enum wal_status write_part(struct shown *shown, struct branch *branch,
+                                  struct wal_error *error)
+{
+    struct wal__json_out *json = shown->json;
+    uint64_t damaged = 0;
+    char *before = NULL;
+    enum wal_status status;
+
+    wal__json_out_open(json, '{');
+    wal__json_out_member_open(json, "entries", '[');
+    status = write_entries(shown, branch, &damaged, &before, error);
+    wal__json_out_close(json, ']');
+    shown_member(shown, "before", cli_slice(before));
+    wal__json_out_member_count(shown->json, "damaged", damaged);
+    wal__json_out_close(json, '}');
+    free(before);
+    return status;
+}
+
+void serve_get_entries(struct serve_exchange *exchange)
+{
+    struct branch branch = {.cursor = NULL};
+    struct range range = {
+        .head = serve_exchange_query(exchange, "head"),
+        .leaf = serve_exchange_query(exchange, "leaf"),
+        .before = serve_exchange_query(exchange, "before"),
+        .after = UINT64_MAX,
+        .limit = PART_LIMIT,
+    };
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session;
+    enum wal_status status;
+
+    if (!serve_exchange_number(exchange, "limit", 1, PART_MAX, &range.limit) ||
+        !serve_exchange_number(exchange, "after", 0, INT64_MAX, &range.after)) {
+        return;
+    }
+    session = serve_open_session(exchange, 3);
+    if (session == NULL) {
+        return;
+    }
+    status =
+        branch_open(&branch, exchange->server->store, session, &range, &error);
+    if (status == WAL_OK) {
+        status = write_part(&exchange->shown, &branch, &error);
+    }
+    if (status != WAL_OK) {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    branch_deinit(&branch);
+    wal_session_close(session);
+}
+
+void serve_get_entry(struct serve_exchange *exchange)
+{
+    struct branch branch = {.cursor = NULL};
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = serve_open_session(exchange, 3);
+    enum wal_status status;
+
+    if (session == NULL) {
+        return;
+    }
+    status = branch_get(&branch, exchange->server->store, session,
+                        exchange->segments[5], &entry, &error);
+    if (status == WAL_OK) {
+        exchange->shown.limit = 0;
+        status = shown_entry_with_payload(
+            &exchange->shown, exchange->server->store, &entry, &error);
+    }
+    if (status != WAL_OK) {
+        serve_exchange_fail(
+            exchange, status == WAL_EINVAL ? WAL_ENOTFOUND : status, &error);
+    }
+    branch_deinit(&branch);
+    wal_session_close(session);
+}
+
+/* --- heads and the tree --------------------------------------------- */
+
+static enum wal_status write_heads(struct serve_exchange *exchange,
+                                   struct wal_session *session,
+                                   struct wal_error *error)
+{
+    return shown_heads(&exchange->shown, session, error);
+}
+
+void serve_get_heads(struct serve_exchange *exchange)
+{
+    serve_answer_session(exchange, write_heads);
+}
+
+struct tree {
+    struct wal_store *store;
+    struct wal_session *session;
+};
+
+static void release_tree(void *ctx)
+{
+    struct tree *tree = ctx;
+
+    wal_session_close(tree->session);
+    free(tree);
+}
+
+static bool produce_tree(void *ctx, FILE *file)
+{
+    const struct tree *tree = ctx;
+    struct wal__json_out json;
+    struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
+    enum wal_status status;
+
+    cli_json_init(&json, file);
+    wal__json_out_open(&json, '{');
+    status = shown_tree(&shown, tree->store, tree->session, NULL);
+    wal__json_out_close(&json, '}');
+    return status == WAL_OK;
+}
+
+void serve_get_tree(struct serve_exchange *exchange)
+{
+    struct wal_session *session = serve_open_session(exchange, 3);
+    struct tree *tree;
+
+    if (session == NULL) {
+        return;
+    }
+    tree = cli_alloc(sizeof(*tree));
+    *tree = (struct tree){exchange->server->store, session};
+    serve_exchange_stream(exchange, "application/json; charset=utf-8",
+                          MHD_SIZE_UNKNOWN, produce_tree, release_tree, tree);
 }

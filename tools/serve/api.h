@@ -1,0 +1,93 @@
+/*
+ * api.h - the resources of the server (docs/seeing.md): their handlers, and
+ * what these have open while it runs.
+ *
+ * Threads: any, but for the start and stop of the events.
+ */
+#ifndef AGENTWAL_TOOLS_SERVE_API_H
+#define AGENTWAL_TOOLS_SERVE_API_H
+
+#include "tools/serve/http.h"
+
+/* Answers a request. */
+typedef void serve_handler(struct serve_exchange *exchange);
+
+/* Answers a request that passed the checks, by the handler of its method and
+ * path. */
+serve_handler serve_route;
+
+/* Writes the methods that the resource has, as the header Allow lists them;
+ * without --write those that only read. */
+void serve_list_methods(const struct serve_exchange *exchange,
+                        char text[SERVE_METHODS_SIZE]);
+
+/* Opens the session that a segment of the path names. Returns NULL after the
+ * answer. */
+struct wal_session *serve_open_session(struct serve_exchange *exchange,
+                                       unsigned segment);
+
+/* Answers with an object of the session that the path names, whose members
+ * `write` adds, or with its error. */
+typedef enum wal_status serve_session_fn(struct serve_exchange *exchange,
+                                         struct wal_session *session,
+                                         struct wal_error *error);
+void serve_answer_session(struct serve_exchange *exchange,
+                          serve_session_fn *write);
+
+/* sessions.c */
+serve_handler serve_get_info;
+serve_handler serve_get_projects;
+serve_handler serve_get_sessions;
+serve_handler serve_get_session;
+serve_handler serve_get_checkpoints;
+serve_handler serve_get_diff;
+serve_handler serve_get_session_usage;
+serve_handler serve_get_usage;
+serve_handler serve_get_export;
+serve_handler serve_get_blob;
+
+/* entries.c */
+serve_handler serve_get_entries;
+serve_handler serve_get_entry;
+serve_handler serve_get_tree;
+serve_handler serve_get_heads;
+
+/* The paths of OpenCode's server that concern sessions. */
+serve_handler serve_opencode_list;
+serve_handler serve_opencode_create;
+serve_handler serve_opencode_get;
+serve_handler serve_opencode_change;
+serve_handler serve_opencode_delete;
+serve_handler serve_opencode_children;
+serve_handler serve_opencode_messages;
+serve_handler serve_opencode_append;
+serve_handler serve_opencode_projects;
+serve_handler serve_opencode_project;
+
+/* Answers 501, which says that only sessions are kept here. */
+serve_handler serve_opencode_other;
+
+/* Whether the path is one of OpenCode's server. */
+bool serve_opencode_has(const struct serve_exchange *exchange);
+
+/* Words in all sessions; searches take turns. Opens the search of the server's
+ * store; NULL: there is none. Without libagentwal-search the resource answers
+ * 501. */
+struct serve_index *serve_index_open(struct serve_server *server);
+void serve_index_close(struct serve_index *index);
+serve_handler serve_get_search;
+
+/* Starts following the log of the server's store. Returns NULL after an
+ * error. */
+struct serve_feed *serve_feed_start(struct serve_server *server);
+
+/* Ends the answers to all clients; after it none begins. */
+void serve_feed_stop(struct serve_feed *feed);
+
+/* Frees the feed, which has no client any more. feed may be null. */
+void serve_feed_destroy(struct serve_feed *feed);
+
+/* Answers with the stream of events. */
+serve_handler serve_get_events;
+
+#endif

@@ -1,0 +1,681 @@
+/*
+ * sessions.c - the store, its sessions and projects, a session with its
+ * checkpoints, usage and exports, and contents by their digest
+ * (docs/seeing.md).
+ */
+#include "tools/serve/api.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "agentwal/blob.h"
+#include "agentwal/convert.h"
+#include "tools/cli/ids.h"
+#include "tools/shown/changes.h"
+#include "tools/shown/session_json.h"
+#include "tools/shown/session_usage.h"
+#include "tools/usage/usage.h"
+
+enum {
+    LIST_LIMIT = 50,
+    LIST_MAX = 1000
+};
+
+void serve_get_info(struct serve_exchange *exchange)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    struct shown *shown = &exchange->shown;
+    struct wal__json_out *json = shown->json;
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status =
+        wal_store_get_info(exchange->server->store, &info, &error);
+
+    if (status != WAL_OK) {
+        serve_exchange_fail(exchange, status, &error);
+        return;
+    }
+    wal__json_out_open(json, '{');
+    shown_member(shown, "version", cli_slice(wal_version()));
+    shown_member(shown, "store", info.path);
+    wal__json_out_member_bool(shown->json, "writable",
+                              exchange->server->can_write);
+    wal__json_out_member_count(shown->json, "sessions", info.sessions);
+    wal__json_out_member_count(shown->json, "sequence", info.last_sequence);
+    wal__json_out_member_bool(shown->json, "search",
+                              exchange->server->index != NULL);
+    wal__json_out_close(json, '}');
+}
+
+struct wal_session *serve_open_session(struct serve_exchange *exchange,
+                                       unsigned segment)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_slice id = exchange->segments[segment];
+    enum wal_status status =
+        wal_session_open(exchange->server->store, id, &session, &error);
+
+    if (status != WAL_OK) {
+        /* An id that no session can have names no session. */
+        if (status == WAL_EINVAL || status == WAL_ETOOBIG) {
+            status = WAL_ENOTFOUND;
+        }
+        serve_exchange_fail(exchange, status, &error);
+        return NULL;
+    }
+    return session;
+}
+
+void serve_answer_session(struct serve_exchange *exchange,
+                          serve_session_fn *write)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = serve_open_session(exchange, 3);
+    enum wal_status status;
+
+    if (session == NULL) {
+        return;
+    }
+    wal__json_out_open(&exchange->json, '{');
+    status = write(exchange, session, &error);
+    wal__json_out_close(&exchange->json, '}');
+    if (status != WAL_OK) {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    wal_session_close(session);
+}
+
+void serve_get_session(struct serve_exchange *exchange)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = serve_open_session(exchange, 3);
+    enum wal_status status;
+
+    if (session == NULL) {
+        return;
+    }
+    status = wal_session_get_info(session, &info, &error);
+    if (status == WAL_OK) {
+        shown_session(&exchange->shown, &info);
+    } else {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    wal_session_close(session);
+}
+
+/* --- lists ---------------------------------------------------------- */
+
+/* The title, or the first message of a session, contains the text. */
+static bool has_text(struct wal_slice in, struct wal_slice text)
+{
+    for (uint64_t at = 0; at + text.size <= in.size; at++) {
+        if (strncasecmp((const char *)in.data + at, text.data,
+                        (size_t)text.size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Writes at most `limit` sessions with the text, and the cursor after them. */
+static enum wal_status write_list(struct shown *shown,
+                                  struct wal_session_cursor *list,
+                                  struct wal_slice text, uint64_t limit,
+                                  struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal__json_out *json = shown->json;
+    char next[WAL_CURSOR_TEXT_SIZE] = "";
+    uint64_t count = 0;
+    enum wal_status status;
+
+    wal__json_out_open(json, '{');
+    wal__json_out_member_open(json, "sessions", '[');
+    while ((status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
+        if (text.size > 0 && !has_text(info.title, text) &&
+            !has_text(info.first_text, text)) {
+            continue;
+        }
+        if (count == limit) {
+            break; /* `next` is the position before this one */
+        }
+        shown_session(shown, &info);
+        count++;
+        if (count == limit) {
+            status = wal_session_cursor_encode(list, next, error);
+            if (status != WAL_OK) {
+                return status;
+            }
+        }
+    }
+    wal__json_out_close(json, ']');
+    shown_member(shown, "next", cli_slice(status == WAL_OK ? next : ""));
+    wal__json_out_close(json, '}');
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static void list_sessions(struct serve_exchange *exchange)
+{
+    struct wal_session_cursor_options options =
+        WAL_INIT(wal_session_cursor_options);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session_cursor *list = NULL;
+    uint64_t limit = LIST_LIMIT;
+    enum wal_status status;
+
+    options.project = serve_exchange_query(exchange, "project");
+    options.cwd = serve_exchange_query(exchange, "cwd");
+    options.after = serve_exchange_query(exchange, "cursor");
+    if (!serve_exchange_number(exchange, "limit", 1, LIST_MAX, &limit)) {
+        return;
+    }
+    status = wal_session_cursor_open(exchange->server->store, &options, &list,
+                                     &error);
+    if (status == WAL_OK) {
+        status =
+            write_list(&exchange->shown, list,
+                       serve_exchange_query(exchange, "title"), limit, &error);
+    }
+    if (status != WAL_OK) {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    wal_session_cursor_close(list);
+}
+
+void serve_get_sessions(struct serve_exchange *exchange)
+{
+    /* Only with a text every session may have to be looked at. */
+    if (serve_exchange_query(exchange, "title").size > 0) {
+        serve_exchange_run(exchange, list_sessions);
+    } else {
+        list_sessions(exchange);
+    }
+}
+
+/* --- checkpoints and their differences ---------------------------------- */
+
+static enum wal_status write_checkpoints(struct serve_exchange *exchange,
+                                         struct wal_session *session,
+                                         struct wal_error *error)
+{
+    return shown_checkpoints_write(&exchange->shown, session, error);
+}
+
+void serve_get_checkpoints(struct serve_exchange *exchange)
+{
+    serve_answer_session(exchange, write_checkpoints);
+}
+
+/* Completes the two checkpoints: `after` is the newest, `before` the one before
+ * it. Empty when there is none. */
+static void complete(const struct shown_checkpoints *checkpoints,
+                     struct wal_slice *before, struct wal_slice *after)
+{
+    size_t at = checkpoints->count;
+
+    if (after->size == 0 && at > 0) {
+        *after = cli_slice(checkpoints->ids[at - 1]);
+    }
+    if (before->size > 0) {
+        return;
+    }
+    while (at > 0 &&
+           !cli_slice_equal(cli_slice(checkpoints->ids[at - 1]), *after)) {
+        at--;
+    }
+    if (at > 1) {
+        *before = cli_slice(checkpoints->ids[at - 2]);
+    }
+}
+
+static enum wal_status write_diff(struct serve_exchange *exchange,
+                                  struct wal_session *session,
+                                  struct wal_error *error)
+{
+    struct wal_slice before = serve_exchange_query(exchange, "before");
+    struct wal_slice after = serve_exchange_query(exchange, "after");
+    struct shown_checkpoints checkpoints = {.ids = NULL};
+    struct wal__json_out *json = &exchange->json;
+    enum wal_status status =
+        shown_checkpoints_read(&checkpoints, session, error);
+
+    if (status == WAL_OK) {
+        complete(&checkpoints, &before, &after);
+        if (before.size > 0 && after.size > 0) {
+            status = shown_diff(&exchange->shown, exchange->server->store,
+                                session, before, after, error);
+        } else {
+            wal__json_out_key(json, "files"); /* there are not two of them */
+            wal__json_out_open(json, '[');
+            wal__json_out_close(json, ']');
+        }
+    }
+    shown_checkpoints_deinit(&checkpoints);
+    return status;
+}
+
+void serve_get_diff(struct serve_exchange *exchange)
+{
+    serve_answer_session(exchange, write_diff);
+}
+
+enum {
+    PIECE_SIZE = 1 << 20 /* bytes of a content that are verified at a time */
+};
+
+/* --- exports -------------------------------------------------------- */
+
+struct export_answer {
+    struct wal_view *view;
+    FILE *file;
+};
+
+static int32_t put_export(void *ctx, const void *data, uint64_t size)
+{
+    const struct export_answer *answer = ctx;
+
+    return fwrite(data, 1, (size_t)size, answer->file) == size ? 0 : 1;
+}
+
+static bool produce_export(void *ctx, FILE *file)
+{
+    struct export_answer *answer = ctx;
+
+    answer->file = file;
+    return wal_view_flush(answer->view, NULL, NULL) == WAL_OK;
+}
+
+static void release_export(void *ctx)
+{
+    struct export_answer *answer = ctx;
+
+    wal_view_close(answer->view);
+    free(answer);
+}
+
+void serve_get_export(struct serve_exchange *exchange)
+{
+    struct wal_slice dialect = serve_exchange_query(exchange, "dialect");
+    struct wal_view_options options = WAL_INIT(wal_view_options);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = serve_open_session(exchange, 3);
+    struct export_answer *answer;
+    enum wal_status status;
+
+    if (session == NULL) {
+        return;
+    }
+    answer = cli_alloc(sizeof(*answer));
+    options.dialect = dialect.size > 0 ? dialect : cli_slice("entries");
+    options.put = put_export;
+    options.ctx = answer;
+    status = wal_view_open(exchange->server->store, session, &options,
+                           &answer->view, &error);
+    wal_session_close(session);
+    if (status != WAL_OK) {
+        free(answer);
+        serve_exchange_fail(exchange, status, &error);
+        return;
+    }
+    serve_exchange_stream(exchange, "application/octet-stream",
+                          MHD_SIZE_UNKNOWN, produce_export, release_export,
+                          answer);
+}
+
+/* --- contents ------------------------------------------------------- */
+
+static bool read_digest(struct wal_slice text, uint8_t digest[WAL_DIGEST_SIZE])
+{
+    const char *at = text.data;
+
+    if (text.size != 2 * WAL_DIGEST_SIZE) {
+        return false;
+    }
+    for (size_t i = 0; i < 2 * WAL_DIGEST_SIZE; i++) {
+        int digit = at[i] >= '0' && at[i] <= '9'   ? at[i] - '0'
+                    : at[i] >= 'a' && at[i] <= 'f' ? at[i] - 'a' + 10
+                                                   : -1;
+
+        if (digit < 0) {
+            return false;
+        }
+        digest[i / 2] =
+            (uint8_t)(i % 2 == 0 ? digit << 4 : digest[i / 2] | digit);
+    }
+    return true;
+}
+
+/* The type of an image that browsers show without running anything. */
+static const char *type_of(const uint8_t *data, size_t size)
+{
+    static const struct {
+        const char *type;
+        size_t offset;
+        size_t size;
+        const char *bytes;
+    } types[] = {
+        {"image/png", 0, 8, "\x89PNG\r\n\x1a\n"},
+        {"image/jpeg", 0, 3, "\xff\xd8\xff"},
+        {"image/gif", 0, 4, "GIF8"},
+        {"image/webp", 8, 4, "WEBP"},
+        {"image/avif", 4, 8, "ftypavif"},
+    };
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (size >= types[i].offset + types[i].size &&
+            memcmp(data + types[i].offset, types[i].bytes, types[i].size) ==
+                0) {
+            return types[i].type;
+        }
+    }
+    return "application/octet-stream";
+}
+
+static bool produce_blob(void *ctx, FILE *file)
+{
+    struct wal_blob *blob = ctx;
+    uint8_t *piece = cli_alloc(PIECE_SIZE);
+    uint64_t at = 0;
+    uint64_t got = 1;
+    bool is_good = true;
+
+    while (is_good && got > 0) {
+        is_good =
+            wal_blob_read(blob, at, piece, PIECE_SIZE, &got, NULL) == WAL_OK &&
+            fwrite(piece, 1, (size_t)got, file) == got;
+        at += got;
+    }
+    free(piece);
+    return is_good;
+}
+
+static void release_blob(void *ctx)
+{
+    wal_blob_close(ctx);
+}
+
+void serve_get_blob(struct serve_exchange *exchange)
+{
+    uint8_t digest[WAL_DIGEST_SIZE];
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_blob *blob = NULL;
+    uint8_t head[16];
+    uint64_t got = 0;
+    enum wal_status status;
+
+    if (!read_digest(exchange->segments[3], digest)) {
+        serve_exchange_refuse(exchange, MHD_HTTP_NOT_FOUND,
+                              "a digest is 64 hexadecimal digits");
+        return;
+    }
+    status = wal_blob_open(exchange->server->store, digest, &blob, &error);
+    if (status == WAL_OK) {
+        status = wal_blob_read(blob, 0, head, sizeof(head), &got, &error);
+    }
+    if (status != WAL_OK) {
+        wal_blob_close(blob);
+        serve_exchange_fail(exchange, status, &error);
+        return;
+    }
+    exchange->is_sandboxed = true;
+    serve_exchange_stream(exchange, type_of(head, (size_t)got),
+                          wal_blob_size(blob), produce_blob, release_blob,
+                          blob);
+}
+
+/* --- tokens and costs --------------------------------------------------- */
+
+static enum wal_status write_turns(struct serve_exchange *exchange,
+                                   struct wal_session *session,
+                                   struct wal_error *error)
+{
+    return shown_usage(&exchange->shown, exchange->server->store, session,
+                       error);
+}
+
+void serve_get_session_usage(struct serve_exchange *exchange)
+{
+    serve_answer_session(exchange, write_turns);
+}
+
+static void write_groups(struct wal__json_out *json, const struct usage *usage,
+                         enum usage_by by)
+{
+    struct usage_groups groups = {.by = by};
+
+    usage_groups_fill(&groups, usage, 0, 0);
+    wal__json_out_open(json, '{');
+    wal__json_out_member_open(json, "usage", '[');
+    for (size_t i = 0; i < groups.count; i++) {
+        usage_group_write(json, by, &groups.items[i]);
+    }
+    wal__json_out_close(json, ']');
+    wal__json_out_member_count(json, "damaged", usage->damaged);
+    wal__json_out_close(json, '}');
+    usage_groups_deinit(&groups);
+}
+
+void serve_get_usage(struct serve_exchange *exchange)
+{
+    struct wal_slice name = serve_exchange_query(exchange, "by");
+    struct wal_error error = CLI_ERROR_INIT;
+    enum usage_by by = USAGE_BY_DAY;
+    struct progress progress;
+    struct usage usage = {.progress = &progress};
+    enum wal_status status;
+
+    /* libmicrohttpd ends the values of parameters with NUL. */
+    if (name.data != NULL && !usage_by_find(name.data, &by)) {
+        serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
+                              "by must be day, model, project, client or "
+                              "session");
+        return;
+    }
+    progress_init(&progress, false);
+    status = usage_read(&usage, exchange->server->store, &error);
+    if (status == WAL_OK) {
+        write_groups(&exchange->json, &usage, by);
+    } else {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    usage_deinit(&usage);
+}
+
+/* --- projects ----------------------------------------------------------- */
+
+struct project {
+    char *id;           /* empty: none */
+    char *cwd;          /* of its newest session */
+    int64_t created_ms; /* of the first session that was created */
+    int64_t updated_ms;
+    uint64_t sessions;
+};
+
+struct projects {
+    struct project *items; /* by their newest sessions */
+    size_t count;
+    size_t capacity;
+    struct cli_ids ranks; /* of an id, or of "\n" and a directory */
+};
+
+static void add_to_project(struct projects *projects,
+                           const struct wal_session_info *info)
+{
+    struct wal_slice name = info->project.size > 0 ? info->project : info->cwd;
+    size_t size = (size_t)name.size + 1;
+    char *key = cli_alloc(size);
+    uint32_t *rank;
+    struct project *project;
+
+    key[0] = info->project.size > 0 ? ' ' : '\n';
+    if (name.size > 0) {
+        memcpy(key + 1, name.data, (size_t)name.size);
+    }
+    rank = cli_ids_get_or_add(&projects->ranks, (struct wal_slice){key, size});
+    if (*rank == 0) {
+        projects->items =
+            cli_reserve(projects->items, projects->count, &projects->capacity,
+                        sizeof(projects->items[0]));
+        project = &projects->items[projects->count++];
+        *project = (struct project){
+            .id = cli_copy_text(info->project.data, (size_t)info->project.size),
+            .cwd = cli_copy_text(info->cwd.data, (size_t)info->cwd.size),
+            .created_ms = info->created_ms,
+            .updated_ms = info->updated_ms,
+        };
+        *rank = (uint32_t)projects->count;
+    }
+    project = &projects->items[*rank - 1];
+    project->sessions++;
+    if (info->created_ms < project->created_ms) {
+        project->created_ms = info->created_ms;
+    }
+    free(key);
+}
+
+static enum wal_status read_projects(struct projects *projects,
+                                     struct wal_store *store,
+                                     struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status = wal_session_cursor_open(store, NULL, &list, error);
+
+    while (status == WAL_OK &&
+           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
+        add_to_project(projects, &info);
+    }
+    wal_session_cursor_close(list);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* The last part of a directory. */
+static struct wal_slice name_of(const char *cwd)
+{
+    const char *slash = strrchr(cwd, '/');
+
+    return cli_slice(slash != NULL && slash[1] != '\0' ? slash + 1 : cwd);
+}
+
+static void write_projects(struct shown *shown, const struct projects *projects)
+{
+    struct wal__json_out *json = shown->json;
+
+    wal__json_out_open(json, '{');
+    wal__json_out_member_open(json, "projects", '[');
+    for (size_t i = 0; i < projects->count; i++) {
+        const struct project *project = &projects->items[i];
+
+        wal__json_out_open(json, '{');
+        shown_member(shown, "id", cli_slice(project->id));
+        shown_member(shown, "cwd", cli_slice(project->cwd));
+        shown_member(shown, "name", name_of(project->cwd));
+        wal__json_out_member_count(shown->json, "sessions", project->sessions);
+        shown_time(shown, "updated", project->updated_ms);
+        wal__json_out_close(json, '}');
+    }
+    wal__json_out_close(json, ']');
+    wal__json_out_close(json, '}');
+}
+
+static void projects_deinit(struct projects *projects)
+{
+    for (size_t i = 0; i < projects->count; i++) {
+        free(projects->items[i].id);
+        free(projects->items[i].cwd);
+    }
+    free(projects->items);
+    cli_ids_deinit(&projects->ranks);
+}
+
+/* Answers with what `write` makes of all projects. */
+static void answer_projects(struct serve_exchange *exchange,
+                            void (*write)(struct serve_exchange *exchange,
+                                          const struct projects *projects))
+{
+    struct projects projects = {.items = NULL};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status =
+        read_projects(&projects, exchange->server->store, &error);
+
+    if (status == WAL_OK) {
+        write(exchange, &projects);
+    } else {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    projects_deinit(&projects);
+}
+
+static void write_own(struct serve_exchange *exchange,
+                      const struct projects *projects)
+{
+    write_projects(&exchange->shown, projects);
+}
+
+void serve_get_projects(struct serve_exchange *exchange)
+{
+    answer_projects(exchange, write_own);
+}
+
+/* --- as OpenCode's server answers them ------------------------------ */
+
+static void write_project(struct shown *shown, const struct project *project)
+{
+    wal__json_out_open(shown->json, '{');
+    cli_json_member_text(
+        shown->json, "id",
+        cli_slice(project->id[0] != '\0' ? project->id : "global"));
+    cli_json_member_text(shown->json, "worktree", cli_slice(project->cwd));
+    wal__json_out_member_open(shown->json, "time", '{');
+    shown_time(shown, "created", project->created_ms);
+    shown_time(shown, "updated", project->updated_ms);
+    wal__json_out_close(shown->json, '}');
+    wal__json_out_close(shown->json, '}');
+}
+
+static void write_opencode(struct serve_exchange *exchange,
+                           const struct projects *projects)
+{
+    wal__json_out_open(&exchange->json, '[');
+    for (size_t i = 0; i < projects->count; i++) {
+        write_project(&exchange->shown, &projects->items[i]);
+    }
+    wal__json_out_close(&exchange->json, ']');
+}
+
+void serve_opencode_projects(struct serve_exchange *exchange)
+{
+    answer_projects(exchange, write_opencode);
+}
+
+/* Of a directory without sessions it is the one that all others belong to. */
+static void write_current(struct serve_exchange *exchange,
+                          const struct projects *projects)
+{
+    struct wal_slice directory = serve_exchange_query(exchange, "directory");
+    struct project none = {.id = (char[]){""}, .cwd = (char[]){"/"}};
+    const struct project *found = &none;
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session *session = NULL;
+
+    if (directory.size > 0 &&
+        wal_session_open_latest(exchange->server->store, directory, &session,
+                                NULL) == WAL_OK &&
+        wal_session_get_info(session, &info, NULL) == WAL_OK) {
+        for (size_t i = 0; i < projects->count; i++) {
+            if (cli_slice_equal(cli_slice(projects->items[i].id),
+                                info.project)) {
+                found = &projects->items[i];
+            }
+        }
+    }
+    write_project(&exchange->shown, found);
+    wal_session_close(session);
+}
+
+void serve_opencode_project(struct serve_exchange *exchange)
+{
+    answer_projects(exchange, write_current);
+}

@@ -21,6 +21,7 @@
 #include "convert/model/model_table.h"
 #include "convert/source/checkpoint_manifest.h"
 #include "engine/base/error.h"
+#include "format/bytes/fmt.h"
 
 /* --- contents as blobs --------------------------------------------------- */
 
@@ -84,7 +85,7 @@ store_content(struct wal_store *store,
     if (memcmp(digest, expected, sizeof(digest)) == 0) {
         return WAL_OK;
     }
-    wal__checkpoint_hash_text(digest, hash);
+    wal__hex_write(digest, WAL_DIGEST_SIZE, hash);
     return wal__fail(error, WAL_ECORRUPT,
                      "the content %s of \"%s\" is damaged: its SHA-256 is %s; "
                      "skipped",

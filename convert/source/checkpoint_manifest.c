@@ -54,14 +54,6 @@ wal__checkpoint_layout_find(const char *name)
     return NULL;
 }
 
-void wal__checkpoint_hash_text(const uint8_t digest[WAL_DIGEST_SIZE],
-                               char text[WAL__CHECKPOINT_HASH_SIZE + 1])
-{
-    for (size_t i = 0; i < WAL_DIGEST_SIZE; i++) {
-        sprintf(text + 2 * i, "%02x", digest[i]);
-    }
-}
-
 /* --- members ------------------------------------------------------------- */
 
 /* A member to find. Names are compared in lower case without underscores; of

@@ -73,8 +73,4 @@ wal__checkpoint_manifest_read(struct wal__checkpoint_manifest *manifest,
                               const void *data, size_t size);
 void wal__checkpoint_manifest_deinit(struct wal__checkpoint_manifest *manifest);
 
-/* Writes the digest as lower-case hexadecimal digits, NUL-terminated. */
-void wal__checkpoint_hash_text(const uint8_t digest[WAL_DIGEST_SIZE],
-                               char text[WAL__CHECKPOINT_HASH_SIZE + 1]);
-
 #endif

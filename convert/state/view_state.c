@@ -16,6 +16,7 @@
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
 #include "format/bytes/assert.h"
+#include "format/bytes/fmt.h"
 #include "format/json/json_out.h"
 #include "format/json/json_value.h"
 
@@ -197,9 +198,7 @@ static bool matches_store(const struct wal__json_member *members,
     uint64_t version = 0;
     char uuid[33];
 
-    for (size_t i = 0; i < 16; i++) {
-        snprintf(uuid + 2 * i, 3, "%02x", store[i]);
-    }
+    wal__hex_write(store, 16, uuid);
     return read_number(&members[S_VERSION].value, &version) &&
            version == WAL__VIEW_STATE_VERSION &&
            members[S_STORE].value.kind == WAL__JSON_STRING &&
@@ -565,9 +564,7 @@ static void put_identity(struct wal__json_out *out,
                                      (size_t)identity->session.size};
     char uuid[33];
 
-    for (size_t i = 0; i < 16; i++) {
-        snprintf(uuid + 2 * i, 3, "%02x", identity->store[i]);
-    }
+    wal__hex_write(identity->store, 16, uuid);
     wal__json_out_member_int(out, "version", WAL__VIEW_STATE_VERSION);
     wal__json_out_member_str(out, "store", uuid);
     wal__json_out_member_text(out, "session", session);

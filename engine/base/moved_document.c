@@ -41,9 +41,7 @@ enum wal_status wal__moved_encode(const struct wal_session_move *move,
     const struct wal__span host = {(const uint8_t *)move->host,
                                    strlen(move->host)};
 
-    for (size_t i = 0; i < sizeof(move->store); i++) {
-        (void)snprintf(store + 2 * i, 3, "%02x", move->store[i]);
-    }
+    wal__hex_write(move->store, sizeof(move->store), store);
     wal__json_out_open(&json, '{');
     wal__json_out_member_text(&json, "session", json_of(id));
     wal__json_out_member_int(&json, "number", (int64_t)move->number);
@@ -65,16 +63,7 @@ static bool parse_store(struct wal__json_span text, uint8_t store[16])
         size != sizeof(digits)) {
         return false;
     }
-    for (size_t i = 0; i < sizeof(digits); i++) {
-        const char *hex = "0123456789abcdef";
-        const char *found = memchr(hex, digits[i], 16);
-
-        if (found == NULL) {
-            return false;
-        }
-        store[i / 2] = (uint8_t)(store[i / 2] << 4 | (uint8_t)(found - hex));
-    }
-    return true;
+    return wal__hex_read(digits, STORE_DIGITS / 2, store);
 }
 
 static bool get_host(struct wal__json_span text,

@@ -1,7 +1,7 @@
 /*
- * sha256.h - SHA-256 by libcrypto, and digests as text (digest.c). A store
- * fetches the algorithm once, with its first digest. Any thread; a struct
- * wal__sha256_ctx belongs to one thread.
+ * sha256.h - SHA-256 by libcrypto (SPEC.md 5.12). A store fetches the algorithm
+ * once, with its first digest. Any thread; a struct wal__sha256_ctx belongs to
+ * one thread.
  *
  * In modules that carry libcrypto, bindings/digest/sha256.c is in place of
  * sha256.c.
@@ -10,6 +10,7 @@
 #define AGENTWAL_ENGINE_BASE_SHA256_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "agentwal.h"
 #include "format/segment/record_blob.h"
@@ -41,19 +42,14 @@ enum wal_status wal__sha256_final(struct wal__sha256_ctx *ctx,
                                   struct wal__digest *digest) WAL_MUST_USE;
 void wal__sha256_deinit(struct wal__sha256_ctx *ctx);
 
-/* --- digests as text ---------------------------------------------------- */
-
 enum {
-    WAL__DIGEST_HEX_SIZE = 2 * WAL__DIGEST_SIZE + 1
+    WAL__DIGEST_HEX_SIZE = 2 * WAL__DIGEST_SIZE + 1 /* as text, with a NUL */
 };
 
-bool wal__digest_equal(const struct wal__digest *a,
-                       const struct wal__digest *b);
-/* Reads what wal__digest_to_hex writes, without the NUL. False: the text is not
- * that of a digest. */
-bool wal__digest_from_hex(struct wal__span text, struct wal__digest *digest);
-/* Writes lower-case hexadecimal digits and a NUL. */
-void wal__digest_to_hex(const struct wal__digest *digest,
-                        char out[WAL__DIGEST_HEX_SIZE]);
+static inline bool wal__digest_equal(const struct wal__digest *a,
+                                     const struct wal__digest *b)
+{
+    return memcmp(a->bytes, b->bytes, WAL__DIGEST_SIZE) == 0;
+}
 
 #endif

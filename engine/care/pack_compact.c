@@ -331,7 +331,8 @@ static enum wal_status add_lists(struct names *names, struct wal__span value)
             text.size++;
             continue;
         }
-        if (wal__digest_from_hex(text, &digest)) {
+        if (text.size == 2 * sizeof(digest.bytes) &&
+            wal__hex_read(text.data, sizeof(digest.bytes), digest.bytes)) {
             status = pack_live_name(names->live, &digest, true);
         }
         text.data = value.data + at + 1;

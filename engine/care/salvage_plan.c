@@ -1120,7 +1120,7 @@ static void report_bad_blob(struct wal__salvage *salvage,
     char digest[WAL__DIGEST_HEX_SIZE];
     char reason[256];
 
-    wal__digest_to_hex(&bad->digest, digest);
+    wal__hex_write(bad->digest.bytes, WAL__DIGEST_SIZE, digest);
     snprintf(reason, sizeof(reason),
              "the content with the SHA-256 %s cannot be read: %s", digest,
              bad->reason);

@@ -226,16 +226,6 @@ wal__checkpoint_info(const struct wal__checkpoint *checkpoint, uint32_t flags)
 
 /* --- to JSON ------------------------------------------------------------- */
 
-static void encode_hex(struct wal__span bytes, uint8_t *out)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < bytes.size; i++) {
-        out[2 * i] = (uint8_t)digits[bytes.data[i] >> 4];
-        out[2 * i + 1] = (uint8_t)digits[bytes.data[i] & 15];
-    }
-}
-
 /* Appends a member whose value is a string of this escaped size. */
 static enum wal_status encode_string(const char *name, struct wal__span text,
                                      size_t size, struct wal__buf *out)
@@ -269,7 +259,7 @@ static enum wal_status encode_root(struct wal__span root, struct wal__buf *out)
     }
     out->size += size;
     at[0] = '"';
-    encode_hex(root, at + 1);
+    wal__hex_write(root.data, root.size, (char *)at + 1);
     at[size - 1] = '"';
     return WAL_OK;
 }
@@ -292,8 +282,7 @@ static enum wal_status encode_entry(struct wal__span entry,
 enum wal_status wal__checkpoint_encode(const struct wal__checkpoint *checkpoint,
                                        struct wal__buf *out)
 {
-    const struct wal__span list = {checkpoint->list.bytes, WAL__DIGEST_SIZE};
-    uint8_t hex[2 * WAL__DIGEST_SIZE];
+    char list[WAL__DIGEST_HEX_SIZE];
     char text[256];
     enum wal_status status = encode_root(checkpoint->root, out);
     int size;
@@ -301,14 +290,14 @@ enum wal_status wal__checkpoint_encode(const struct wal__checkpoint *checkpoint,
     if (status != WAL_OK) {
         return status;
     }
-    encode_hex(list, hex);
+    wal__hex_write(checkpoint->list.bytes, WAL__DIGEST_SIZE, list);
     size = snprintf(text, sizeof(text),
-                    ",\"list\":\"%.*s\",\"files\":%" PRIu64
-                    ",\"bytes\":%" PRIu64 ",\"newBlobs\":%" PRIu64
-                    ",\"newBytes\":%" PRIu64 ",\"created\":%" PRId64,
-                    (int)sizeof(hex), (const char *)hex, checkpoint->files,
-                    checkpoint->bytes, checkpoint->new_blobs,
-                    checkpoint->new_bytes, checkpoint->created_ms);
+                    ",\"list\":\"%s\",\"files\":%" PRIu64 ",\"bytes\":%" PRIu64
+                    ",\"newBlobs\":%" PRIu64 ",\"newBytes\":%" PRIu64
+                    ",\"created\":%" PRId64,
+                    list, checkpoint->files, checkpoint->bytes,
+                    checkpoint->new_blobs, checkpoint->new_bytes,
+                    checkpoint->created_ms);
     WAL__ASSERT(size > 0 && (size_t)size < sizeof(text));
     status = wal__buf_append(out, text, (size_t)size);
     if (status == WAL_OK) {
@@ -332,36 +321,14 @@ enum {
     MEMBER_COUNT
 };
 
-static int hex_value(uint8_t digit)
-{
-    if (digit >= '0' && digit <= '9') {
-        return digit - '0';
-    }
-    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
-
 /* Decodes a string of hexadecimal digits. False when the token is not one, or
  * decodes to more than `capacity` bytes. */
 static bool decode_hex(const struct wal__json_token *token, uint8_t *out,
                        size_t capacity, size_t *size)
 {
-    size_t digits = token->span.size - 2;
-
-    if (token->kind != WAL__JSON_STRING || digits % 2 != 0 ||
-        digits / 2 > capacity) {
-        return false;
-    }
-    for (size_t i = 0; i < digits / 2; i++) {
-        int high = hex_value(token->span.data[1 + 2 * i]);
-        int low = hex_value(token->span.data[2 + 2 * i]);
-
-        if (high < 0 || low < 0) {
-            return false;
-        }
-        out[i] = (uint8_t)(high << 4 | low);
-    }
-    *size = digits / 2;
-    return true;
+    *size = token->span.size / 2 - 1;
+    return token->kind == WAL__JSON_STRING && token->span.size % 2 == 0 &&
+           *size <= capacity && wal__hex_read(token->span.data + 1, *size, out);
 }
 
 static bool decode_number(const struct wal__json_token *token, uint64_t *number)

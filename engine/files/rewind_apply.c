@@ -103,11 +103,9 @@ static enum wal_status content_fail(const struct wal__file_record *file,
                                     const struct wal_error *why,
                                     struct wal_error *error)
 {
-    char digest[2 * WAL__DIGEST_SIZE + 1];
+    char digest[WAL__DIGEST_HEX_SIZE];
 
-    for (int i = 0; i < WAL__DIGEST_SIZE; i++) {
-        (void)snprintf(digest + 2 * i, 3, "%02x", file->digest.bytes[i]);
-    }
+    wal__hex_write(file->digest.bytes, WAL__DIGEST_SIZE, digest);
     if (status == WAL_ENOTFOUND) {
         status = WAL_ECORRUPT;
     }

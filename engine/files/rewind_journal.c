@@ -134,50 +134,36 @@ static enum wal_status put_text(struct wal__buf *out, const char *text)
 static enum wal_status put_hex(struct wal__buf *out, const char *name,
                                const void *data, size_t size)
 {
-    static const char digits[] = "0123456789abcdef";
-    const uint8_t *bytes = data;
-    enum wal_status status = put_text(out, ",\"");
     uint8_t *at;
 
-    if (status != WAL_OK) {
-        goto done;
+    if (put_text(out, ",\"") != WAL_OK || put_text(out, name) != WAL_OK ||
+        put_text(out, "\":\"") != WAL_OK ||
+        wal__buf_reserve(out, 2 * size + 1, &at) != WAL_OK) {
+        return WAL_ENOMEM;
     }
-    status = put_text(out, name);
-    if (status != WAL_OK) {
-        goto done;
-    }
-    status = put_text(out, "\":\"");
-    if (status != WAL_OK) {
-        goto done;
-    }
-    status = wal__buf_reserve(out, 2 * size + 1, &at);
-done:
-    if (status != WAL_OK) {
-        return status;
-    }
-    for (size_t i = 0; i < size; i++) {
-        at[2 * i] = (uint8_t)digits[bytes[i] >> 4];
-        at[2 * i + 1] = (uint8_t)digits[bytes[i] & 15];
-    }
+    wal__hex_write(data, size, (char *)at);
     at[2 * size] = '"';
     out->size += 2 * size + 1;
     return WAL_OK;
 }
 
-static enum wal_status put_heads(const struct wal__rewind_job *job,
-                                 struct wal__buf *value)
-{
-    enum wal_status status = put_hex(value, "headBefore", job->head_before,
-                                     strlen(job->head_before));
-
-    return status == WAL_OK ? put_hex(value, "headAfter", job->head_after,
-                                      strlen(job->head_after))
-                            : status;
-}
-
 static enum wal_status rewind_journal_encode(const struct wal__rewind_job *job,
                                              struct wal__buf *value)
 {
+    const struct {
+        const char *name;
+        const void *data;
+        size_t size;
+    } members[] = {
+        {"undo", job->undo.data, job->undo.size},
+        {"before", job->before_list.bytes, WAL__DIGEST_SIZE},
+        {"after", job->after_list.bytes, WAL__DIGEST_SIZE},
+        {"root", job->root, strlen(job->root)},
+        {"directories", job->directories.data, job->directories.size},
+        {"headBefore", job->head_before, strlen(job->head_before)},
+        {"headAfter", job->head_after, strlen(job->head_after)},
+    };
+    size_t count = job->head_after[0] == '\0' ? 5 : 7;
     enum wal_status status;
     char head[64];
     int size;
@@ -189,42 +175,11 @@ static enum wal_status rewind_journal_encode(const struct wal__rewind_job *job,
                  job->session->number, job->temp_suffix);
     WAL__ASSERT(size > 0 && (size_t)size < sizeof(head));
     status = put_text(value, head);
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = put_hex(value, "undo", job->undo.data, job->undo.size);
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = put_hex(value, "before", job->before_list.bytes, WAL__DIGEST_SIZE);
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = put_hex(value, "after", job->after_list.bytes, WAL__DIGEST_SIZE);
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = put_hex(value, "root", job->root, strlen(job->root));
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = put_hex(value, "directories", job->directories.data,
-                     job->directories.size);
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (job->head_after[0] != '\0') {
-        status = put_heads(job, value);
+    for (size_t i = 0; i < count && status == WAL_OK; i++) {
+        status =
+            put_hex(value, members[i].name, members[i].data, members[i].size);
     }
     return status == WAL_OK ? put_text(value, "}") : status;
-}
-
-static int digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* Appends the decoded bytes of a hexadecimal member to out; at most `max`. */
@@ -247,14 +202,8 @@ static enum wal_status get_hex(const struct wal__buf *value, const char *name,
     if (status != WAL_OK) {
         return status;
     }
-    for (size_t i = 0; i < size; i++) {
-        int high = digit(token.span.data[1 + 2 * i]);
-        int low = digit(token.span.data[2 + 2 * i]);
-
-        if (high < 0 || low < 0) {
-            return WAL_ECORRUPT;
-        }
-        at[i] = (uint8_t)(high << 4 | low);
+    if (!wal__hex_read(token.span.data + 1, size, at)) {
+        return WAL_ECORRUPT;
     }
     out->size += size;
     return WAL_OK;
@@ -285,6 +234,7 @@ static enum wal_status get_header(const struct wal__buf *value,
                                   uint32_t *number,
                                   char suffix[WAL__REWIND_SUFFIX_SIZE + 1])
 {
+    uint8_t digits[WAL__REWIND_SUFFIX_SIZE / 2];
     struct wal__json_token token;
     int64_t session;
 
@@ -295,17 +245,13 @@ static enum wal_status get_header(const struct wal__buf *value,
         session < 0 || session > UINT32_MAX ||
         wal__json_find(value->data, value->size, "mark", &token) !=
             WAL__JSON_OK ||
-        token.span.size != WAL__REWIND_SUFFIX_SIZE + 2) {
+        token.span.size != WAL__REWIND_SUFFIX_SIZE + 2 ||
+        !wal__hex_read(token.span.data + 1, sizeof(digits), digits)) {
         return WAL_ECORRUPT;
     }
     *number = (uint32_t)session;
     memcpy(suffix, token.span.data + 1, WAL__REWIND_SUFFIX_SIZE);
     suffix[WAL__REWIND_SUFFIX_SIZE] = '\0';
-    for (int i = 0; i < WAL__REWIND_SUFFIX_SIZE; i++) {
-        if (digit((uint8_t)suffix[i]) < 0) {
-            return WAL_ECORRUPT;
-        }
-    }
     return WAL_OK;
 }
 
@@ -624,9 +570,7 @@ static enum wal_status generate_names(struct wal__rewind_job *job,
         return wal__no_memory(error);
     }
     wal__random_bytes(env->random, env->io, temp_suffix, sizeof(temp_suffix));
-    for (size_t i = 0; i < sizeof(temp_suffix); i++) {
-        (void)snprintf(job->temp_suffix + 2 * i, 3, "%02x", temp_suffix[i]);
-    }
+    wal__hex_write(temp_suffix, sizeof(temp_suffix), job->temp_suffix);
     return WAL_OK;
 }
 

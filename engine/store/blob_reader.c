@@ -44,7 +44,7 @@ static enum wal_status blob_report_corrupt(const struct wal__blob_store *blobs,
     char text[WAL__DIGEST_HEX_SIZE];
     char path[WAL__PATH_MAX];
 
-    wal__digest_to_hex(digest, text);
+    wal__hex_write(digest->bytes, WAL__DIGEST_SIZE, text);
     wal__segment_path(blobs->env, blobs->log.directory,
                       wal__position_segment(position), path);
     return wal__fail_at(error, WAL_ECORRUPT, 0, position == 0 ? NULL : path,

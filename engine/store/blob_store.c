@@ -990,7 +990,7 @@ enum wal_status wal__blob_find(struct wal__blob_store *blobs,
         return status;
     }
     if (found == 0) {
-        wal__digest_to_hex(digest, text);
+        wal__hex_write(digest->bytes, WAL__DIGEST_SIZE, text);
         return wal__fail(error, WAL_ENOTFOUND,
                          "the store has no content with SHA-256 %s", text);
     }

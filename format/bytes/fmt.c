@@ -1,5 +1,6 @@
 /*
- * fmt.c - the phrase of each enum wal__fmt (fmt.h). Threads: any.
+ * fmt.c - the phrase of each enum wal__fmt, and bytes in hexadecimal (fmt.h).
+ * Threads: any.
  */
 #include "format/bytes/fmt.h"
 
@@ -28,4 +29,33 @@ const char *wal__fmt_text(enum wal__fmt fmt)
         return "field is out of range";
     }
     return "unknown fault";
+}
+
+static const char hex_digits[] = "0123456789abcdef";
+
+void wal__hex_write(const void *bytes, size_t size, char *out)
+{
+    const uint8_t *at = bytes;
+
+    for (size_t i = 0; i < size; i++) {
+        *out++ = hex_digits[at[i] >> 4];
+        *out++ = hex_digits[at[i] & 15];
+    }
+    *out = '\0';
+}
+
+bool wal__hex_read(const void *digits, size_t size, void *bytes)
+{
+    const char *from = digits;
+    uint8_t *out = bytes;
+
+    for (size_t i = 0; i < 2 * size; i++) {
+        const char *found = memchr(hex_digits, from[i], 16);
+
+        if (found == NULL) {
+            return false;
+        }
+        out[i / 2] = (uint8_t)(out[i / 2] << 4 | (found - hex_digits));
+    }
+    return true;
 }

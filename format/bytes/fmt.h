@@ -43,6 +43,11 @@ static inline bool wal__span_equal(struct wal__span a, struct wal__span b)
            (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
+/* Writes the bytes as 2 * size lower-case hexadecimal digits, and a NUL. */
+void wal__hex_write(const void *bytes, size_t size, char *out);
+/* Reads 2 * size such digits as `size` bytes. False: one is none. */
+bool wal__hex_read(const void *digits, size_t size, void *bytes);
+
 /* Rounds up to a multiple of `align`. */
 static inline uint64_t wal__align_up(uint64_t value, uint64_t align)
 {

@@ -686,7 +686,7 @@ fill_texts(struct s3 *s3, const struct s3_request *request, struct texts *texts)
     if (status != WAL_OK) {
         return status;
     }
-    wal__digest_to_hex(&digest, hex);
+    wal__hex_write(digest.bytes, WAL__DIGEST_SIZE, hex);
     (void)snprintf(texts->digest, sizeof(texts->digest),
                    "x-amz-content-sha256: %s", hex);
     (void)snprintf(texts->range, sizeof(texts->range), "Range: bytes=%llu-%llu",

@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/thread.h"
+#include "format/bytes/fmt.h"
 
 /* --- this machine --------------------------------------------------------- */
 
@@ -316,7 +317,7 @@ enum wal_status wal__remote_next_store(struct wal_remote *remote,
 
     /* After everything that the store has. */
     if (object->kind != 0) {
-        wal__uuid_format(object->uuid, finding.after);
+        wal__hex_write(object->uuid, 16, finding.after);
         memcpy(finding.after + WAL__UUID_TEXT_SIZE - 1, "/zz", sizeof("/zz"));
     }
     object->kind = 0;
@@ -510,7 +511,7 @@ static enum wal_status try_round(struct wal_remote *remote,
         return status;
     }
     memcpy(probe.name, room, sizeof(room));
-    wal__uuid_format(random, probe.name + sizeof(room) - 1);
+    wal__hex_write(random, 16, probe.name + sizeof(room) - 1);
     create_all(&probe, creators);
     status = judge(&probe, creators, &winner, error);
     if (status == WAL_OK) {

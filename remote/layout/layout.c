@@ -12,6 +12,7 @@
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
+#include "format/bytes/fmt.h"
 #include "format/json/json_value.h"
 
 /* The highest number of an epoch or a part. */
@@ -24,42 +25,13 @@ enum {
     UUID = 32
 };
 
-static const char digits[] = "0123456789abcdef";
-
-/* Reads `count` lower-case hexadecimal digits, at most 16, as a number. */
-static bool hex_parse(const char *text, size_t count, uint64_t *number)
-{
-    uint64_t value = 0;
-
-    WAL__ASSERT(count <= NUMBER);
-    for (size_t i = 0; i < count; i++) {
-        const char *found = text[i] != '\0' ? strchr(digits, text[i]) : NULL;
-
-        if (found == NULL) {
-            return false;
-        }
-        value = value << 4 | (uint64_t)(found - digits);
-    }
-    *number = value;
-    return true;
-}
-
-void wal__uuid_format(const uint8_t uuid[16], char out[WAL__UUID_TEXT_SIZE])
-{
-    for (size_t i = 0; i < 16; i++) {
-        out[2 * i] = digits[uuid[i] >> 4];
-        out[2 * i + 1] = digits[uuid[i] & 0xf];
-    }
-    out[UUID] = '\0';
-}
-
 bool wal__uuid_parse(const char *text, size_t size, uint8_t uuid[16])
 {
     static const size_t hyphens[] = {8, 13, 18, 23};
     char plain[UUID];
+    uint8_t read[16];
     size_t count = 0;
     size_t hyphen = 0;
-    uint64_t value = 0;
 
     if (size != UUID && size != UUID + 4) {
         return false;
@@ -74,15 +46,10 @@ bool wal__uuid_parse(const char *text, size_t size, uint8_t uuid[16])
             plain[count++] = text[i];
         }
     }
-    for (size_t i = 0; i < 16; i++) {
-        if (!hex_parse(plain + 2 * i, 2, &value)) {
-            return false;
-        }
+    if (!wal__hex_read(plain, sizeof(read), read)) {
+        return false;
     }
-    for (size_t i = 0; i < 16; i++) {
-        (void)hex_parse(plain + 2 * i, 2, &value);
-        uuid[i] = (uint8_t)value;
-    }
+    memcpy(uuid, read, sizeof(read));
     return true;
 }
 
@@ -98,7 +65,7 @@ void wal__store_object_prefix(const struct wal__store_object *object,
     char id[WAL__UUID_TEXT_SIZE];
     char uuid[WAL__UUID_TEXT_SIZE];
 
-    wal__uuid_format(object->uuid, uuid);
+    wal__hex_write(object->uuid, 16, uuid);
     if (object->kind == WAL__OBJECT_PART && object->epoch != 0) {
         (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/part/%016llx/", uuid,
                        (unsigned long long)object->epoch);
@@ -107,7 +74,7 @@ void wal__store_object_prefix(const struct wal__store_object *object,
     if ((object->kind == WAL__OBJECT_OWN ||
          object->kind == WAL__OBJECT_BUNDLE) &&
         memcmp(object->id, none, sizeof(none)) != 0) {
-        wal__uuid_format(object->id, id);
+        wal__hex_write(object->id, 16, id);
         (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/%s/%s/", uuid,
                        rooms[object->kind], id);
         return;
@@ -141,7 +108,7 @@ void wal__store_object_format(const struct wal__store_object *object,
     if (object->kind == WAL__OBJECT_SEGMENT) {
         size = strlen(out);
         out[size++] = '/';
-        wal__uuid_format(object->id, out + size);
+        wal__hex_write(object->id, 16, out + size);
     }
 }
 
@@ -157,20 +124,20 @@ static bool take(const char **at, const char *text)
     return true;
 }
 
-static bool take_hex(const char **at, uint64_t *number)
-{
-    if (strlen(*at) < NUMBER || !hex_parse(*at, NUMBER, number)) {
-        return false;
-    }
-    *at += NUMBER;
-    return true;
-}
-
 /* Of an epoch, a part or a base. */
 static bool take_number(const char **at, uint64_t *number)
 {
-    return take_hex(at, number) && *number > 0 &&
-           *number <= STORE_OBJECT_NUMBER_MAX;
+    uint8_t bytes[NUMBER / 2];
+
+    if (strlen(*at) < NUMBER || !wal__hex_read(*at, sizeof(bytes), bytes)) {
+        return false;
+    }
+    *number = 0;
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        *number = *number << 8 | bytes[i];
+    }
+    *at += NUMBER;
+    return *number > 0 && *number <= STORE_OBJECT_NUMBER_MAX;
 }
 
 /* Of an object of a session: its id, and a number. */
@@ -388,7 +355,7 @@ enum wal_status wal__epoch_encode(const struct wal__epoch *epoch,
     struct wal__json_out json = fields_out(out);
     char writer[WAL__UUID_TEXT_SIZE];
 
-    wal__uuid_format(epoch->writer, writer);
+    wal__hex_write(epoch->writer, 16, writer);
     wal__json_out_open(&json, '{');
     wal__json_out_member_int(&json, "version", 1);
     wal__json_out_member_str(&json, "writer", writer);
@@ -671,7 +638,7 @@ enum wal_status wal__own_encode(const struct wal__own *own,
     struct wal__json_out json = fields_out(out);
     char store[WAL__UUID_TEXT_SIZE];
 
-    wal__uuid_format(own->store, store);
+    wal__hex_write(own->store, 16, store);
     wal__json_out_open(&json, '{');
     wal__json_out_member_int(&json, "version", 1);
     wal__json_out_member_text(&json, "session", span_of_text(own->session));
@@ -764,7 +731,7 @@ void wal__session_list_name(const uint8_t uuid[16],
 {
     static const char name[] = "/sessions";
 
-    wal__uuid_format(uuid, out);
+    wal__hex_write(uuid, 16, out);
     memcpy(out + WAL__UUID_TEXT_SIZE - 1, name, sizeof(name));
 }
 

@@ -80,8 +80,6 @@ bool wal__store_object_parse(const char *name,
 void wal__store_object_prefix(const struct wal__store_object *object,
                               char out[WAL__STORE_OBJECT_SIZE]);
 
-void wal__uuid_format(const uint8_t uuid[16], char out[WAL__UUID_TEXT_SIZE]);
-
 /* Reads the first `size` bytes; with hyphens too, as programs print a UUID. */
 bool wal__uuid_parse(const char *text, size_t size, uint8_t uuid[16]);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "format/bytes/fmt.h"
 #include "remote/history/history.h"
 #include "remote/history/remote.h"
 #include "remote/move/move.h"
@@ -260,7 +261,7 @@ static enum wal_status fail_gone(const struct wal__own *own,
 {
     char store[WAL__UUID_TEXT_SIZE];
 
-    wal__uuid_format(own->store, store);
+    wal__hex_write(own->store, 16, store);
     return wal__fail(error, WAL_ECLAIMED,
                      "the session has moved to %s, to the store %s, which the "
                      "remote does not have: push it there; --take-over goes on "

@@ -17,6 +17,7 @@
 #include "agentwal/transfer.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
+#include "format/bytes/fmt.h"
 #include "remote/move/move.h"
 
 /* --- handing off ---------------------------------------------------------- */
@@ -311,7 +312,7 @@ static enum wal_status make_path(struct resume *resume)
             resume->error, errno == ENOSPC ? WAL_ENOSPACE : WAL_EIO, errno,
             place, 0, "the directory for replicas cannot be made");
     }
-    wal__uuid_format(resume->holder.uuid, uuid);
+    wal__hex_write(resume->holder.uuid, 16, uuid);
     size = snprintf(resume->path, sizeof(resume->path), "%s/%s", place, uuid);
     return size > 0 && size < (int)sizeof(resume->path)
                ? WAL_OK

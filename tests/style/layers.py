@@ -31,7 +31,7 @@ CONVERT = ["convert/" + room + "/" for room in (
     "clients", "copy", "files", "render", "source", "state", "import", "view")]
 DIALECTS = ["convert/dialect/" + name for name in (
     "claude", "codex", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
-TOOL = [API, CONVERT_API] + LINES + MODEL + [
+TOOL = [API, CONVERT_API, "format/bytes/"] + LINES + MODEL + [
     "convert/copy/", "convert/source/", "engine/base/",
     "tools/terminal/", "tools/cli/", "tools/project/"]
 

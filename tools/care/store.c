@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agentwal/admin.h"
+#include "format/bytes/fmt.h"
 #include "tools/care/care.h"
 #include "tools/care/claims.h"
 #include "tools/care/costs.h"
@@ -188,9 +189,7 @@ static enum wal_status print_stats(const struct cli *cli, struct stats *stats,
 {
     char uuid[33];
 
-    for (size_t i = 0; i < 16; i++) {
-        sprintf(uuid + 2 * i, "%02x", stats->info.uuid[i]);
-    }
+    wal__hex_write(stats->info.uuid, 16, uuid);
     if (cli->json) {
         return write_object(stats, uuid, error);
     }

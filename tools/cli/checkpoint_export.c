@@ -17,6 +17,7 @@
 
 #include "agentwal/blob.h"
 #include "convert/source/checkpoint_manifest.h"
+#include "format/bytes/fmt.h"
 #include "tools/cli/atomic_file.h"
 #include "tools/cli/json.h"
 
@@ -116,7 +117,7 @@ static int ensure_content(struct export *export, struct item *item,
     char hash[WAL__CHECKPOINT_HASH_SIZE + 1];
     struct stat stat;
 
-    wal__checkpoint_hash_text(file->digest, hash);
+    wal__hex_write(file->digest, WAL_DIGEST_SIZE, hash);
     if (fstatat(item->contents, hash, &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISREG(stat.st_mode) && (uint64_t)stat.st_size == file->size) {
         return CLI_CONTINUE;
@@ -154,7 +155,7 @@ static void write_file(const struct wal__checkpoint_layout *layout,
     char hash[WAL__CHECKPOINT_HASH_SIZE + 1] = "";
 
     if (!is_absent) {
-        wal__checkpoint_hash_text(file->digest, hash);
+        wal__hex_write(file->digest, WAL_DIGEST_SIZE, hash);
     }
     wal__json_out_open(json, '{');
     cli_json_member_text(json, layout->path, cli_slice(path));

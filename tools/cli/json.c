@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "format/bytes/fmt.h"
 #include "format/json/json_scan.h"
 #include "tools/terminal/cell.h"
 #include "tools/terminal/utf8.h"
@@ -113,7 +114,7 @@ void cli_json_path(struct wal__json_out *json, struct wal_slice path)
     for (size_t i = 0; i < path.size; i++) {
         char digits[3];
 
-        (void)snprintf(digits, sizeof(digits), "%02x", data[i]);
+        wal__hex_write(&data[i], 1, digits);
         wal__json_out_bytes(json, digits, 2);
     }
     wal__json_out_string_end(json);

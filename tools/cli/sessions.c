@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "convert/source/source_name.h"
+#include "format/bytes/fmt.h"
 #include "tools/cli/session.h"
 #include "tools/cli/short_id.h"
 #include "tools/terminal/cell.h"
@@ -34,10 +35,8 @@ static void write_move(struct wal__json_out *json,
     static const uint8_t none[sizeof(move->store)];
     char store[2 * sizeof(move->store) + 1] = "";
 
-    for (size_t i = 0; memcmp(move->store, none, sizeof(none)) != 0 &&
-                       i < sizeof(move->store);
-         i++) {
-        (void)snprintf(store + 2 * i, 3, "%02x", move->store[i]);
+    if (memcmp(move->store, none, sizeof(none)) != 0) {
+        wal__hex_write(move->store, sizeof(move->store), store);
     }
     cli_json_member_text_or_null(json, "movedTo", cli_slice(move->host));
     cli_json_member_text_or_null(json, "movedToStore", cli_slice(store));

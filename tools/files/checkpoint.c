@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/bytes/fmt.h"
 #include "tools/cli/command.h"
 #include "tools/cli/short_id.h"
 #include "tools/cli/verbs.h"
@@ -267,9 +268,8 @@ static void print_file(const struct cli *cli, const struct wal_file *file)
     char digest[2 * WAL_DIGEST_SIZE + 1] = "";
     struct wal__json_out json;
 
-    for (size_t i = 0; i < WAL_DIGEST_SIZE && file->kind != WAL_FILE_ABSENT;
-         i++) {
-        sprintf(digest + 2 * i, "%02x", file->digest[i]);
+    if (file->kind != WAL_FILE_ABSENT) {
+        wal__hex_write(file->digest, WAL_DIGEST_SIZE, digest);
     }
     if (!cli->json) {
         printf("%-7s  %04" PRIo32 "  %11" PRIu64 "  ",

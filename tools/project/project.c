@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/bytes/fmt.h"
 #include "tools/cli/cli.h"
 
 enum {
@@ -229,7 +230,5 @@ void cli_project_legacy_id(struct wal_slice directory,
         fputs("agentwal: SHA-256 is not available\n", stderr);
         exit(CLI_FAILED);
     }
-    for (size_t i = 0; i < LEGACY_BYTES; i++) {
-        snprintf(id + 2 * i, 3, "%02x", digest[i]);
-    }
+    wal__hex_write(digest, LEGACY_BYTES, id);
 }

@@ -13,6 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "format/bytes/fmt.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 #include "tools/cli/atomic_file.h"
@@ -76,16 +77,7 @@ static bool get_text(const struct wal__json_token *token, char *out,
 /* Reads `count` bytes in hexadecimal; nothing else may follow. */
 static bool parse_hex(const char *text, uint8_t *out, size_t count)
 {
-    if (strlen(text) != 2 * count ||
-        strspn(text, "0123456789abcdef") != 2 * count) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        char digits[] = {text[2 * i], text[2 * i + 1], '\0'};
-
-        out[i] = (uint8_t)strtoul(digits, NULL, 16);
-    }
-    return true;
+    return strlen(text) == 2 * count && wal__hex_read(text, count, out);
 }
 
 /* Reads a number and the space after it. Returns what follows, or NULL. */
@@ -211,13 +203,6 @@ void remote_note_fenced(const struct cli *cli)
 
 /* --- writing ------------------------------------------------------------ */
 
-void remote_config_hex(const uint8_t *bytes, size_t count, char *out)
-{
-    for (size_t i = 0; i < count; i++) {
-        (void)snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-    }
-}
-
 static void format_marks(const struct remote_config *config, char *out,
                          size_t capacity)
 {
@@ -229,7 +214,7 @@ static void format_marks(const struct remote_config *config, char *out,
         char digest[2 * sizeof(mark->digest) + 1];
         int written;
 
-        remote_config_hex(mark->digest, sizeof(mark->digest), digest);
+        wal__hex_write(mark->digest, sizeof(mark->digest), digest);
         written = snprintf(out + size, capacity - size,
                            "%s%" PRIu64 " %" PRIu64 " %s", i == 0 ? "" : ",",
                            mark->epoch, mark->part, digest);
@@ -248,7 +233,7 @@ static size_t format(const struct remote_config *config, char *text,
     size_t size = 0;
     int written;
 
-    remote_config_hex(config->writer, sizeof(config->writer), writer);
+    wal__hex_write(config->writer, sizeof(config->writer), writer);
     format_marks(config, marks, sizeof(marks));
     if (wal__json_escape((struct wal__json_span){(const uint8_t *)config->url,
                                                  strlen(config->url)},

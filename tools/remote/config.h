@@ -23,9 +23,6 @@ struct remote_config {
     bool is_fenced; /* the last push found that another writer took over */
 };
 
-/* Writes 2 * count hexadecimal digits and a terminator. */
-void remote_config_hex(const uint8_t *bytes, size_t count, char *out);
-
 /* Fills config->writer. */
 void remote_config_init(struct remote_config *config);
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "format/bytes/fmt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/session.h"
 #include "tools/remote/config.h"
@@ -59,7 +60,7 @@ static void put_hex(struct wal__json_out *json, const char *key,
 {
     char text[33];
 
-    remote_config_hex(bytes, 16, text);
+    wal__hex_write(bytes, 16, text);
     cli_json_member_text(json, key, cli_slice(text));
 }
 
@@ -120,7 +121,7 @@ int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
     char time[32];
     char id[33];
 
-    remote_config_hex(uuid, 16, id);
+    wal__hex_write(uuid, 16, id);
     if (cli->json) {
         open_json(&json, "storeId", id);
         cli_json_member_text(&json, "host", cli_slice(status->host));
@@ -141,7 +142,7 @@ static void print_session_json(const uint8_t uuid[16], const char *host,
     struct wal__json_out json;
     char id[33];
 
-    remote_config_hex(uuid, 16, id);
+    wal__hex_write(uuid, 16, id);
     open_json(&json, "storeId", id);
     cli_json_member_text(&json, "host", cli_slice(host));
     cli_json_member_text(&json, "sessionId", session->id);

@@ -18,6 +18,7 @@
  * cookie and makes those before it void; the first request with a valid cookie
  * uses the link's key up, and time does.
  */
+#include "format/bytes/fmt.h"
 #include "tools/serve/http.h"
 
 #include <arpa/inet.h>
@@ -531,9 +532,7 @@ static bool make_secret(char secret[SERVE_SECRET_SIZE])
     if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
         return false;
     }
-    for (size_t i = 0; i < sizeof(bytes); i++) {
-        snprintf(secret + 2 * i, 3, "%02x", bytes[i]);
-    }
+    wal__hex_write(bytes, sizeof(bytes), secret);
     return true;
 }
 

@@ -11,6 +11,7 @@
 
 #include "agentwal/blob.h"
 #include "agentwal/convert.h"
+#include "format/bytes/fmt.h"
 #include "tools/cli/ids.h"
 #include "tools/shown/changes.h"
 #include "tools/shown/session_json.h"
@@ -328,23 +329,8 @@ void serve_get_export(struct serve_exchange *exchange)
 
 static bool read_digest(struct wal_slice text, uint8_t digest[WAL_DIGEST_SIZE])
 {
-    const char *at = text.data;
-
-    if (text.size != 2 * WAL_DIGEST_SIZE) {
-        return false;
-    }
-    for (size_t i = 0; i < 2 * WAL_DIGEST_SIZE; i++) {
-        int digit = at[i] >= '0' && at[i] <= '9'   ? at[i] - '0'
-                    : at[i] >= 'a' && at[i] <= 'f' ? at[i] - 'a' + 10
-                                                   : -1;
-
-        if (digit < 0) {
-            return false;
-        }
-        digest[i / 2] =
-            (uint8_t)(i % 2 == 0 ? digit << 4 : digest[i / 2] | digit);
-    }
-    return true;
+    return text.size == 2 * WAL_DIGEST_SIZE &&
+           wal__hex_read(text.data, WAL_DIGEST_SIZE, digest);
 }
 
 /* The type of an image that browsers show without running anything. */

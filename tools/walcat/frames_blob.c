@@ -22,13 +22,6 @@ struct content {
     uint64_t depth;       /* of a BLOB: number of its chunks */
 };
 
-static void put_hex(const struct wal__digest *digest, char *out)
-{
-    for (int i = 0; i < WAL__DIGEST_SIZE; i++) {
-        snprintf(out + 2 * (size_t)i, 3, "%02x", digest->bytes[i]);
-    }
-}
-
 static bool decode_content(const struct wal__frame *frame, const uint8_t *bytes,
                            struct content *content)
 {
@@ -43,9 +36,9 @@ static bool decode_content(const struct wal__frame *frame, const uint8_t *bytes,
     }
     if (frame->type == WAL__FRAME_CHUNK &&
         wal__chunk_record_decode(payload, &chunk) == WAL__FMT_OK) {
-        put_hex(&chunk.digest, content->digest);
+        wal__hex_write(chunk.digest.bytes, WAL__DIGEST_SIZE, content->digest);
         if (chunk.encoding == WAL__CHUNK_DELTA) {
-            put_hex(&chunk.base, content->base);
+            wal__hex_write(chunk.base.bytes, WAL__DIGEST_SIZE, content->base);
         }
         content->size = chunk.size;
         content->encoding = encodings[chunk.encoding];
@@ -54,7 +47,7 @@ static bool decode_content(const struct wal__frame *frame, const uint8_t *bytes,
     }
     if (frame->type == WAL__FRAME_BLOB &&
         wal__blob_record_decode(payload, &blob) == WAL__FMT_OK) {
-        put_hex(&blob.digest, content->digest);
+        wal__hex_write(blob.digest.bytes, WAL__DIGEST_SIZE, content->digest);
         content->size = blob.size;
         content->depth = blob.chunk_count;
         return true;

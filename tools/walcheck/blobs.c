@@ -135,18 +135,6 @@ struct check_segment *check_pack_segment(const struct check_store *store,
     return NULL;
 }
 
-void check_digest_text(const struct wal__digest *digest,
-                       char out[CHECK_DIGEST_TEXT])
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (int i = 0; i < WAL__DIGEST_SIZE; i++) {
-        out[2 * i] = digits[digest->bytes[i] >> 4];
-        out[2 * i + 1] = digits[digest->bytes[i] & 15];
-    }
-    out[CHECK_DIGEST_TEXT - 1] = '\0';
-}
-
 /* --- reading -------------------------------------------------------------- */
 
 /* Reads a record's payload; it is valid until the next fetch with this rank. */
@@ -407,7 +395,7 @@ static bool is_remainder(const struct check_blob *blob)
 
 static void report_faults(struct check_store *store)
 {
-    char text[CHECK_DIGEST_TEXT];
+    char text[2 * WAL__DIGEST_SIZE + 1];
 
     for (size_t i = 0; i < store->blobs.count; i++) {
         const struct check_blob *blob = store->blobs.by_position[i];
@@ -415,7 +403,7 @@ static void report_faults(struct check_store *store)
             check_pack_segment(store, blob->position);
 
         if (blob->fault != NULL && segment != NULL && !is_remainder(blob)) {
-            check_digest_text(&blob->digest, text);
+            wal__hex_write(blob->digest.bytes, WAL__DIGEST_SIZE, text);
             check_damage_add(&segment->damages, segment->head->name,
                              wal__position_offset(blob->position), blob->span,
                              "the content with the SHA-256 %s cannot be read: "

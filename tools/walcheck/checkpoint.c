@@ -23,14 +23,6 @@ bool check_key_is_checkpoint(struct wal__span key)
     return key.size > PREFIX_SIZE && memcmp(key.data, prefix, PREFIX_SIZE) == 0;
 }
 
-static int digit(uint8_t letter)
-{
-    if (letter >= '0' && letter <= '9') {
-        return letter - '0';
-    }
-    return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
-}
-
 /* Decodes hexadecimal text between quotes; false if it is invalid or too
  * long. */
 static bool read_hex(struct wal__json_span text, uint8_t *out, size_t capacity,
@@ -40,16 +32,7 @@ static bool read_hex(struct wal__json_span text, uint8_t *out, size_t capacity,
         return false;
     }
     *size = text.size / 2 - 1;
-    for (size_t i = 0; i < *size; i++) {
-        int high = digit(text.data[1 + 2 * i]);
-        int low = digit(text.data[2 + 2 * i]);
-
-        if (high < 0 || low < 0) {
-            return false;
-        }
-        out[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
+    return wal__hex_read(text.data + 1, *size, out);
 }
 
 static bool find(const struct wal__doc_record *doc, const char *key,

@@ -13,13 +13,6 @@
 #include "format/index/pack_index.h"
 #include "tools/walcheck/walcheck.h"
 
-enum {
-    CHECK_DIGEST_TEXT = 2 * WAL__DIGEST_SIZE + 1
-};
-
-void check_digest_text(const struct wal__digest *digest,
-                       char out[CHECK_DIGEST_TEXT]);
-
 /* --- pack.c --------------------------------------------------------------- */
 
 /* Adds a CHUNK or BLOB frame of a scan; reports a malformed one as damage. */

@@ -122,14 +122,14 @@ static void report_fault(struct reference_walk *reference_walk,
     uint64_t offset =
         in_block ? wal__block_offset(reference->offset) : reference->offset;
     const char *file = reference->segment->head->name;
-    char text[CHECK_DIGEST_TEXT];
+    char text[2 * WAL__DIGEST_SIZE + 1];
 
     if (segment != NULL) {
         file = segment->head->name;
         offset = wal__position_offset(fault->position);
         size = blob == NULL ? WAL__FRAME_SIZE : blob->span;
     }
-    check_digest_text(digest, text);
+    wal__hex_write(digest->bytes, WAL__DIGEST_SIZE, text);
     check_damage_session(
         check_damage_add_once(&store->damages, file, offset, size,
                               "%s, SHA-256 %s, cannot be read: %s", what, text,

@@ -1,8 +1,8 @@
 /*
  * test_record_blob.c - the payloads of CHUNK and BLOB and the index of a pack
  * segment: round trips, every field outside its range, and that no other size
- * is accepted. Payloads lie in blocks of exactly their size, so that the
- * address sanitizer sees a read beyond the end.
+ * is accepted; digests in hexadecimal. Payloads lie in blocks of exactly their
+ * size, so that the address sanitizer sees a read beyond the end.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -411,6 +411,33 @@ TEST(pack_index__fan_out_is_bounded)
         wal__put32(at, kept);
     }
     free(block);
+}
+
+/* --- hexadecimal --------------------------------------------------------- */
+
+TEST(hex__only_lower_case_digits_are_read)
+{
+    const uint8_t bytes[] = {0x00, 0x9f, 0xa0, 0xff};
+    uint8_t read[sizeof(bytes)];
+    char text[2 * sizeof(bytes) + 1];
+
+    wal__hex_write(bytes, sizeof(bytes), text);
+    assert_string_equal(text, "009fa0ff");
+    assert_true(wal__hex_read(text, sizeof(bytes), read));
+    assert_memory_equal(read, bytes, sizeof(bytes));
+    assert_true(wal__hex_read("", 0, read));
+    for (size_t i = 0; i < 2 * sizeof(bytes); i++) {
+        for (int byte = 0; byte <= UINT8_MAX; byte++) {
+            bool is_digit =
+                (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+            char kept = text[i];
+
+            text[i] = (char)byte;
+            assert_int_equal(wal__hex_read(text, sizeof(bytes), read),
+                             is_digit);
+            text[i] = kept;
+        }
+    }
 }
 
 TEST_FILE(set_up, NULL, NULL);

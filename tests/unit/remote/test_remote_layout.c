@@ -3,6 +3,7 @@
  * that are JSON.
  */
 #include "agentwal/replica.h"
+#include "format/bytes/fmt.h"
 #include "remote/layout/layout.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/test.h"
@@ -112,7 +113,7 @@ TEST(remote_layout__uuid_with_and_without_hyphens)
 
     assert_true(
         wal__uuid_parse("01234567-89ab-cdef-0123-456789abcdef", 36, uuid));
-    wal__uuid_format(uuid, text);
+    wal__hex_write(uuid, 16, text);
     assert_string_equal(text, "0123456789abcdef0123456789abcdef");
     assert_true(wal__uuid_parse(text, 32, uuid));
     assert_false(wal__uuid_parse(text, 31, uuid));

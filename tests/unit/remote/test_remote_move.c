@@ -4,6 +4,7 @@
  */
 #include "agentwal/admin.h"
 #include "agentwal/transfer.h"
+#include "format/bytes/fmt.h"
 #include "remote/move/move.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/remote/memory_driver.h"
@@ -767,7 +768,7 @@ static bool has_replica(struct world *world, unsigned i, unsigned of)
     char uuid[WAL__UUID_TEXT_SIZE];
     char path[NAME_MAX_SIZE];
 
-    wal__uuid_format(world->machines[of].uuid, uuid);
+    wal__hex_write(world->machines[of].uuid, 16, uuid);
     snprintf(path, sizeof(path), "%s/%s", world->machines[i].replicas, uuid);
     return access(path, F_OK) == 0;
 }
@@ -1160,7 +1161,7 @@ KIT_TEST(check__claims_that_lead_in_a_circle)
         char uuid[WAL__UUID_TEXT_SIZE];
         char json[512];
 
-        wal__uuid_format(world.machines[1 - i].uuid, uuid);
+        wal__hex_write(world.machines[1 - i].uuid, 16, uuid);
         snprintf(json, sizeof(json),
                  "{\"version\":1,\"session\":\"s\",\"move\":%u,\"store\":"
                  "\"%s\",\"host\":\"h\",\"entry\":\"\",\"sequence\":0,"

@@ -131,20 +131,6 @@ enum wal_status wal__capture_add_content(struct wal__capture_job *job,
     return status;
 }
 
-/* Writes what the batches hold, once the workers have ended. */
-static enum wal_status write_last(struct wal__capture_job *job,
-                                  struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-
-    if (job->filling.count > 0) {
-        pthread_mutex_lock(&job->mutex);
-        status = write_batch(job, error);
-        pthread_mutex_unlock(&job->mutex);
-    }
-    return status;
-}
-
 /* The state of one worker thread. */
 struct worker {
     struct wal__capture_job *job;
@@ -514,16 +500,6 @@ static enum wal_status read_link(struct worker *worker,
 
 /* --- any kind ------------------------------------------------------------ */
 
-static enum wal_status alloc_buffer(struct worker *worker,
-                                    struct wal_error *error)
-{
-    if (worker->buffer == NULL) {
-        worker->buffer =
-            wal__heap_alloc(worker->job->capture->env->heap, WAL__CHUNK_MAX);
-    }
-    return worker->buffer != NULL ? WAL_OK : wal__no_memory(error);
-}
-
 /* Captures the content of an existing file. */
 static enum wal_status capture_content(struct worker *worker,
                                        struct wal__file_record *file,
@@ -545,9 +521,12 @@ static enum wal_status capture_content(struct worker *worker,
         unread[index] = 1;
         return WAL_OK;
     }
-    status = alloc_buffer(worker, error);
-    if (status != WAL_OK) {
-        return status;
+    if (worker->buffer == NULL) {
+        worker->buffer =
+            wal__heap_alloc(worker->job->capture->env->heap, WAL__CHUNK_MAX);
+    }
+    if (worker->buffer == NULL) {
+        return wal__no_memory(error);
     }
     atomic_fetch_add(&worker->job->read_count, 1);
     return file->kind == WAL__FILE_REGULAR
@@ -713,8 +692,10 @@ enum wal_status wal__capture(struct wal__capture *capture,
     } else {
         status = run(&job, error);
     }
-    if (status == WAL_OK && capture->blobs != NULL) {
-        status = write_last(&job, error);
+    if (status == WAL_OK && job.filling.count > 0) {
+        pthread_mutex_lock(&job.mutex);
+        status = write_batch(&job, error);
+        pthread_mutex_unlock(&job.mutex);
     }
     capture->read_count = atomic_load(&job.read_count);
     job_deinit(&job);

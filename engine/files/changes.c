@@ -87,17 +87,6 @@ static uint32_t change_flags(const struct wal__file_record *before,
     return flags;
 }
 
-static enum wal_status allocate(struct wal__changes *changes, uint32_t count,
-                                size_t size, struct wal_error *error)
-{
-    changes->items =
-        wal__heap_resize(changes->heap, NULL, count, sizeof(changes->items[0]));
-    changes->texts = wal__heap_alloc(changes->heap, size + count);
-    return changes->items != NULL && changes->texts != NULL
-               ? WAL_OK
-               : wal__no_memory(error);
-}
-
 enum wal_status wal__changes_compute(const struct wal__files *before,
                                      const struct wal__files *after,
                                      struct wal__changes *changes,
@@ -115,9 +104,12 @@ enum wal_status wal__changes_compute(const struct wal__files *before,
         count++;
         size += a->path.size;
     }
-    if (allocate(changes, count, size, error) != WAL_OK) {
+    changes->items =
+        wal__heap_resize(changes->heap, NULL, count, sizeof(changes->items[0]));
+    changes->texts = wal__heap_alloc(changes->heap, size + count);
+    if (changes->items == NULL || changes->texts == NULL) {
         wal__changes_deinit(changes);
-        return WAL_ENOMEM;
+        return wal__no_memory(error);
     }
     merge.a = 0;
     merge.b = 0;
@@ -407,7 +399,7 @@ static enum wal_status count_lines(struct wal__change *change,
     WAL__ASSERT(before->bytes.size <= WAL__DIFF_SIZE_MAX);
     WAL__ASSERT(after->bytes.size <= WAL__DIFF_SIZE_MAX);
     status = wal__numstat_diff(before->bytes.heap, span_of(before),
-                               span_of(after), &counts);
+                               span_of(after), false, &counts);
     if (status != WAL_OK) {
         return wal__no_memory(error);
     }
@@ -420,7 +412,7 @@ static enum wal_status count_lines(struct wal__change *change,
 /* --- all changes --------------------------------------------------------- */
 
 enum {
-    GRAIN = 2,
+    GRAIN = 2,                      /* changes per step of a thread */
     LARGE_CONTENT_MIN = 1024 * 1024 /* bytes */
 };
 
@@ -571,7 +563,7 @@ static enum wal_status diff_worktree(struct diff *diff,
     struct wal__core *core = diff->session->core;
     const struct wal__content_source blobs = {.blobs = &core->blobs};
     struct wal__content_source disk = {.io = core->env.io->worktree};
-    const char *root = wal__checkpoint_root(&diff->checkpoint);
+    const char *root = (const char *)diff->checkpoint.root.data;
     int sys_errno = 0;
     enum wal_status status;
 
@@ -657,18 +649,6 @@ static enum wal_status merge_into(struct wal__files *list,
     return status;
 }
 
-static enum wal_status add_list(struct history *history,
-                                const struct wal__files *files,
-                                struct wal_error *error)
-{
-    enum wal_status status =
-        merge_into(&history->first, &history->first, files, error);
-
-    return status == WAL_OK
-               ? merge_into(&history->last, files, &history->last, error)
-               : status;
-}
-
 static enum wal_status add_checkpoint(struct history *history,
                                       struct wal__blob_store *blobs,
                                       const struct wal__checkpoint *checkpoint,
@@ -689,7 +669,10 @@ static enum wal_status add_checkpoint(struct history *history,
     if (status != WAL_OK) {
         goto done;
     }
-    status = add_list(history, &absolute, error);
+    status = merge_into(&history->first, &history->first, &absolute, error);
+    if (status == WAL_OK) {
+        status = merge_into(&history->last, &absolute, &history->last, error);
+    }
 done:
     wal__files_deinit(&files);
     wal__files_deinit(&absolute);

@@ -39,12 +39,10 @@ static enum wal_status try_get(struct wal_doc_cursor *docs,
     if (status != WAL_OK) {
         return status;
     }
-    if (value != NULL) {
-        value->size = 0;
-        status = wal__buf_append(value, doc.value.data, (size_t)doc.value.size);
-        if (status != WAL_OK) {
-            return wal__no_memory(error);
-        }
+    value->size = 0;
+    if (wal__buf_append(value, doc.value.data, (size_t)doc.value.size) !=
+        WAL_OK) {
+        return wal__no_memory(error);
     }
     if (version != NULL) {
         *version = doc.version;
@@ -72,20 +70,21 @@ enum wal_status wal__reserved_doc_get(struct wal_session *session,
     return status;
 }
 
-static enum wal_status commit(struct wal_session *session,
-                              const struct wal_doc *doc, uint64_t *version,
-                              struct wal_error *error)
+enum wal_status wal__reserved_commit(struct wal_session *session,
+                                     const struct wal_batch *batch,
+                                     enum wal_durability durability,
+                                     uint64_t *version, struct wal_error *error)
 {
     uint64_t looked = 0;
-    const struct wal_batch batch = {
-        .struct_size = sizeof(batch), .documents = doc, .document_count = 1};
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = durability};
     enum wal_status status;
 
     do {
         struct wal__op *op = NULL;
 
-        status = wal__batch_create(session, &batch, NULL, WAL__BATCH_PLAIN, &op,
-                                   error);
+        status = wal__batch_create(session, batch, &options, WAL__BATCH_PLAIN,
+                                   &op, error);
         if (status == WAL_OK) {
             status = wal__session_commit(session->core, op, error);
             if (status == WAL_OK && version != NULL) {
@@ -106,26 +105,15 @@ enum wal_status wal__reserved_doc_put(struct wal_session *session,
     struct wal_doc doc = {.struct_size = sizeof(doc),
                           .key = wal__text_slice(key),
                           .value = wal__text_slice(value)};
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = &doc, .document_count = 1};
 
     WAL__ASSERT(is_reserved(key));
     if (expected != WAL__DOC_ANY_VERSION) {
         doc.flags = WAL_DOC_EXPECT;
         doc.version = expected;
     }
-    return commit(session, &doc, version, error);
-}
-
-/* Deletes the document durably. WAL_ENOTFOUND when there is none. */
-static enum wal_status reserved_doc_delete(struct wal_session *session,
-                                           struct wal__span key,
-                                           struct wal_error *error)
-{
-    const struct wal_doc doc = {.struct_size = sizeof(doc),
-                                .flags = WAL_DOC_DELETE,
-                                .key = wal__text_slice(key)};
-
-    WAL__ASSERT(is_reserved(key));
-    return commit(session, &doc, NULL, error);
+    return wal__reserved_commit(session, &batch, WAL_DURABLE, version, error);
 }
 
 static const struct wal__span enabled_key = {(const uint8_t *)"\0checkpointing",
@@ -480,15 +468,27 @@ enum wal_status wal__checkpoint_load(struct wal_session *session,
                             : status;
 }
 
-enum wal_status wal__checkpoint_delete(struct wal_session *session,
-                                       struct wal__span id,
-                                       struct wal_error *error)
+enum wal_status wal_checkpoint_delete(struct wal_session *session,
+                                      struct wal_slice id,
+                                      struct wal_error *error)
 {
     uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
-    enum wal_status status = reserved_doc_delete(
-        session, wal__checkpoint_key(id, key_buffer), error);
+    struct wal_doc doc = {.struct_size = sizeof(doc), .flags = WAL_DOC_DELETE};
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = &doc, .document_count = 1};
+    struct wal__span span;
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
 
-    return status == WAL_ENOTFOUND ? fail_not_found(error, id) : status;
+    if (status == WAL_OK) {
+        status = wal__checkpoint_check_id(id, &span, error);
+    }
+    if (status != WAL_OK || session->core->env.io->forgets) {
+        return status;
+    }
+    doc.key = wal__text_slice(wal__checkpoint_key(span, key_buffer));
+    status = wal__reserved_commit(session, &batch, WAL_DURABLE, NULL, error);
+    return status == WAL_ENOTFOUND ? fail_not_found(error, span) : status;
 }
 
 /* --- the setting --------------------------------------------------------- */
@@ -510,14 +510,19 @@ enum wal_status wal__checkpoints_enabled(struct wal_session *session, bool *on,
     return status;
 }
 
-enum wal_status wal__checkpoints_set_enabled(struct wal_session *session,
-                                             bool on, struct wal_error *error)
+enum wal_status wal_session_set_checkpointing(struct wal_session *session,
+                                              int32_t on,
+                                              struct wal_error *error)
 {
-    const struct wal__span value = {(const uint8_t *)(on ? "true" : "false"),
-                                    on ? 4 : 5};
+    const char *text = on != 0 ? "true" : "false";
+    const struct wal__span value = {(const uint8_t *)text, strlen(text)};
+    enum wal_status status =
+        wal__check_writable(session == NULL ? NULL : session->core, error);
 
-    return wal__reserved_doc_put(session, enabled_key, value,
-                                 WAL__DOC_ANY_VERSION, NULL, error);
+    return status == WAL_OK
+               ? wal__reserved_doc_put(session, enabled_key, value,
+                                       WAL__DOC_ANY_VERSION, NULL, error)
+               : status;
 }
 
 /* --- roots --------------------------------------------------------------- */

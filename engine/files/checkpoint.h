@@ -15,9 +15,9 @@
 
 /* The fields of a checkpoint's document. */
 struct wal__checkpoint {
-    struct wal__buf texts;   /* id, root and entry, each followed by a NUL */
-    struct wal__span id;     /* in texts */
-    struct wal__span root;   /* absolute, without a slash at its end */
+    struct wal__buf texts; /* id, root and entry, each followed by a NUL */
+    struct wal__span id;   /* in texts */
+    struct wal__span root; /* absolute, without a slash at its end, and a NUL */
     struct wal__span entry;  /* id of the linked entry; empty: none */
     struct wal__digest list; /* blob of the list of files */
     uint64_t files;
@@ -31,12 +31,6 @@ struct wal__checkpoint {
 void wal__checkpoint_init(struct wal__checkpoint *checkpoint,
                           const struct wal__heap *heap);
 void wal__checkpoint_deinit(struct wal__checkpoint *checkpoint);
-
-static inline const char *
-wal__checkpoint_root(const struct wal__checkpoint *checkpoint)
-{
-    return (const char *)checkpoint->root.data;
-}
 
 /* Checks an id that a caller must give: WAL_EINVAL. */
 enum wal_status wal__checkpoint_check_id(struct wal_slice id,
@@ -54,17 +48,10 @@ enum wal_status wal__checkpoint_load(struct wal_session *session,
                                      struct wal__checkpoint *checkpoint,
                                      struct wal__files *files,
                                      struct wal_error *error) WAL_MUST_USE;
-/* Deletes the checkpoint durably. WAL_ENOTFOUND. */
-enum wal_status wal__checkpoint_delete(struct wal_session *session,
-                                       struct wal__span id,
-                                       struct wal_error *error) WAL_MUST_USE;
-/* Reads and sets, durably, whether checkpoints are enabled in the session. */
+/* Reads whether checkpoints are enabled in the session. */
 enum wal_status wal__checkpoints_enabled(struct wal_session *session, bool *on,
                                          struct wal_error *error) WAL_MUST_USE;
-enum wal_status
-wal__checkpoints_set_enabled(struct wal_session *session, bool on,
-                             struct wal_error *error) WAL_MUST_USE;
-/* checkpoint_entry.c: writes the id of the entry that the head `main` points
+/* Writes the id of the entry that the head `main` points
  * to, terminated by NUL; empty when there is none, or it was lost. */
 enum wal_status
 wal__checkpoint_current_entry(struct wal_session *session,
@@ -133,13 +120,11 @@ enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
                                        struct wal__span id,
                                        struct wal__span value, uint64_t version,
                                        struct wal_error *error) WAL_MUST_USE;
+
 #define WAL__DOC_ANY_VERSION UINT64_MAX
 
-/*
- * Reads the newest version; *value, which may be NULL, is replaced by its JSON
- * value. WAL_ENOTFOUND when there is none, or it is deleted. version may be
- * NULL.
- */
+/* Reads the newest version; *value is replaced by its JSON value. WAL_ENOTFOUND
+ * when there is none, or it is deleted. version may be NULL. */
 enum wal_status wal__reserved_doc_get(struct wal_session *session,
                                       struct wal__span key,
                                       struct wal__buf *value, uint64_t *version,
@@ -152,5 +137,12 @@ enum wal_status wal__reserved_doc_put(struct wal_session *session,
                                       struct wal__span value, uint64_t expected,
                                       uint64_t *version,
                                       struct wal_error *error) WAL_MUST_USE;
+/* Commits a batch that may have reserved documents. *version, unless it is
+ * NULL, is set to that of the first document. */
+enum wal_status wal__reserved_commit(struct wal_session *session,
+                                     const struct wal_batch *batch,
+                                     enum wal_durability durability,
+                                     uint64_t *version,
+                                     struct wal_error *error) WAL_MUST_USE;
 
 #endif

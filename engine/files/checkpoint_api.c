@@ -225,7 +225,6 @@ static enum wal_status capture(struct creation *creation,
 
 /* --- the document -------------------------------------------------------- */
 
-/* Writes the list as a blob, and syncs it with everything that it names. */
 static enum wal_status write_list(struct creation *creation,
                                   const struct wal__files *files,
                                   struct wal__checkpoint *made,
@@ -236,27 +235,10 @@ static enum wal_status write_list(struct creation *creation,
                                      : creation->has_base ? &creation->base
                                                           : NULL;
     struct wal__blob_put_result result = {.end = creation->result.end};
-    struct wal__buf bytes;
-    enum wal_status status;
+    enum wal_status status = wal__files_store(files, creation->blobs, base,
+                                              &made->list, &result, error);
 
-    wal__buf_init(&bytes, creation->session->core->env.heap);
-    status = wal__files_encode(files, creation->session->core->env.io, &bytes);
-    if (status != WAL_OK) {
-        status = wal__no_memory(error);
-    } else {
-        const struct wal__span span = {bytes.data, bytes.size};
-
-        status =
-            wal__blob_put(creation->blobs, span, base, WAL__BLOB_OF_RECORDS,
-                          &made->list, &result, error);
-    }
-    if (status == WAL_OK) {
-        /* The sync must cover the contents, not only the list. */
-        WAL__ASSERT(result.end >= creation->result.end);
-        status = wal__blob_store_sync(creation->blobs, result.end, error);
-    }
     made->new_bytes += result.new_bytes;
-    wal__buf_deinit(&bytes);
     return status;
 }
 
@@ -609,36 +591,6 @@ enum wal_status wal_checkpoint_import(
     }
     wal__buf_deinit(&copies);
     return status;
-}
-
-enum wal_status wal_session_set_checkpointing(struct wal_session *session,
-                                              int32_t on,
-                                              struct wal_error *error)
-{
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    return wal__checkpoints_set_enabled(session, on != 0, error);
-}
-
-enum wal_status wal_checkpoint_delete(struct wal_session *session,
-                                      struct wal_slice id,
-                                      struct wal_error *error)
-{
-    struct wal__span span;
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
-
-    if (status == WAL_OK) {
-        status = wal__checkpoint_check_id(id, &span, error);
-    }
-    if (status != WAL_OK || session->core->env.io->forgets) {
-        return status;
-    }
-    return wal__checkpoint_delete(session, span, error);
 }
 
 /* --- one ----------------------------------------------------------------- */

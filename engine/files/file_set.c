@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/store/blob_store.h"
 #include "format/bytes/assert.h"
 
 void wal__files_init(struct wal__files *files, const struct wal__heap *heap)
@@ -348,9 +349,8 @@ static enum wal_status fail_corrupt(struct wal_error *error, enum wal__fmt fmt)
                      wal__fmt_text(fmt));
 }
 
-enum wal_status wal__files_decode(struct wal__files *files,
-                                  struct wal__span bytes,
-                                  struct wal_error *error)
+static enum wal_status decode(struct wal__files *files, struct wal__span bytes,
+                              struct wal_error *error)
 {
     struct wal__file_list list;
     enum wal__fmt fmt = wal__file_list_decode(bytes, &list);
@@ -406,7 +406,7 @@ enum wal_status wal__files_load(struct wal__files *files,
     } else {
         const struct wal__span span = {bytes.data, bytes.size};
 
-        status = wal__files_decode(files, span, error);
+        status = decode(files, span, error);
     }
     wal__buf_deinit(&bytes);
     return status;
@@ -430,9 +430,9 @@ void wal__files_invalidate_fresh(struct wal__files *files,
     }
 }
 
-enum wal_status wal__files_encode(const struct wal__files *files,
-                                  const struct wal__io *io,
-                                  struct wal__buf *out)
+/* Appends the list with the current boot id to out. WAL_ENOMEM. */
+static enum wal_status encode(const struct wal__files *files,
+                              const struct wal__io *io, struct wal__buf *out)
 {
     size_t size = wal__file_list_head_size();
     uint8_t boot[WAL__FILE_BOOT_SIZE] = {0};
@@ -456,6 +456,33 @@ enum wal_status wal__files_encode(const struct wal__files *files,
     }
     WAL__ASSERT(at == out->data + out->size);
     return WAL_OK;
+}
+
+enum wal_status
+wal__files_store(const struct wal__files *files, struct wal__blob_store *blobs,
+                 const struct wal__digest *base, struct wal__digest *digest,
+                 struct wal__blob_put_result *result, struct wal_error *error)
+{
+    uint64_t end = result->end;
+    struct wal__buf bytes;
+    enum wal_status status;
+
+    wal__buf_init(&bytes, files->heap);
+    status = encode(files, blobs->env->io, &bytes);
+    if (status != WAL_OK) {
+        status = wal__no_memory(error);
+    } else {
+        status =
+            wal__blob_put(blobs, (struct wal__span){bytes.data, bytes.size},
+                          base, WAL__BLOB_OF_RECORDS, digest, result, error);
+    }
+    if (status == WAL_OK) {
+        /* The sync must cover the contents, not only the list. */
+        WAL__ASSERT(result->end >= end);
+        status = wal__blob_store_sync(blobs, result->end, error);
+    }
+    wal__buf_deinit(&bytes);
+    return status;
 }
 
 /* --- lists --------------------------------------------------------------- */

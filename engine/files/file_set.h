@@ -47,19 +47,21 @@ enum wal_status wal__files_from_states(struct wal__files *files,
                                        uint64_t count,
                                        struct wal_error *error) WAL_MUST_USE;
 
-/* Decodes a list from its bytes (WAL_ECORRUPT), or from its blob. *files is
+/* Loads a list from its blob: WAL_ECORRUPT, also when there is none. *files is
  * empty on entry. */
-enum wal_status wal__files_decode(struct wal__files *files,
-                                  struct wal__span bytes,
-                                  struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__files_load(struct wal__files *files,
                                 struct wal__blob_store *blobs,
                                 const struct wal__digest *digest,
                                 struct wal_error *error) WAL_MUST_USE;
-/* Appends the list with the current boot id to out. WAL_ENOMEM. */
-enum wal_status wal__files_encode(const struct wal__files *files,
-                                  const struct wal__io *io,
-                                  struct wal__buf *out) WAL_MUST_USE;
+/* Stores the list, with the current boot id, as a blob, and syncs it with the
+ * contents, which end at result->end. base, which may be NULL, is a similar
+ * list. Adds to *result. */
+enum wal_status wal__files_store(const struct wal__files *files,
+                                 struct wal__blob_store *blobs,
+                                 const struct wal__digest *base,
+                                 struct wal__digest *digest,
+                                 struct wal__blob_put_result *result,
+                                 struct wal_error *error) WAL_MUST_USE;
 /* Flags the fresh files of a decoded list as racy if the list was made in
  * another boot: their times no longer prove that they are unchanged. */
 void wal__files_invalidate_fresh(struct wal__files *files,

@@ -893,9 +893,10 @@ static enum wal_status count_changed(struct diff *diff, bool is_minimal,
     return status;
 }
 
-static enum wal_status count(const struct wal__heap *heap,
-                             struct wal__span before, struct wal__span after,
-                             bool is_minimal, struct wal__numstat *counts)
+enum wal_status wal__numstat_diff(const struct wal__heap *heap,
+                                  struct wal__span before,
+                                  struct wal__span after, bool is_minimal,
+                                  struct wal__numstat *counts)
 {
     struct diff diff = {.classes = {.heap = heap}};
     struct wal__numstat found;
@@ -914,20 +915,4 @@ static enum wal_status count(const struct wal__heap *heap,
         *counts = found;
     }
     return status;
-}
-
-enum wal_status wal__numstat_diff(const struct wal__heap *heap,
-                                  struct wal__span before,
-                                  struct wal__span after,
-                                  struct wal__numstat *counts)
-{
-    return count(heap, before, after, false, counts);
-}
-
-enum wal_status wal__numstat_diff_minimal(const struct wal__heap *heap,
-                                          struct wal__span before,
-                                          struct wal__span after,
-                                          struct wal__numstat *counts)
-{
-    return count(heap, before, after, true, counts);
 }

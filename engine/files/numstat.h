@@ -26,19 +26,14 @@ struct wal__numstat {
     bool is_binary; /* one content is binary; both counts are 0 */
 };
 
-/* The counts of `git diff --numstat --minimal --no-renames` up to git 2.49. An
- * absent file is an empty span. Spans may be maps of files that another process
- * writes; the counts then belong to no single moment. WAL_ENOMEM. */
+/* The counts of `git diff --numstat --minimal --no-renames`: of git up to 2.49,
+ * or with `is_minimal` of later ones. An absent file is an empty span. Spans
+ * may be maps of files that another process writes; the counts then belong to
+ * no single moment. WAL_ENOMEM. */
 enum wal_status wal__numstat_diff(const struct wal__heap *heap,
                                   struct wal__span before,
-                                  struct wal__span after,
+                                  struct wal__span after, bool is_minimal,
                                   struct wal__numstat *counts) WAL_MUST_USE;
-
-/* The minimal counts, which git prints since 2.50. */
-enum wal_status
-wal__numstat_diff_minimal(const struct wal__heap *heap, struct wal__span before,
-                          struct wal__span after,
-                          struct wal__numstat *counts) WAL_MUST_USE;
 
 /*
  * The steps that compare lines, which are also tested alone. Lines are given as

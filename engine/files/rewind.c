@@ -62,30 +62,6 @@ rewind_plan_head(struct wal__rewind_job *job,
     return WAL_OK;
 }
 
-/* Deletes the journal when all files are restored, and moves the head in the
- * same batch, durably then. WAL_ECONFLICT: the head is neither at head_before
- * nor at head_after, and nothing was done. */
-static enum wal_status rewind_finish(struct wal__rewind_job *job,
-                                     struct wal_error *error)
-{
-    const struct wal_doc journal = {
-        .struct_size = sizeof(journal),
-        .flags = WAL_DOC_DELETE,
-        .key = wal__text_slice(wal__rewind_journal_key())};
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .documents = &journal,
-                              .document_count = 1,
-                              .head_count = 1};
-    struct wal_head head;
-
-    if (job->head_after[0] == '\0') {
-        return wal__rewind_journal_delete(job, false, error);
-    }
-    head = wal__rewind_head_move(job);
-    batch.heads = &head;
-    return wal__rewind_commit(job->session, &batch, WAL_DURABLE, error);
-}
-
 enum {
     SMALL_LIST_MAX = 64 /* reading fewer files is faster than loading lists */
 };
@@ -110,24 +86,11 @@ static void rewind_plan_deinit(struct rewind_plan *plan)
     wal__checkpoint_deinit(&plan->checkpoint);
 }
 
-/* A missing blob is damage, since the checkpoint exists. */
-static enum wal_status load_files(struct wal__files *files,
-                                  struct wal__blob_store *blobs,
-                                  const struct wal__checkpoint *checkpoint,
-                                  struct wal_error *error)
-{
-    enum wal_status status =
-        wal__files_load(files, blobs, &checkpoint->list, error);
-
-    return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
-}
-
 static enum wal_status load_target(struct rewind_plan *plan,
                                    struct wal__rewind_job *job,
                                    struct wal__span id, struct wal_slice root,
                                    struct wal_error *error)
 {
-    struct wal__blob_store *blobs = &job->session->core->blobs;
     struct wal__span override_root = {root.data, (size_t)root.size};
     enum wal_status status =
         wal__checkpoint_get(job->session, id, &plan->checkpoint, error);
@@ -135,7 +98,8 @@ static enum wal_status load_target(struct rewind_plan *plan,
     if (status != WAL_OK) {
         return status;
     }
-    status = load_files(&plan->target, blobs, &plan->checkpoint, error);
+    status = wal__files_load(&plan->target, &job->session->core->blobs,
+                             &plan->checkpoint.list, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -148,8 +112,7 @@ static enum wal_status load_target(struct rewind_plan *plan,
         return status;
     }
     job->after_list = plan->checkpoint.list;
-    status = wal__rewind_job_open(job, error);
-    return status;
+    return wal__rewind_job_open(job, error);
 }
 
 /* Captures the files whose contents the target's list does not determine, using
@@ -252,42 +215,27 @@ done:
 
 /* --- the expected checkpoint --------------------------------------------- */
 
-static bool contains_path(const struct wal__changes *changes,
-                          struct wal__span path)
-{
-    uint32_t low = 0;
-    uint32_t high = changes->count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        struct wal__span other = changes->items[middle].path;
-        size_t size = path.size < other.size ? path.size : other.size;
-        int order = memcmp(other.data, path.data, size);
-
-        if (order == 0 && other.size == path.size) {
-            return true;
-        }
-        if (order < 0 || (order == 0 && other.size < path.size)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return false;
-}
-
 /* Lists the files that would change and differ from the expected checkpoint. */
 static enum wal_status compare_expected(struct rewind_plan *plan,
                                         const struct wal__files *expected,
                                         struct wal_error *error)
 {
+    const struct wal__changes *changes = &plan->changes;
     struct wal__changes *elsewhere = &plan->elsewhere;
     enum wal_status status =
         wal__changes_compute(expected, &plan->disk, elsewhere, error);
     uint32_t kept = 0;
+    uint32_t next = 0;
 
     for (uint32_t i = 0; status == WAL_OK && i < elsewhere->count; i++) {
-        if (contains_path(&plan->changes, elsewhere->items[i].path)) {
+        struct wal__span path = elsewhere->items[i].path;
+
+        while (next < changes->count &&
+               wal__file_compare_paths(changes->items[next].path, path) < 0) {
+            next++;
+        }
+        if (next < changes->count &&
+            wal__span_equal(changes->items[next].path, path)) {
             elsewhere->items[kept] = elsewhere->items[i];
             elsewhere->items[kept++].flags |= WAL_FILE_CHANGE_ELSEWHERE;
         }
@@ -319,8 +267,8 @@ static enum wal_status check_expected(struct rewind_plan *plan,
     if (status != WAL_OK) {
         goto done;
     }
-    status =
-        load_files(&expected, &job->session->core->blobs, &checkpoint, error);
+    status = wal__files_load(&expected, &job->session->core->blobs,
+                             &checkpoint.list, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -644,13 +592,6 @@ static enum wal_status list_foreign_changes(const struct recovery *recovery,
 
 /* --- restoring ----------------------------------------------------------- */
 
-static void choose(struct recovery *recovery, enum found state)
-{
-    for (uint32_t i = 0; i < recovery->now.count; i++) {
-        recovery->chosen[i] = recovery->states[i] == state;
-    }
-}
-
 /* Moves the files found in one state to the other state. */
 static enum wal_status roll_from(struct recovery *recovery, enum found from,
                                  struct wal_error *error)
@@ -660,7 +601,9 @@ static enum wal_status roll_from(struct recovery *recovery, enum found from,
     enum wal_status status;
 
     WAL__ASSERT(from == FOUND_BEFORE || from == FOUND_AFTER);
-    choose(recovery, from);
+    for (uint32_t i = 0; i < recovery->now.count; i++) {
+        recovery->chosen[i] = recovery->states[i] == from;
+    }
     status = wal__rewind_verify(&recovery->job, to, recovery->chosen, error);
     if (status == WAL_OK) {
         status = wal__rewind_apply(&recovery->job, to, NULL, recovery->chosen,
@@ -714,7 +657,7 @@ static enum wal_status finish_recovery(struct recovery *recovery,
                                        struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
-    enum wal_status status = rewind_finish(&recovery->job, &own);
+    enum wal_status status = wal__rewind_finish(&recovery->job, &own);
 
     if (status == WAL_ECONFLICT || status == WAL_ENOTFOUND) {
         return wal__rewind_journal_delete(&recovery->job, false, error);
@@ -890,7 +833,7 @@ static enum wal_status finish(struct wal__rewind_job *job, const uint8_t *moved,
                               bool *is_partial, struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
-    enum wal_status status = rewind_finish(job, &own);
+    enum wal_status status = wal__rewind_finish(job, &own);
 
     /* A journal that remains is harmless: recovery finds every file done. */
     if (status == WAL_OK || job->head_after[0] == '\0') {

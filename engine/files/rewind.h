@@ -23,15 +23,13 @@ enum {
     WAL__REWIND_SUFFIX_SIZE =
         16, /* hexadecimal digits in a temporary file's name */
     WAL__REWIND_TEMP_RESERVE =
-        64, /* upper bound of the name without its directory */
-    WAL__REWIND_TEMP_NAME_MAX = WAL__FILE_PATH_MAX + WAL__REWIND_TEMP_RESERVE,
-    WAL__REWIND_GRAIN = 2,                 /* files per step of a thread */
-    WAL__REWIND_KEPT_MAX = 8 * 1024 * 1024 /* bytes of contents in memory */
+        64,               /* upper bound of the name without its directory */
+    WAL__REWIND_GRAIN = 2 /* files per step of a thread */
 };
 
 /* Contents that were verified, so that they need not be read again. */
 struct wal__rewind_contents {
-    atomic_size_t size; /* at most WAL__REWIND_KEPT_MAX are kept */
+    atomic_size_t size; /* bytes; those above a limit are not kept */
     uint32_t count;
     struct wal__buf items[]; /* per file; empty: not kept */
 };
@@ -69,8 +67,6 @@ enum wal_status wal__rewind_job_open(struct wal__rewind_job *job,
 enum wal_status wal__rewind_lock(struct wal__core *core,
                                  struct wal_error *error) WAL_MUST_USE;
 void wal__rewind_unlock(struct wal__core *core);
-/* The journal's key and its JSON; *value is empty on entry. */
-struct wal__span wal__rewind_journal_key(void);
 /* Whether the session has a journal, or was forked from a session while that
  * one rewound and still has the journal. */
 enum wal_status
@@ -80,18 +76,16 @@ wal__rewind_journal_exists(struct wal_session *session, bool *has,
 enum wal_status wal__rewind_journal_load(struct wal__rewind_job *job,
                                          bool *found,
                                          struct wal_error *error) WAL_MUST_USE;
-/* Commits a batch that may have reserved documents. */
-enum wal_status wal__rewind_commit(struct wal_session *session,
-                                   const struct wal_batch *batch,
-                                   enum wal_durability durability,
-                                   struct wal_error *error) WAL_MUST_USE;
 /* Deletes the journal without a sync: a journal that reappears after a power
  * loss is harmless. undone: also deletes the undo checkpoint. */
 enum wal_status
 wal__rewind_journal_delete(struct wal__rewind_job *job, bool undone,
                            struct wal_error *error) WAL_MUST_USE;
-/* The move of the head as a batch has it; it expects head_before. */
-struct wal_head wal__rewind_head_move(const struct wal__rewind_job *job);
+/* Deletes the journal when all files are restored, and moves the head in the
+ * same batch, durably then. WAL_ECONFLICT: the head is neither at head_before
+ * nor at head_after, and nothing was done. */
+enum wal_status wal__rewind_finish(struct wal__rewind_job *job,
+                                   struct wal_error *error) WAL_MUST_USE;
 /* Lets wal__rewind_verify_file keep small contents of `after`. */
 enum wal_status wal__rewind_keep_contents(struct wal__rewind_job *job,
                                           struct wal_error *error) WAL_MUST_USE;

@@ -21,13 +21,11 @@
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
 
-static enum wal_status sync_directories(const struct wal__rewind_job *job,
-                                        const struct wal__buf *made,
-                                        const uint8_t *chosen,
-                                        struct wal_error *error);
-
 enum {
-    PIECE_SIZE = 1024 * 1024
+    PIECE_SIZE = 1024 * 1024,
+    TEMP_NAME_MAX = WAL__FILE_PATH_MAX + WAL__REWIND_TEMP_RESERVE,
+    KEPT_MAX = 8 * 1024 * 1024, /* bytes of contents in memory */
+    REPLACE_THREADS = 8
 };
 
 /* A parallel run over the chosen files of a list. */
@@ -35,6 +33,7 @@ struct work {
     const struct wal__rewind_job *job;
     const struct wal__files *list;
     const uint8_t *chosen;
+    uint8_t *moved; /* set for files that are replaced; may be NULL */
 };
 
 /* The state of a worker thread. */
@@ -44,7 +43,7 @@ struct worker {
 
 /* Writes the path of the file's temporary file, in the same directory. */
 static void rewind_temp_name(const struct wal__rewind_job *job, uint32_t number,
-                             char out[WAL__REWIND_TEMP_NAME_MAX])
+                             char out[TEMP_NAME_MAX])
 {
     const char *path = wal__file_path(&job->before.items[number]);
     const char *slash = strrchr(path, '/');
@@ -52,10 +51,9 @@ static void rewind_temp_name(const struct wal__rewind_job *job, uint32_t number,
     int written;
 
     WAL__ASSERT(number < job->before.count);
-    written =
-        snprintf(out, WAL__REWIND_TEMP_NAME_MAX, "%.*s.agentwal-%s-%" PRIu32,
-                 size, path, job->temp_suffix, number);
-    WAL__ASSERT(written > 0 && written < WAL__REWIND_TEMP_NAME_MAX);
+    written = snprintf(out, TEMP_NAME_MAX, "%.*s.agentwal-%s-%" PRIu32, size,
+                       path, job->temp_suffix, number);
+    WAL__ASSERT(written > 0 && written < TEMP_NAME_MAX);
 }
 
 static enum wal_status alloc_buffer(const struct wal__rewind_job *job,
@@ -80,13 +78,14 @@ static enum wal_status run(struct work *work,
                            enum wal_status (*body)(void *ctx, void *state,
                                                    uint32_t item,
                                                    struct wal_error *error),
-                           struct wal_error *error)
+                           uint32_t threads, struct wal_error *error)
 {
     const struct wal__parallel_for loop = {.env =
                                                &work->job->session->core->env,
                                            .ctx = work,
                                            .count = work->list->count,
                                            .grain = WAL__REWIND_GRAIN,
+                                           .threads = threads,
                                            .body = body,
                                            .end = worker_end};
 
@@ -228,11 +227,9 @@ struct wal__span wal__rewind_kept_content(const struct wal__rewind_job *job,
 static void keep_content(struct wal__rewind_contents *contents, uint32_t item,
                          const uint8_t *content, size_t size)
 {
-    static_assert((int)PIECE_SIZE <= (int)WAL__REWIND_KEPT_MAX,
-                  "a piece may be kept");
+    static_assert((int)PIECE_SIZE <= (int)KEPT_MAX, "a piece may be kept");
     WAL__ASSERT(item < contents->count && contents->items[item].size == 0);
-    if (atomic_fetch_add(&contents->size, size) <=
-        WAL__REWIND_KEPT_MAX - size) {
+    if (atomic_fetch_add(&contents->size, size) <= KEPT_MAX - size) {
         (void)!wal__buf_append(&contents->items[item], content, size);
     }
 }
@@ -287,7 +284,7 @@ enum wal_status wal__rewind_verify(const struct wal__rewind_job *job,
     struct work work = {.job = job, .list = list, .chosen = chosen};
 
     WAL__ASSERT(list->count == job->before.count);
-    return run(&work, verify_item, error);
+    return run(&work, verify_item, 0, error);
 }
 
 /* --- temporary files ----------------------------------------------------- */
@@ -362,7 +359,7 @@ static enum wal_status stage_item(void *ctx, void *state, uint32_t item,
     const struct work *work = ctx;
     const struct wal__file_record *file = &work->list->items[item];
     struct wal__span kept = {NULL, 0};
-    char name[WAL__REWIND_TEMP_NAME_MAX];
+    char name[TEMP_NAME_MAX];
 
     if (work->chosen[item] == 0 || file->kind == WAL__FILE_ABSENT) {
         return WAL_OK;
@@ -375,27 +372,6 @@ static enum wal_status stage_item(void *ctx, void *state, uint32_t item,
         kept = wal__rewind_kept_content(work->job, item);
     }
     return stage_file(work->job, file, name, kept, state, error);
-}
-
-/* Writes the chosen files of a list under their temporary names. After a
- * failure some remain. */
-static enum wal_status rewind_stage(const struct wal__rewind_job *job,
-                                    const struct wal__files *to,
-                                    const uint8_t *chosen,
-                                    struct wal_error *error)
-{
-    struct work work = {.job = job, .list = to, .chosen = chosen};
-
-    WAL__ASSERT(to->count == job->before.count);
-    return run(&work, stage_item, error);
-}
-
-/* Length of the path's directory without the slash; 0: the root. */
-static size_t parent_size(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL ? 0 : (size_t)(slash - path);
 }
 
 /* --- directories --------------------------------------------------------- */
@@ -518,7 +494,8 @@ static int compare_dirs(const void *left, const void *right)
 
 static enum wal_status add_parent_dir(struct wal__buf *dirs, const char *path)
 {
-    struct parent_dir dir = {path, parent_size(path)};
+    const char *slash = strrchr(path, '/');
+    struct parent_dir dir = {path, slash == NULL ? 0 : (size_t)(slash - path)};
 
     return wal__buf_append(dirs, &dir, sizeof(dir));
 }
@@ -668,7 +645,7 @@ static enum wal_status replace_file(const struct wal__rewind_job *job,
 {
     const struct wal__worktree_io *io = job->io;
     const char *path = wal__file_path(to);
-    char name[WAL__REWIND_TEMP_NAME_MAX];
+    char name[TEMP_NAME_MAX];
     enum wal_status status;
     int err = 0;
 
@@ -685,48 +662,19 @@ static enum wal_status replace_file(const struct wal__rewind_job *job,
                                                  "cannot replace the file");
 }
 
-enum {
-    REPLACE_THREADS = 8
-};
-
-/* A parallel run that renames files of a list into place. */
-struct replacement {
-    const struct wal__rewind_job *job;
-    const struct wal__files *to;
-    const uint8_t *chosen;
-    uint8_t *moved; /* may be NULL */
-};
-
 static enum wal_status replace_item(void *ctx, void *state, uint32_t item,
                                     struct wal_error *error)
 {
-    const struct replacement *replacement = ctx;
+    const struct work *work = ctx;
 
     (void)state;
-    if (replacement->chosen[item] == 0) {
+    if (work->chosen[item] == 0) {
         return WAL_OK;
     }
-    if (replacement->moved != NULL) {
-        replacement->moved[item] = 1;
+    if (work->moved != NULL) {
+        work->moved[item] = 1;
     }
-    return replace_file(replacement->job, &replacement->to->items[item], item,
-                        error);
-}
-
-/* In several threads, on one processor too: the system frees the replaced
- * contents within the call, and may wait for the disk. */
-static enum wal_status replace_files(struct replacement *replacement,
-                                     struct wal_error *error)
-{
-    const struct wal__parallel_for loop = {
-        .env = &replacement->job->session->core->env,
-        .ctx = replacement,
-        .count = replacement->to->count,
-        .grain = WAL__REWIND_GRAIN,
-        .threads = REPLACE_THREADS,
-        .body = replace_item};
-
-    return wal__parallel_for(&loop, error);
+    return replace_file(work->job, &work->list->items[item], item, error);
 }
 
 enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
@@ -735,8 +683,8 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
                                   const uint8_t *chosen, uint8_t *moved,
                                   struct wal_error *error)
 {
-    struct replacement replacement = {
-        .job = job, .to = to, .chosen = chosen, .moved = moved};
+    struct work work = {
+        .job = job, .list = to, .chosen = chosen, .moved = moved};
     struct wal__buf missing;
     enum wal_status status;
     int err = 0;
@@ -752,7 +700,7 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
     if (status != WAL_OK) {
         goto done;
     }
-    status = rewind_stage(job, to, chosen, error);
+    status = run(&work, stage_item, 0, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -768,7 +716,9 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
             goto done;
         }
     }
-    status = replace_files(&replacement, error);
+    /* In several threads, on one processor too: the system frees the replaced
+     * contents within the call, and may wait for the disk. */
+    status = run(&work, replace_item, REPLACE_THREADS, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -804,7 +754,7 @@ enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job,
                                          bool directories,
                                          struct wal_error *error)
 {
-    char name[WAL__REWIND_TEMP_NAME_MAX];
+    char name[TEMP_NAME_MAX];
 
     for (uint32_t i = 0; i < job->before.count; i++) {
         enum wal_status status;

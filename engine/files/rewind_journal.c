@@ -22,7 +22,7 @@
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
 
-static const uint8_t key[] = "\0rewind";
+static const struct wal__span journal_key = {(const uint8_t *)"\0rewind", 7};
 
 enum {
     LOCK_POLL_NS = 5000000
@@ -119,11 +119,6 @@ enum wal_status wal__rewind_job_open(struct wal__rewind_job *job,
 }
 
 /* --- the document -------------------------------------------------------- */
-
-struct wal__span wal__rewind_journal_key(void)
-{
-    return (struct wal__span){key, sizeof(key) - 1};
-}
 
 static enum wal_status put_text(struct wal__buf *out, const char *text)
 {
@@ -343,8 +338,8 @@ static enum wal_status read_journal(struct wal_session *session,
                                     char suffix[WAL__REWIND_SUFFIX_SIZE + 1],
                                     struct wal_error *error)
 {
-    enum wal_status status = wal__reserved_doc_get(
-        session, wal__rewind_journal_key(), value, NULL, error);
+    enum wal_status status =
+        wal__reserved_doc_get(session, journal_key, value, NULL, error);
 
     if (status == WAL_OK) {
         status = get_header(value, number, suffix);
@@ -435,23 +430,16 @@ static enum wal_status load_lists(struct wal__rewind_job *job,
     if (status == WAL_OK) {
         status = wal__files_load(&all, blobs, &job->after_list, error);
     }
-    if (status == WAL_ENOTFOUND) { /* a missing list, not a missing journal */
-        status = WAL_ECORRUPT;
+    if (status == WAL_OK) {
+        status =
+            wal__files_filter(&job->after, &all, &job->before, true, error);
     }
-    if (status != WAL_OK) {
-        goto done;
-    }
-    status = wal__files_filter(&job->after, &all, &job->before, true, error);
-    if (status != WAL_OK) {
-        goto done;
-    }
-    if (job->after.count != job->before.count) {
+    if (status == WAL_OK && job->after.count != job->before.count) {
         status = wal__fail(
             error, WAL_ECORRUPT,
             "the journal of a rewind is damaged: its lists have different "
             "paths");
     }
-done:
     wal__files_deinit(&all);
     return status;
 }
@@ -495,29 +483,6 @@ done:
 
 /* --- writing ------------------------------------------------------------- */
 
-enum wal_status wal__rewind_commit(struct wal_session *session,
-                                   const struct wal_batch *batch,
-                                   enum wal_durability durability,
-                                   struct wal_error *error)
-{
-    uint64_t looked = 0;
-    const struct wal_append_options options = {.struct_size = sizeof(options),
-                                               .durability = durability};
-    enum wal_status status;
-
-    do {
-        struct wal__op *op = NULL;
-
-        status = wal__batch_create(session, batch, &options, WAL__BATCH_PLAIN,
-                                   &op, error);
-        if (status == WAL_OK) {
-            status = wal__session_commit(session->core, op, error);
-            wal__op_release(op);
-        }
-    } while (wal__core_invalidate_derived(session->core, status, &looked));
-    return status;
-}
-
 enum wal_status wal__rewind_journal_delete(struct wal__rewind_job *job,
                                            bool undone, struct wal_error *error)
 {
@@ -526,7 +491,7 @@ enum wal_status wal__rewind_journal_delete(struct wal__rewind_job *job,
     struct wal_doc docs[2] = {
         {.struct_size = sizeof(docs[0]),
          .flags = WAL_DOC_DELETE,
-         .key = wal__text_slice(wal__rewind_journal_key())},
+         .key = wal__text_slice(journal_key)},
         {.struct_size = sizeof(docs[1]), .flags = WAL_DOC_DELETE}};
     struct wal_batch batch = {
         .struct_size = sizeof(batch), .documents = docs, .document_count = 2};
@@ -535,17 +500,20 @@ enum wal_status wal__rewind_journal_delete(struct wal__rewind_job *job,
     WAL__ASSERT(undo.size <= WAL__ID_MAX);
     if (undone && undo.size > 0) {
         docs[1].key = wal__text_slice(wal__checkpoint_key(undo, key_buffer));
-        status = wal__rewind_commit(job->session, &batch, WAL_WRITTEN, error);
+        status = wal__reserved_commit(job->session, &batch, WAL_WRITTEN, NULL,
+                                      error);
     }
     /* The checkpoint may be deleted already. */
     if (status == WAL_ENOTFOUND) {
         batch.document_count = 1;
-        status = wal__rewind_commit(job->session, &batch, WAL_WRITTEN, error);
+        status = wal__reserved_commit(job->session, &batch, WAL_WRITTEN, NULL,
+                                      error);
     }
     return status;
 }
 
-struct wal_head wal__rewind_head_move(const struct wal__rewind_job *job)
+/* The move of the head as a batch has it; it expects head_before. */
+static struct wal_head head_move(const struct wal__rewind_job *job)
 {
     const struct wal_head head = {
         .struct_size = sizeof(head),
@@ -555,6 +523,26 @@ struct wal_head wal__rewind_head_move(const struct wal__rewind_job *job)
 
     WAL__ASSERT(job->head_after[0] != '\0');
     return head;
+}
+
+enum wal_status wal__rewind_finish(struct wal__rewind_job *job,
+                                   struct wal_error *error)
+{
+    const struct wal_doc journal = {.struct_size = sizeof(journal),
+                                    .flags = WAL_DOC_DELETE,
+                                    .key = wal__text_slice(journal_key)};
+    struct wal_batch batch = {.struct_size = sizeof(batch),
+                              .documents = &journal,
+                              .document_count = 1,
+                              .head_count = 1};
+    struct wal_head head;
+
+    if (job->head_after[0] == '\0') {
+        return wal__rewind_journal_delete(job, false, error);
+    }
+    head = head_move(job);
+    batch.heads = &head;
+    return wal__reserved_commit(job->session, &batch, WAL_DURABLE, NULL, error);
 }
 
 /* Generates the id of the undo checkpoint and the suffix of temporary files. */
@@ -605,32 +593,6 @@ static enum wal_status capture_files(const struct wal__rewind_job *job,
     return status;
 }
 
-/* Writes the list as a blob, and syncs it with the contents. */
-static enum wal_status write_list(struct wal__rewind_job *job,
-                                  const struct wal__files *files,
-                                  struct wal__blob_put_result *result,
-                                  struct wal_error *error)
-{
-    struct wal__blob_store *blobs = &job->session->core->blobs;
-    struct wal__buf bytes;
-    enum wal_status status;
-
-    wal__buf_init(&bytes, files->heap);
-    status = wal__files_encode(files, job->session->core->env.io, &bytes);
-    if (status != WAL_OK) {
-        status = wal__no_memory(error);
-    } else {
-        status = wal__blob_put(
-            blobs, (struct wal__span){bytes.data, bytes.size}, NULL,
-            WAL__BLOB_OF_RECORDS, &job->before_list, result, error);
-    }
-    if (status == WAL_OK) {
-        status = wal__blob_store_sync(blobs, result->end, error);
-    }
-    wal__buf_deinit(&bytes);
-    return status;
-}
-
 /* Appends the document of the undo checkpoint to `value`. */
 static enum wal_status
 encode_checkpoint(const struct wal__rewind_job *job,
@@ -677,7 +639,7 @@ static enum wal_status commit_values(const struct wal__rewind_job *job,
          .value = {checkpoint->data, checkpoint->size},
          .flags = WAL_DOC_EXPECT},
         {.struct_size = sizeof(docs[1]),
-         .key = wal__text_slice(wal__rewind_journal_key()),
+         .key = wal__text_slice(journal_key),
          .value = {journal->data, journal->size}}};
     struct wal_batch batch = {
         .struct_size = sizeof(batch), .documents = docs, .document_count = 2};
@@ -685,12 +647,13 @@ static enum wal_status commit_values(const struct wal__rewind_job *job,
     enum wal_status status;
 
     if (job->before.count == 0) {
-        head = wal__rewind_head_move(job);
+        head = head_move(job);
         batch.document_count = 1;
         batch.heads = &head;
         batch.head_count = 1;
     }
-    status = wal__rewind_commit(job->session, &batch, WAL_DURABLE, error);
+    status =
+        wal__reserved_commit(job->session, &batch, WAL_DURABLE, NULL, error);
     return status == WAL_ECONFLICT
                ? wal__fail(error, WAL_ECHANGED,
                            "the head was moved during the rewind; call rewind "
@@ -745,7 +708,8 @@ enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job,
     if (status != WAL_OK) {
         goto done;
     }
-    status = write_list(job, &files, &result, error);
+    status = wal__files_store(&files, &core->blobs, NULL, &job->before_list,
+                              &result, error);
     if (status != WAL_OK) {
         goto done;
     }

@@ -54,10 +54,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         after.data = end + 1;
         after.size = size - before.size - 1;
     }
-    check(wal__numstat_diff(&wal__heap_libc, before, after, &counts) == WAL_OK);
-    check(wal__numstat_diff_minimal(&wal__heap_libc, before, after, &least) ==
+    check(wal__numstat_diff(&wal__heap_libc, before, after, false, &counts) ==
           WAL_OK);
-    check(wal__numstat_diff_minimal(&wal__heap_libc, after, before, &back) ==
+    check(wal__numstat_diff(&wal__heap_libc, before, after, true, &least) ==
+          WAL_OK);
+    check(wal__numstat_diff(&wal__heap_libc, after, before, true, &back) ==
           WAL_OK);
     check(counts.is_binary == least.is_binary);
     if (counts.is_binary) {

@@ -54,8 +54,9 @@ int main(void)
         (void)getchar();
         before = read_content(sizes[0]);
         after = read_content(sizes[1]);
-        if (wal__numstat_diff(&wal__heap_libc, before, after, &counts) < 0 ||
-            wal__numstat_diff_minimal(&wal__heap_libc, before, after, &least) <
+        if (wal__numstat_diff(&wal__heap_libc, before, after, false, &counts) <
+                0 ||
+            wal__numstat_diff(&wal__heap_libc, before, after, true, &least) <
                 0) {
             fail("no memory");
         }

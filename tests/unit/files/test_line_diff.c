@@ -288,13 +288,13 @@ static void assert_diff(const char *before, const char *after,
 {
     struct wal__numstat counts;
 
-    assert_ok(
-        wal__numstat_diff(&wal__heap_libc, span(before), span(after), &counts));
+    assert_ok(wal__numstat_diff(&wal__heap_libc, span(before), span(after),
+                                false, &counts));
     assert_int_equal(counts.insertions, insertions);
     assert_int_equal(counts.deletions, deletions);
     assert_false(counts.is_binary);
-    assert_ok(
-        wal__numstat_diff(&wal__heap_libc, span(after), span(before), &counts));
+    assert_ok(wal__numstat_diff(&wal__heap_libc, span(after), span(before),
+                                false, &counts));
     assert_int_equal(counts.insertions, deletions);
     assert_int_equal(counts.deletions, insertions);
 }
@@ -325,11 +325,12 @@ TEST(line_diff__absent_content_is_null)
     struct wal__span absent = {NULL, 0};
     struct wal__numstat counts;
 
-    assert_ok(
-        wal__numstat_diff(&wal__heap_libc, absent, span("a\nb\n"), &counts));
+    assert_ok(wal__numstat_diff(&wal__heap_libc, absent, span("a\nb\n"), false,
+                                &counts));
     assert_int_equal(counts.insertions, 2);
     assert_int_equal(counts.deletions, 0);
-    assert_ok(wal__numstat_diff(&wal__heap_libc, absent, absent, &counts));
+    assert_ok(
+        wal__numstat_diff(&wal__heap_libc, absent, absent, false, &counts));
     assert_int_equal(counts.insertions, 0);
 }
 
@@ -338,7 +339,8 @@ static void assert_binary(struct wal__span before, struct wal__span after,
 {
     struct wal__numstat counts = {7, 7, !is_binary};
 
-    assert_ok(wal__numstat_diff(&wal__heap_libc, before, after, &counts));
+    assert_ok(
+        wal__numstat_diff(&wal__heap_libc, before, after, false, &counts));
     assert_int_equal(counts.is_binary, is_binary);
     if (is_binary) {
         assert_int_equal(counts.insertions, 0);
@@ -398,8 +400,8 @@ static void assert_least(const char *before, const char *after,
 {
     struct wal__numstat least;
 
-    assert_ok(wal__numstat_diff_minimal(&wal__heap_libc, span(before),
-                                        span(after), &least));
+    assert_ok(wal__numstat_diff(&wal__heap_libc, span(before), span(after),
+                                true, &least));
     assert_int_equal(least.insertions, insertions);
     assert_int_equal(least.deletions, deletions);
 }
@@ -443,8 +445,8 @@ TEST(line_diff__no_memory_changes_nothing)
         assert_int_equal(counts.deletions, 8);
         assert_true(counts.is_binary);
         faulty_heap_fail(&faulty, ++nth, false);
-        status =
-            wal__numstat_diff(&faulty.heap, span(before), span(after), &counts);
+        status = wal__numstat_diff(&faulty.heap, span(before), span(after),
+                                   false, &counts);
         assert_int_equal(faulty.live, 0);
     }
     assert_ok(status);

@@ -22,10 +22,9 @@ void kit_expect_refused(const char *from, const char *to,
  * "s". The store is made when it is not there. */
 void kit_append_to(const char *path, uint32_t first, uint32_t count,
                    size_t size);
-void kit_compact(const char *path);
+void kit_compact_path(const char *path);
 /* What the session "s" has is the same in both stores. */
 void assert_same_store(const char *path, const char *other);
-bool kit_exists(const char *path);
 /* Runs a command of the shell, which succeeds. */
 void kit_run(const char *command);
 

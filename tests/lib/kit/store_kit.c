@@ -317,6 +317,66 @@ struct wal_session_info kit_info(struct wal_session *session)
     return info;
 }
 
+const char *kit_list_sessions(struct wal_store *store,
+                              const struct wal_session_cursor_options *options)
+{
+    static char *text;
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status;
+    char id[WAL_ID_SIZE + 1];
+    size_t size = 0;
+
+    free(text);
+    text = strdup("");
+    check(wal_session_cursor_open(store, options, &list, &error), &error,
+          "wal_session_cursor_open");
+    while ((status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
+        (void)snprintf(id, sizeof(id), "%.*s%s%s", WAL_ARG(info.id),
+                       (info.flags & WAL_SESSION_DELETED) != 0 ? "-" : "",
+                       (info.flags & WAL_SESSION_TRASHED) != 0 ? "+" : "");
+        add_id(&text, &size, kit_text(id));
+        assert_int_equal(info.metadata.size, 0);
+    }
+    if (status != WAL_END) {
+        check(status, &error, "wal_session_cursor_next");
+    }
+    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_END);
+    wal_session_cursor_close(list);
+    return text;
+}
+
+void kit_redact(struct wal_session *session, const char *id)
+{
+    struct wal_error error = KIT_ERROR;
+
+    check(wal_session_redact(session, kit_text(id), kit_text("why"), NULL,
+                             &error),
+          &error, id);
+}
+
+struct wal_store_compact_result kit_compact(struct wal_store *store,
+                                            uint32_t flags)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
+    struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
+    struct wal_error error = KIT_ERROR;
+
+    check(wal_store_compact(store, &options, &result, &error), &error,
+          "wal_store_compact");
+    if (result.refused != 0) {
+        fail_msg("%s: %s", result.refusal.file, result.refusal.text);
+    }
+    return result;
+}
+
+void kit_remove_indexes(void)
+{
+    assert_int_equal(system("rm -rf store/index/*"), 0);
+}
+
 void kit_check_sound(const char *path)
 {
     const char *folder = getenv("WALBIN");
@@ -343,6 +403,27 @@ uint64_t kit_seed(void)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return rng_seed((uint64_t)now.tv_nsec);
+}
+
+bool kit_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+void kit_write_file(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+void kit_pause_ms(long ms)
+{
+    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
+    (void)nanosleep(&time, NULL);
 }
 
 pid_t kit_start_process(void)

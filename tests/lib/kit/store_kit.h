@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "agentwal.h"
+#include "agentwal/admin.h"
 #include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 
@@ -75,6 +76,17 @@ void assert_all_entries(struct wal_session *session, const char *ids);
 void assert_parent(struct wal_session *session, const char *id,
                    const char *parent);
 struct wal_session_info kit_info(struct wal_session *session);
+/* The ids a list of sessions gives, separated by a blank, until the next call: a
+ * minus after what is deleted, a plus after what is in the trash. */
+const char *kit_list_sessions(struct wal_store *store,
+                              const struct wal_session_cursor_options *options);
+void kit_redact(struct wal_session *session, const char *id);
+
+/* Compacts at any rate; nothing is refused. */
+struct wal_store_compact_result kit_compact(struct wal_store *store,
+                                            uint32_t flags);
+/* Removes the indexes of "store". */
+void kit_remove_indexes(void);
 
 /* The store in this folder is sound, by walcheck, whose report is in the file
  * "report"; nothing where the tools are not built. */
@@ -84,6 +96,10 @@ void kit_check_sound(const char *path);
 uint64_t kit_random(uint64_t *state);
 /* AGENTWAL_SEED, or one from the clock; printed. */
 uint64_t kit_seed(void);
+
+bool kit_exists(const char *path);
+void kit_write_file(const char *path, const void *bytes, size_t size);
+void kit_pause_ms(long ms);
 
 /* fork(). The child is killed when the test ends, however that ends. */
 pid_t kit_start_process(void);

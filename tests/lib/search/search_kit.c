@@ -72,16 +72,6 @@ const char *kit_hits(struct wal_search *search, const char *text)
     return kit_query(search, &query);
 }
 
-void kit_compact_store(struct wal_store *store, uint32_t flags)
-{
-    struct wal_store_compact_options options =
-        WAL_INIT(wal_store_compact_options);
-
-    options.flags = flags;
-    options.rate = UINT64_MAX;
-    assert_ok(wal_store_compact(store, &options, NULL, NULL));
-}
-
 const char *kit_hits_anew(const char *text)
 {
     struct wal_store *store = kit_store();

@@ -24,8 +24,6 @@ const char *kit_query(struct wal_search *search,
 /* A query of the text, to be changed. */
 struct wal_search_query kit_search_query(const char *text);
 
-void kit_compact_store(struct wal_store *store, uint32_t flags);
-
 /* Opens the store "store", looks for the text in a new search, and closes both;
  * as kit_hits. */
 const char *kit_hits_anew(const char *text);

@@ -1,21 +1,33 @@
 /*
- * test_compact_leftovers.c - a compaction fails or is killed while it replaces
- * segments. What was replaced stays as long as the new name may be lost, and
- * an erasing compaction by another process leaves nothing of it, also after a
- * power cut; a process that does not know the new files reads what is there
- * (SPEC.md 3.9).
+ * test_compact_leftovers.c - what compactions leave. One fails or is killed
+ * while it replaces segments: what was replaced stays as long as the new name
+ * may be lost, and an erasing compaction by another process leaves nothing of
+ * it, also after a power cut; a process that does not know the new files reads
+ * what is there. Temporary files of processes that were killed, and those that
+ * a process is writing (SPEC.md 3.9). Index files of search that belong to no
+ * segment (docs/search.md, Files).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "agentwal/admin.h"
+#include "agentwal/blob.h"
+#include "agentwal/record.h"
+#include "engine/base/heap.h"
+#include "engine/base/io.h"
+#include "engine/log/control.h"
 #include "engine/session/session.h"
 #include "engine/session/store.h"
+#include "format/index/search_file.h"
 #include "tests/lib/arena_heap.h"
+#include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/test.h"
 #include "tests/sim/disk/sim.h"
@@ -59,7 +71,7 @@ static void append_half(struct wal_session *session, int first)
     }
 }
 
-static enum wal_status compact(struct wal_store *store)
+static enum wal_status try_compact(struct wal_store *store)
 {
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options),
@@ -79,7 +91,7 @@ static struct sim_disk *make_disk(void)
     struct wal_session *session = kit_create(store, "s");
 
     append_half(session, 0);
-    assert_ok(compact(store));
+    assert_ok(try_compact(store));
     append_half(session, ENTRIES / 2);
     wal_session_close(session);
     kit_close(store);
@@ -100,7 +112,7 @@ static bool fail_to_compact(struct sim_disk *disk, uint64_t after)
     bool struck;
 
     sim_process_add_fault(process, &fault);
-    (void)!compact(store);
+    (void)!try_compact(store);
     struck = sim_process_counts(process)->faults > 0;
     sim_process_clear_faults(process);
     (void)!wal_close(store, NULL);
@@ -201,7 +213,7 @@ static struct sim_disk *make_disk_to_erase(void)
     append_much(deleted, "t");
     assert_ok(kit_try_append(deleted, &entry, NULL, NULL));
     free(large);
-    assert_ok(compact(store));
+    assert_ok(try_compact(store));
     append_half(session, ENTRIES / 2);
     assert_ok(wal_session_delete(deleted, NULL));
     wal_session_close(deleted);
@@ -231,7 +243,7 @@ static bool compact_with_fault(struct sim_disk *disk,
     sim_process_on_death(process, on_death, NULL);
     sim_process_add_fault(process, fault);
     if (setjmp(death) == 0) {
-        (void)!compact(store);
+        (void)!try_compact(store);
     }
     struck = sim_process_counts(process)->faults > 0;
     sim_process_destroy(process);
@@ -294,7 +306,7 @@ static uint64_t count_dead_bytes(struct wal_store *store)
 
 static void erase_from(struct sim_disk *disk, struct wal_store *store)
 {
-    assert_ok(compact(store));
+    assert_ok(try_compact(store));
     check_no_leftovers(disk, store);
     assert_int_equal(count_dead_bytes(store), 0);
 }
@@ -422,4 +434,365 @@ TEST(leftovers__kept_entries_of_a_replaced_segment)
     }
     assert_true(fault.after > 3);
     sim_disk_destroy(made);
+}
+
+enum {
+    HELD_US = 300000
+};
+
+static const char canary[] = "CANARY-of-a-title-4711";
+
+static bool has_canary(const char *path)
+{
+    static char bytes[256 * 1024];
+    FILE *file = fopen(path, "re");
+    size_t size;
+
+    if (file == NULL) {
+        return false;
+    }
+    size = fread(bytes, 1, sizeof(bytes), file);
+    (void)fclose(file);
+    return memmem(bytes, size, canary, sizeof(canary) - 1) != NULL;
+}
+
+/* A store with a catalogue that has the title of a session, which is deleted
+ * since. */
+static struct wal_store *make_store(void)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create_titled(store, "s", canary);
+
+    kit_append(session, "a", NULL);
+    (void)kit_compact(store, 0);
+    assert_true(has_canary("store/index/catalogue"));
+    assert_ok(wal_session_delete(session, NULL));
+    wal_session_close(session);
+    return store;
+}
+
+/* Locks a byte of LOCK, as a process that writes a file does. */
+static int lock_byte(off_t byte)
+{
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    int file = open("store/LOCK", O_RDWR | O_CLOEXEC);
+
+    assert_true(file >= 0);
+    assert_int_equal(fcntl(file, F_OFD_SETLK, &lock), 0);
+    return file;
+}
+
+KIT_TEST(abandoned__files_go_though_others_have_the_store_open)
+{
+    const char *const paths[] = {"store/index/catalogue.new",
+                                 "store/index/0000000000000001.idx.new",
+                                 "store/index/pack-0000000000000001.idx.new",
+                                 "store/log/0000000000000007.seg.new",
+                                 "store/pack/0000000000000007.seg.new",
+                                 "store/log/0000000000000001.rewrite"};
+    const size_t count = sizeof(paths) / sizeof(paths[0]);
+    struct wal_store *store = make_store();
+    struct wal_store *other = kit_store();
+    uint8_t digest[32];
+
+    assert_ok(wal_blob_put(store, kit_text(canary), digest, NULL));
+    for (size_t i = 0; i < count; i++) {
+        kit_write_file(paths[i], canary, sizeof(canary));
+    }
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
+    for (size_t i = 0; i < count; i++) {
+        if (kit_exists(paths[i])) {
+            fail_msg("%s is still there", paths[i]);
+        }
+    }
+    assert_true(kit_exists("store/index/catalogue"));
+    assert_false(has_canary("store/index/catalogue"));
+    kit_close(other);
+    kit_close(store);
+}
+
+/* The first was killed before it wrote the catalogue; nothing is left to
+ * rewrite for the second. */
+KIT_TEST(erase__old_catalogue_goes_though_nothing_is_rewritten)
+{
+    struct wal_store *store = make_store();
+    struct wal_store *other = kit_store();
+
+    assert_int_equal(rename("store/index/catalogue", "old"), 0);
+    while (kit_compact(store, WAL_STORE_COMPACT_ERASE).rewritten > 0) {
+    }
+    assert_int_equal(rename("old", "store/index/catalogue"), 0);
+    assert_true(has_canary("store/index/catalogue"));
+    assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).rewritten, 0);
+    assert_false(has_canary("store/index/catalogue"));
+    kit_close(other);
+    kit_close(store);
+}
+
+/* A process that has what was erased in memory writes a catalogue meanwhile. */
+KIT_TEST(erase__waits_for_a_process_that_writes_a_catalogue)
+{
+    struct wal_store *store = make_store();
+    int how;
+    pid_t child;
+    int says[2];
+    char byte;
+
+    assert_int_equal(pipe(says), 0);
+    child = kit_start_process();
+    if (child == 0) {
+        (void)lock_byte(WAL__LOCK_CATALOGUE);
+        kit_write_file("store/index/catalogue.new", canary, sizeof(canary));
+        assert_int_equal(write(says[1], "l", 1), 1);
+        (void)usleep(HELD_US);
+        _exit(rename("store/index/catalogue.new", "store/index/catalogue"));
+    }
+    assert_int_equal(read(says[0], &byte, 1), 1);
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    assert_true(kit_exists("store/index/catalogue"));
+    assert_false(has_canary("store/index/catalogue"));
+    assert_false(kit_exists("store/index/catalogue.new"));
+    (void)close(says[0]);
+    (void)close(says[1]);
+    kit_close(store);
+}
+
+/* With the lock of its writers, nobody writes a temporary file. */
+KIT_TEST(abandoned__files_that_a_process_writes_stay)
+{
+    struct wal_store *store = make_store();
+    int held = lock_byte(WAL__LOCK_INDEX);
+
+    kit_write_file("store/index/0000000000000099.idx.new", canary,
+                   sizeof(canary));
+    (void)kit_compact(store, 0);
+    assert_true(kit_exists("store/index/0000000000000099.idx.new"));
+    (void)close(held);
+    (void)kit_compact(store, 0);
+    assert_false(kit_exists("store/index/0000000000000099.idx.new"));
+    kit_close(store);
+}
+
+static struct wal_segment_info first_segment(struct wal_store *store)
+{
+    struct wal_segment_cursor *cursor = NULL;
+    struct wal_segment_info info = WAL_INIT(wal_segment_info);
+
+    assert_ok(wal_segment_cursor_open(store, &cursor, NULL));
+    assert_ok(wal_segment_cursor_next(cursor, &info, NULL));
+    wal_segment_cursor_close(cursor);
+    return info;
+}
+
+/* Writes the header of an index file of the segment; *path is its name. */
+static void put_index(const char *store, const struct wal_segment_info *segment,
+                      enum wal__search_kind kind, char path[128])
+{
+    struct wal__search_file file = {.kind = (uint32_t)kind,
+                                    .id = segment->id,
+                                    .identity = segment->identity,
+                                    .page_count = 1};
+    uint8_t bytes[WAL__SEARCH_FILE_HEADER];
+    char name[WAL__SEARCH_FILE_NAME];
+
+    wal__search_file_encode(&file, bytes);
+    wal__search_file_name(segment->id, kind, name);
+    snprintf(path, 128, "%s/index/%s", store, name);
+    kit_write_file(path, bytes, sizeof(bytes));
+}
+
+KIT_TEST(names__of_both_kinds_and_others)
+{
+    static const struct {
+        const char *name;
+        bool is_one;
+        bool is_temporary;
+    } cases[] = {
+        {"00000000000000ab.fts", true, false},
+        {"00000000000000ab.deep.fts", true, false},
+        {"00000000000000ab.fts.new-0123456789abcdef", true, true},
+        {"00000000000000ab.deep.fts.new-0123456789abcdef", true, true},
+        {"00000000000000ab.fts.new-0123456789abcde", false, false},
+        {"00000000000000ab.fts.new-0123456789abcdef0", false, false},
+        {"00000000000000ab.fts.new", false, false},
+        {"00000000000000AB.fts", false, false},
+        {"0000000000000ab.fts", false, false},
+        {"00000000000000ab.idx", false, false},
+        {"pack-00000000000000ab.idx", false, false},
+        {"catalogue", false, false},
+        {"", false, false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        enum wal__search_kind kind = WAL__SEARCH_TEXT;
+        bool is_temporary = false;
+        uint64_t id = 0;
+        bool is_one =
+            wal__search_file_is_name(cases[i].name, &id, &kind, &is_temporary);
+
+        assert_int_equal(is_one, cases[i].is_one);
+        if (is_one) {
+            assert_int_equal(id, 0xab);
+            assert_int_equal(is_temporary, cases[i].is_temporary);
+            assert_int_equal(kind, strstr(cases[i].name, "deep") != NULL
+                                       ? WAL__SEARCH_DEEP
+                                       : WAL__SEARCH_TEXT);
+        }
+    }
+}
+
+KIT_TEST(header__each_damaged_byte_is_detected)
+{
+    const struct wal__search_file file = {.kind = WAL__SEARCH_DEEP,
+                                          .id = 3,
+                                          .identity = UINT64_MAX,
+                                          .last_sequence = 5,
+                                          .time_min = -1,
+                                          .time_max = 6,
+                                          .text_size = 7,
+                                          .rows = 8,
+                                          .page_count = 1025,
+                                          .table_crc = 9};
+    struct wal__search_file read;
+    uint8_t bytes[WAL__SEARCH_FILE_HEADER];
+    const struct wal__span span = {bytes, sizeof(bytes)};
+    const struct wal__span cut = {bytes, sizeof(bytes) - 1};
+
+    wal__search_file_encode(&file, bytes);
+    assert_int_equal(wal__search_file_decode(span, &read), WAL__FMT_OK);
+    assert_int_equal(read.id, 3);
+    assert_true(read.identity == UINT64_MAX);
+    assert_int_equal(read.time_min, -1);
+    assert_int_equal(read.page_count, 1025);
+    assert_int_equal(wal__search_file_pages(&read), 4096 + 8192);
+    assert_int_equal(wal__search_file_decode(cut, &read), WAL__FMT_SHORT);
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] ^= 0x10;
+        assert_int_not_equal(wal__search_file_decode(span, &read), WAL__FMT_OK);
+        bytes[i] ^= 0x10;
+    }
+}
+
+KIT_TEST(compact__removes_the_index_of_a_replaced_segment)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_segment_info segment;
+    char text[128];
+    char deep[128];
+
+    kit_append_all(session, "a b");
+    segment = first_segment(store);
+    put_index("store", &segment, WAL__SEARCH_TEXT, text);
+    put_index("store", &segment, WAL__SEARCH_DEEP, deep);
+    kit_compact(store, 0);
+    assert_false(kit_exists(text));
+    assert_false(kit_exists(deep));
+    segment = first_segment(store);
+    put_index("store", &segment, WAL__SEARCH_TEXT, text);
+    kit_compact(store, 0);
+    assert_true(kit_exists(text)); /* nothing replaced it */
+    wal_session_close(session);
+    kit_close(store);
+}
+
+KIT_TEST(compact__removes_unfinished_and_damaged_files)
+{
+    static const char *const gone[] = {
+        "store/index/0000000000000001.fts.new-0123456789abcdef",
+        "store/index/0000000000000001.deep.fts",
+        "store/index/00000000000000ff.fts",
+    };
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+
+    kit_append_all(session, "a b");
+    for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
+        kit_write_file(gone[i], "canary", 6);
+    }
+    kit_write_file("store/index/other", "mine", 4);
+    kit_compact(store, WAL_STORE_COMPACT_ERASE);
+    for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
+        assert_false(kit_exists(gone[i]));
+    }
+    assert_true(kit_exists("store/index/other"));
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static const char draft[] =
+    "store/index/0000000000000001.fts.new-0123456789abcdef";
+
+static const char named[] = "store/index/0000000000000001.fts";
+
+/* Its maker names the draft before it can be removed. */
+static enum wal_status unlink_late(void *ctx, const char *path, int *sys_errno)
+{
+    if (strstr(path, ".fts.new-") != NULL) {
+        assert_int_equal(rename(draft, named), 0);
+    }
+    return wal__io_posix.unlink(ctx, path, sys_errno);
+}
+
+KIT_TEST(compact__draft_that_gets_its_name_is_removed)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options)};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal__io io = wal__io_posix;
+
+    kit_append_all(session, "a b");
+    wal_session_close(session);
+    kit_close(store);
+    io.unlink = unlink_late;
+    assert_ok(
+        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
+    kit_write_file(draft, "canary", 6);
+    kit_compact(store, WAL_STORE_COMPACT_ERASE);
+    assert_false(kit_exists(draft));
+    assert_false(kit_exists(named));
+    kit_close(store);
+}
+
+KIT_TEST(compact__index_that_cannot_be_removed)
+{
+    static const char path[] = "store/index/00000000000000ff.fts";
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_store_compact_options options =
+        WAL_INIT(wal_store_compact_options);
+    struct wal_error error = KIT_ERROR;
+
+    kit_append_all(session, "a b");
+    assert_int_equal(mkdir(path, 0700), 0); /* a directory in its place */
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
+    options.flags = WAL_STORE_COMPACT_ERASE;
+    assert_int_not_equal(wal_store_compact(store, &options, NULL, &error),
+                         WAL_OK);
+    assert_non_null(strstr(error.file, "00000000000000ff.fts"));
+    wal_session_close(session);
+    kit_close(store);
+}
+
+KIT_TEST(backup__removes_the_index_of_a_replaced_segment)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_segment_info segment;
+    char path[128];
+
+    kit_append_all(session, "a b");
+    assert_ok(wal_store_backup(store, "copy", NULL, NULL, NULL));
+    segment = first_segment(store);
+    put_index("copy", &segment, WAL__SEARCH_TEXT, path);
+    assert_ok(wal_store_backup(store, "copy", NULL, NULL, NULL));
+    assert_true(kit_exists(path));
+    kit_compact(store, WAL_STORE_COMPACT_ERASE);
+    assert_ok(wal_store_backup(store, "copy", NULL, NULL, NULL));
+    assert_false(kit_exists(path));
+    wal_session_close(session);
+    kit_close(store);
 }

@@ -1,26 +1,22 @@
 /*
  * test_compact_live.c - what readers and writers see of a store whose log was
- * compacted: the same as before, of all that is live (SPEC.md 3.9).
+ * compacted: the same as before, of all that is live (SPEC.md 3.9). A
+ * compaction that its progress function stops in a segment (agentwal/admin.h).
+ * Records that are dead and damaged: compaction leaves their segment as it is
+ * and names it, and erasing drops them unread (docs/keeping.md).
  */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
 #include "agentwal/admin.h"
+#include "agentwal/blob.h"
 #include "tests/lib/kit/parts_kit.h"
+#include "tests/lib/kit/store_kit.h"
 
 enum {
     ENTRIES = 400
 };
-
-static struct wal_store_compact_result compact(struct wal_store *store,
-                                               uint32_t flags)
-{
-    struct wal_store_compact_options options = {.struct_size = sizeof(options),
-                                                .flags = flags};
-    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
-    struct wal_error error = KIT_ERROR;
-
-    assert_ok(wal_store_compact(store, &options, &result, &error));
-    assert_int_equal(result.refused, 0);
-    return result;
-}
 
 /* Many entries with ids that tell their rank, and payloads that compress. */
 static void append_many(struct wal_session *session, uint32_t count)
@@ -33,12 +29,6 @@ static void append_many(struct wal_session *session, uint32_t count)
     }
 }
 
-static void redact(struct wal_session *session, const char *id)
-{
-    assert_ok(
-        wal_session_redact(session, kit_text(id), kit_text("why"), NULL, NULL));
-}
-
 KIT_TEST(compact__resent_entry_that_was_erased_is_a_duplicate)
 {
     struct wal_store *store = kit_store();
@@ -48,8 +38,9 @@ KIT_TEST(compact__resent_entry_that_was_erased_is_a_duplicate)
     struct wal_error error = KIT_ERROR;
 
     kit_append_all(session, "a b");
-    redact(session, "a");
-    assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).erased_records, 1);
+    kit_redact(session, "a");
+    assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).erased_records,
+                     1);
     assert_ok(kit_try_append(session, &entry, &result, &error));
     assert_int_equal(result.duplicates, 1);
     /* What is left of it is compared. */
@@ -57,7 +48,8 @@ KIT_TEST(compact__resent_entry_that_was_erased_is_a_duplicate)
     assert_int_equal(kit_try_append(session, &entry, &result, &error),
                      WAL_EEXISTS);
     /* A second compaction finds nothing to erase. */
-    assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).erased_records, 0);
+    assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).erased_records,
+                     0);
     wal_session_close(session);
     kit_close(store);
 }
@@ -76,14 +68,14 @@ KIT_TEST(compact__erased_compaction_still_begins_the_branch)
 
     kit_append_all(session, "a b c");
     assert_ok(wal_session_compact(session, &options, NULL, &result, NULL));
-    redact(session, result.last_id);
+    kit_redact(session, result.last_id);
     kit_append(session, "d", NULL);
     for (int i = 0; i < 3; i++) {
         const char *ids = kit_list_ids(session, &since);
 
         assert_memory_equal(ids, "b c ", 4);
         assert_string_equal(ids + strlen(ids) - 2, " d");
-        (void)compact(store, WAL_STORE_COMPACT_ERASE);
+        (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     }
     wal_session_close(session);
     kit_close(store);
@@ -101,7 +93,7 @@ KIT_TEST(compact__pinned_slices_stay)
 
     assert_non_null(entries);
     append_many(session, ENTRIES);
-    (void)compact(store, 0);
+    (void)kit_compact(store, 0);
     assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     for (uint32_t i = 0; i < ENTRIES; i++) {
         entries[i].struct_size = sizeof(entries[i]);
@@ -135,20 +127,20 @@ KIT_TEST(compact__other_handle_whose_tail_was_rewritten)
     struct wal_session *seen;
 
     kit_append_all(session, "a b");
-    (void)compact(store, 0);
+    (void)kit_compact(store, 0);
     kit_append(session, "c", NULL);
     other = kit_open("store", 0);
     seen = kit_session(other, "s");
     assert_branch(seen, "a b c");
     for (int i = 0; i < 3; i++) {
-        (void)compact(store, 0);
+        (void)kit_compact(store, 0);
         assert_branch(seen, "a b c");
     }
     kit_append(seen, "d", NULL);
     kit_append(session, "e", NULL);
     assert_branch(seen, "a b c d e");
     assert_branch(session, "a b c d e");
-    (void)compact(other, 0);
+    (void)kit_compact(other, 0);
     assert_branch(session, "a b c d e");
     wal_session_close(seen);
     kit_close(other);
@@ -175,7 +167,7 @@ KIT_TEST(compact__open_cursors_go_on)
         char id[16];
 
         if (i % 100 == 50) {
-            (void)compact(store, WAL_STORE_COMPACT_ERASE);
+            (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
             (void)snprintf(id, sizeof(id), "z%u", i);
             kit_append(session, id, NULL);
         }
@@ -205,7 +197,7 @@ KIT_TEST(compact__cursor_of_a_deleted_session_says_so)
     assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
     assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_ok(wal_session_delete(session, NULL));
-    (void)compact(store, 0);
+    (void)kit_compact(store, 0);
     assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error),
                      WAL_ENOTFOUND);
     wal_entry_cursor_close(cursor);
@@ -224,7 +216,7 @@ KIT_TEST(compact__opens_without_derived_files)
     fork = kit_fork(session, "b", "f");
     kit_append(fork, "x", NULL);
     assert_ok(wal_session_delete(session, NULL));
-    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     wal_session_close(session);
     wal_session_close(fork);
     kit_close(store);
@@ -294,13 +286,13 @@ KIT_TEST(compact__index_of_a_rewritten_segment_is_lost)
         (void)kit_put(store, i % 2 == 0 ? session : fork, "k",
                       i % 4 < 2 ? "1" : "\"two\"");
     }
-    redact(session, "e9");
-    redact(fork, "e3");
+    kit_redact(session, "e9");
+    kit_redact(fork, "e3");
     kit_move_head(session, "left", "e4");
     kit_move_head(session, "main", "x3");
     assert_ok(wal_session_delete(gone, NULL));
     wal_session_close(gone);
-    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     before[0] = kit_snapshot(store, session);
     before[1] = kit_snapshot(store, fork);
     wal_session_close(session);
@@ -343,7 +335,7 @@ KIT_TEST(compact__index_lost_and_source_deleted)
     assert_ok(wal_session_delete(fork, NULL));
     wal_session_close(fork);
     wal_session_close(last);
-    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     kit_close(store);
     assert_int_equal(system("rm -f store/index/*"), 0);
     damage_index();
@@ -352,4 +344,289 @@ KIT_TEST(compact__index_lost_and_source_deleted)
     assert_branch(last, "a b x y");
     wal_session_close(last);
     kit_close(store);
+}
+
+enum {
+    STOPPED_WITH = 77,
+    CONTENT_SIZE = 1024 * 1024
+};
+
+struct caller {
+    uint32_t calls;
+    uint32_t stops_at;
+    uint64_t done;
+    uint64_t total;
+};
+
+static int32_t on_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct caller *caller = ctx;
+
+    caller->calls++;
+    assert_true(done <= total);
+    caller->done = done;
+    caller->total = total;
+    return caller->calls == caller->stops_at ? STOPPED_WITH : 0;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Compacts at a rate at which it takes minutes, and stops it. */
+static void stop_compaction(struct wal_store *store, uint32_t flags)
+{
+    struct caller caller = {.stops_at = 2};
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options),
+        .flags = flags,
+        .rate = 16 * 1024,
+        .progress = on_progress,
+        .ctx = &caller,
+    };
+    struct wal_error error = KIT_ERROR;
+    double begin = seconds_now();
+
+    assert_int_equal(wal_store_compact(store, &options, NULL, &error),
+                     WAL_ECALLBACK);
+    assert_int_equal(error.sys_errno, STOPPED_WITH);
+    assert_int_equal(caller.calls, 2);
+    assert_int_equal(caller.done, 0);
+    assert_true(seconds_now() - begin < 30);
+}
+
+KIT_TEST(stop__in_a_segment_of_the_log)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+
+    for (uint32_t i = 0; i < 1000; i++) {
+        kit_append(session, NULL, NULL);
+    }
+    kit_append_all(session, "a b");
+    stop_compaction(store, 0);
+    kit_append(session, "c", NULL);
+    assert_true(kit_compact(store, 0).rewritten > 0);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* Random content is not compressed. */
+static void put_content(struct wal_store *store, uint32_t seed)
+{
+    uint8_t *bytes = malloc(CONTENT_SIZE);
+    uint8_t digest[WAL_DIGEST_SIZE];
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < CONTENT_SIZE; i++) {
+        seed = seed * 1664525 + 1013904223;
+        bytes[i] = (uint8_t)(seed >> 24);
+    }
+    assert_ok(wal_blob_put(store, (struct wal_slice){bytes, CONTENT_SIZE},
+                           digest, NULL));
+    free(bytes);
+}
+
+KIT_TEST(stop__in_a_segment_of_the_pack)
+{
+    struct wal_store *store = kit_store();
+
+    put_content(store, 1);
+    put_content(store, 2);
+    stop_compaction(store, WAL_STORE_COMPACT_ERASE);
+    stop_compaction(store, WAL_STORE_COMPACT_ERASE);
+    assert_true(kit_compact(store, 0).rewritten > 0);
+    kit_close(store);
+}
+
+static const char marker[] = "QZJXKVWPYHGBFMUC";
+
+/* Of the damaged file. */
+enum place {
+    SEGMENT,   /* of the log */
+    REWRITTEN, /* of the log */
+    PACK,      /* a segment of it */
+    REWRITTEN_PACK,
+    PLACES
+};
+
+enum {
+    IN_LOG = 40 * 1024, /* more than a block, and not a blob */
+    IN_PACK = 300 * 1024
+};
+
+/* --- the store ---------------------------------------------------------- */
+
+/* An entry whose payload has the marker. */
+static void append_marked(struct wal_session *session, size_t size)
+{
+    char *payload = malloc(size + 1);
+    struct wal_entry entry;
+    uint64_t state = 7;
+
+    assert_non_null(payload);
+    for (size_t i = 0; i < size; i++) {
+        payload[i] = (char)('a' + kit_random(&state) % 26);
+    }
+    memcpy(payload + size / 2, marker, sizeof(marker) - 1);
+    payload[0] = '"';
+    payload[size - 1] = '"';
+    payload[size] = '\0';
+    entry = kit_entry("marked", NULL, payload);
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
+    free(payload);
+}
+
+static struct wal_store_compact_result compact_damaged(struct wal_store *store,
+                                                       uint32_t flags)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = KIT_ERROR;
+
+    if (wal_store_compact(store, &options, &result, &error) != WAL_OK) {
+        fail_msg("%s", error.text);
+    }
+    return result;
+}
+
+/* The marker's offset in a file; -1: it is not there. */
+static off_t find_marker(const char *path)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat stat;
+    char *bytes;
+    char *at;
+    off_t found;
+
+    assert_true(file >= 0 && fstat(file, &stat) == 0);
+    bytes = malloc((size_t)stat.st_size);
+    assert_non_null(bytes);
+    assert_int_equal(pread(file, bytes, (size_t)stat.st_size, 0), stat.st_size);
+    at = memmem(bytes, (size_t)stat.st_size, marker, sizeof(marker) - 1);
+    found = at == NULL ? -1 : at - bytes;
+    free(bytes);
+    (void)close(file);
+    return found;
+}
+
+static void damage(const char *path)
+{
+    off_t at = find_marker(path);
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+
+    assert_true(file >= 0 && at > 0);
+    assert_int_equal(pwrite(file, "#", 1, at), 1);
+    (void)close(file);
+}
+
+/* Makes a store with a record that is dead and damaged in the file at *path. */
+static void make(enum place place, const char **path)
+{
+    bool is_in_pack = place == PACK || place == REWRITTEN_PACK;
+    struct wal_store *store = kit_store();
+    struct wal_session *dead = kit_create(store, "dead");
+    struct wal_session *live = kit_create(store, "live");
+
+    *path = is_in_pack ? "store/pack/0000000000000001.seg"
+                       : "store/log/0000000000000001.seg";
+    append_marked(dead, is_in_pack ? IN_PACK : IN_LOG);
+    kit_append_all(live, "a b");
+    if (place == REWRITTEN || place == REWRITTEN_PACK) {
+        (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
+    }
+    kit_append(live, "c", NULL);
+    assert_ok(wal_session_delete(dead, NULL));
+    wal_session_close(dead);
+    wal_session_close(live);
+    kit_close(store);
+    damage(*path);
+}
+
+static ino_t inode_of(const char *path)
+{
+    struct stat stat;
+
+    assert_int_equal(lstat(path, &stat), 0);
+    return stat.st_ino;
+}
+
+static void assert_live(struct wal_store *store)
+{
+    struct wal_session *live = kit_session(store, "live");
+
+    assert_branch(live, "a b c");
+    wal_session_close(live);
+}
+
+/* --- the tests ---------------------------------------------------------- */
+
+static void refuse(enum place place)
+{
+    const char *path;
+    struct wal_store_compact_result result;
+    struct wal_store *store;
+    ino_t before;
+
+    make(place, &path);
+    before = inode_of(path);
+    store = kit_store();
+    result = compact_damaged(store, 0);
+    if (result.refused != 1 || strstr(result.refusal.file, path) == NULL) {
+        fail_msg("place %d: %u refused: %s: %s", (int)place,
+                 (unsigned)result.refused, result.refusal.file,
+                 result.refusal.text);
+    }
+    assert_int_equal(result.refusal.status, WAL_ECORRUPT);
+    assert_int_equal(inode_of(path), before);
+    assert_live(store);
+    kit_close(store);
+    store = kit_store();
+    assert_live(store);
+    kit_close(store);
+    assert_int_equal(system("rm -rf store"), 0);
+}
+
+KIT_TEST(dead_damage__keeps_the_segment)
+{
+    for (int place = 0; place < PLACES; place++) {
+        refuse((enum place)place);
+    }
+}
+
+/* Who owns the contents of a damaged block of the pack is not known: they stay,
+ * and that is reported. */
+static void erase(enum place place)
+{
+    const bool stays = place == REWRITTEN_PACK;
+    const char *path;
+    struct wal_store_compact_result result;
+    struct wal_store *store;
+    char file[512];
+
+    make(place, &path);
+    store = kit_store();
+    result = compact_damaged(store, WAL_STORE_COMPACT_ERASE);
+    (void)snprintf(file, sizeof(file), "%s", result.refusal.file);
+    assert_int_equal(result.refused, stays);
+    assert_true(!stays || strstr(file, path) != NULL);
+    assert_int_equal(system("grep -rqa ZJXKVWPYHGBFMUC store") == 0, stays);
+    assert_live(store);
+    kit_close(store);
+    store = kit_store();
+    assert_live(store);
+    kit_close(store);
+    assert_int_equal(system("rm -rf store"), 0);
+}
+
+KIT_TEST(dead_damage__is_erased)
+{
+    for (int place = 0; place < PLACES; place++) {
+        erase((enum place)place);
+    }
 }

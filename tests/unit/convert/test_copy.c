@@ -321,7 +321,7 @@ KIT_TEST(copy__named_lines_of_a_compacted_store)
     }
     send_chunk(&given, true);
     close_copy(&given);
-    kit_compact("store");
+    kit_compact_path("store");
     given.store = kit_store();
     given.fork = kit_session(given.store, "copy");
     assert_ok(wal__copy_open(&copy, given.fork, NULL,

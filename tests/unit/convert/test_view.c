@@ -1,11 +1,22 @@
 /*
- * test_view.c - tests of views by the states that their files can be in.
+ * test_view.c - tests of views: the states that their files can be in, those
+ * whose checksum is wrong (SPEC.md 10.4), and several threads, each with its
+ * own view of one session, two of them of the same files.
+ *
+ * A session grows and changes at random, and after each step its views are what
+ * an export into an empty directory is: one that is held open, and one that is
+ * opened anew each time. The nth allocation of a flush fails: it returns
+ * WAL_ENOMEM, and the next flush makes the view equal to a full export.
  */
-#include "tests/lib/kit/view_kit.h"
-
+#include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <utime.h>
+
+#include "format/bytes/assert.h"
+#include "tests/lib/faulty_heap.h"
+#include "tests/lib/kit/view_kit.h"
 
 static struct wal_session *imported(struct wal_store *store, unsigned rows)
 {
@@ -789,6 +800,352 @@ KIT_TEST(view__invalid_arguments_are_refused)
     assert_int_equal(wal_view_loss(NULL, 0, &name, &count, NULL), WAL_EINVAL);
     wal_view_close(view);
     wal_view_close(NULL);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+struct growing {
+    struct wal_store *store;
+    struct wal_session *session;
+    uint64_t random;
+    unsigned count; /* entries so far */
+};
+
+static unsigned below(struct growing *growing, unsigned end)
+{
+    return (unsigned)(kit_random(&growing->random) % end);
+}
+
+static unsigned any(struct growing *growing)
+{
+    return growing->count > 0 ? 1 + below(growing, growing->count) : 0;
+}
+
+static void add_call(struct growing *growing)
+{
+    char payload[512];
+    struct wal_entry entry = {.struct_size = sizeof(entry),
+                              .type = kit_text("message")};
+
+    snprintf(payload, sizeof(payload),
+             "{\"role\":\"assistant\",\"id\":\"m%u\",\"content\":[{\"type\":"
+             "\"toolCall\",\"id\":\"call_%u\",\"name\":\"read\",\"arguments\":"
+             "{}}]}",
+             growing->count / 3, growing->count);
+    entry.id = kit_text(view_kit_id(++growing->count));
+    entry.payload = kit_text(payload);
+    assert_ok(wal_append(growing->session, &entry, 1, NULL, NULL, NULL));
+    snprintf(payload, sizeof(payload),
+             "{\"role\":\"tool\",\"toolCallId\":\"call_%u\",\"toolName\":"
+             "\"read\",\"content\":\"result\"}",
+             growing->count - 1);
+    entry.id = kit_text(view_kit_id(++growing->count));
+    entry.payload = kit_text(payload);
+    assert_ok(wal_append(growing->session, &entry, 1, NULL, NULL, NULL));
+}
+
+static void move_to_any(struct growing *growing)
+{
+    const struct wal_head head = {.struct_size = sizeof(head),
+                                  .entry_id =
+                                      kit_text(view_kit_id(any(growing)))};
+
+    assert_ok(wal_head_move(growing->session, &head, NULL, NULL));
+}
+
+static int32_t rename_it(void *ctx, const struct wal_session_info *now,
+                         struct wal_session_change *change)
+{
+    (void)now;
+    change->fields = WAL_CHANGE_TITLE;
+    change->title = kit_text(ctx);
+    return 0;
+}
+
+static void step(struct growing *growing, bool is_import)
+{
+    char title[32];
+    unsigned kind = below(growing, 20);
+    unsigned id;
+
+    if (growing->count == 0 || kind < 7) {
+        id = ++growing->count;
+        if (is_import) {
+            view_kit_row(growing->session, id, id - 1, "row");
+        } else {
+            view_kit_message(growing->session, id, 0,
+                             kind % 2 == 0 ? "user" : "assistant", "message");
+        }
+    } else if (kind < 12) {
+        id = growing->count + 1;
+        view_kit_message(growing->session, id, kind == 11 ? any(growing) : 0,
+                         kind < 10 ? "assistant" : "user", "said");
+        growing->count++;
+    } else if (kind < 14) {
+        add_call(growing);
+    } else if (kind == 14) {
+        move_to_any(growing);
+    } else if (kind == 15) {
+        id = ++growing->count;
+        view_kit_line(growing->session, id, id - 1, "no JSON",
+                      "{\"inexact\":true}");
+    } else if (kind == 16) {
+        id = ++growing->count;
+        view_kit_line(growing->session, id, id - 1, "{\"type\":\"cut",
+                      "{\"eol\":false,\"inexact\":true}");
+    } else if (kind == 17) {
+        snprintf(title, sizeof(title), "title %u", growing->count);
+        assert_ok(wal_session_update(growing->session, rename_it, title, NULL));
+    } else if (kind == 18 && below(growing, 3) == 0) {
+        struct wal_error error = KIT_ERROR;
+        enum wal_status status = wal_session_redact(
+            growing->session, kit_text(view_kit_id(any(growing))), kit_text(""),
+            NULL, &error);
+        assert_true(status == WAL_OK || status == WAL_EREDACTED);
+    }
+}
+
+static void grow_by_chance(const char *dialect, bool is_import, uint64_t seed,
+                           unsigned steps)
+{
+    struct growing growing = {.store = kit_store(), .random = seed};
+    struct wal_view *view;
+
+    growing.session = is_import ? view_kit_import(growing.store, 0xFFFF)
+                                : kit_create(growing.store, "native");
+    view = view_kit_open(growing.store, growing.session, dialect, "held");
+    for (unsigned i = 0; i < steps; i++) {
+        for (unsigned n = below(&growing, 3); n < 3; n++) {
+            step(&growing, is_import);
+        }
+        (void)view_kit_flush(view);
+        (void)view_kit_export(growing.store, growing.session, dialect, "anew");
+        assert_int_equal(system("rm -rf fresh"), 0);
+        (void)view_kit_export(growing.store, growing.session, dialect, "fresh");
+        view_kit_assert_equal("fresh", "held");
+        view_kit_assert_equal("fresh", "anew");
+    }
+    wal_view_close(view);
+    wal_session_close(growing.session);
+    kit_close(growing.store);
+    assert_int_equal(system("rm -rf store held anew fresh"), 0);
+}
+
+static void grow_all(bool is_import)
+{
+    const uint64_t seed = kit_seed();
+    const bool is_long = getenv("AGENTWAL_LONG") != NULL;
+    const char *dialect;
+
+    for (uint32_t i = 0; (dialect = wal_view_dialect(i)) != NULL; i++) {
+        unsigned steps = strcmp(dialect, "opencode") == 0 ? 8 : 20;
+        for (unsigned n = 0; n < (is_long ? 40 : 1); n++) {
+            print_message("%s, seed %llu\n", dialect,
+                          (unsigned long long)seed + n);
+            grow_by_chance(dialect, is_import, seed + n, steps);
+        }
+    }
+}
+
+KIT_TEST(view_grown__session_that_was_appended)
+{
+    grow_all(false);
+}
+
+KIT_TEST(view_grown__session_that_was_imported)
+{
+    grow_all(true);
+}
+
+static struct wal_view *open_view(struct wal_store *store,
+                                  struct wal_session *session,
+                                  const char *dialect,
+                                  const struct wal__heap *heap)
+{
+    const struct wal__view_env env = {.heap = heap};
+    const struct wal_view_options options = {.struct_size = sizeof(options),
+                                             .dialect = kit_text(dialect),
+                                             .root = kit_text("root")};
+    struct wal_view *view = NULL;
+    enum wal_status status =
+        wal__view_open(store, session, &options, &env, &view, NULL);
+
+    assert_true(status == WAL_OK || status == WAL_ENOMEM);
+    assert_true((status == WAL_OK) == (view != NULL));
+    return view;
+}
+
+static void make(struct wal_session *session, unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++) {
+        view_kit_row(session, i, i - 1, "text");
+    }
+}
+
+/* Fails one allocation after the other in two flushes of one view. */
+static void fail_each(const char *dialect, bool sticky)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = view_kit_import(store, 0xFFFF);
+    unsigned rows = 1;
+    bool is_done = false;
+
+    make(session, rows, 6);
+    rows = 6;
+    for (uint64_t n = 1; !is_done; n += 1 + n / 10) {
+        struct faulty_heap faulty;
+        struct wal_view *view;
+        enum wal_status status;
+        faulty_heap_init(&faulty, &wal__heap_libc);
+        faulty_heap_fail(&faulty, n, sticky);
+        view = open_view(store, session, dialect, &faulty.heap);
+        for (unsigned i = 0; i < 2 && view != NULL; i++) {
+            struct wal_error error = KIT_ERROR;
+            status = wal_view_flush(view, NULL, &error);
+            assert_true(status == WAL_OK || status == WAL_ENOMEM);
+            if (i == 0) {
+                make(session, rows, rows + 1);
+                rows++;
+            }
+        }
+        wal_view_close(view);
+        assert_int_equal(faulty.live, 0);
+        is_done = faulty.failures == 0;
+        (void)view_kit_export(store, session, dialect, "root");
+        view_kit_assert_full_export(store, session, dialect, "root");
+    }
+    wal_session_close(session);
+    kit_close(store);
+    assert_int_equal(system("rm -rf store root"), 0);
+}
+
+KIT_TEST(view_memory__unchanged_lines)
+{
+    fail_each("claude", false);
+    fail_each("claude", true);
+}
+
+KIT_TEST(view_memory__lines_that_may_continue)
+{
+    fail_each("pi", false);
+}
+
+KIT_TEST(view_memory__live_branch_and_documents)
+{
+    fail_each("spec11", false);
+    fail_each("opencode", false);
+}
+
+enum {
+    STRIDE = 5 /* of the digits of a state that are tried */
+};
+
+static char *state_path(void)
+{
+    static char path[512];
+    DIR *directory = opendir("root/.agentwal");
+    struct dirent *entry;
+
+    assert_non_null(directory);
+    path[0] = '\0';
+    while ((entry = readdir(directory)) != NULL) {
+        size_t size = strlen(entry->d_name);
+
+        if (size > 5 && strcmp(entry->d_name + size - 5, ".json") == 0) {
+            (void)snprintf(path, sizeof(path), "root/.agentwal/%s",
+                           entry->d_name);
+        }
+    }
+    (void)closedir(directory);
+    assert_true(path[0] != '\0');
+    return path;
+}
+
+/* Changes the n-th digit of the state; false: it has fewer. */
+static bool change_digit(size_t n)
+{
+    size_t size;
+    size_t at = 0;
+    char *state = view_kit_read(state_path(), &size);
+
+    while (at < size && (state[at] < '0' || state[at] > '9' || n-- > 0)) {
+        at++;
+    }
+    if (at < size) {
+        state[at] = state[at] == '9' ? '8' : (char)(state[at] + 1);
+        view_kit_write(state_path(), state, size, false);
+    }
+    free(state);
+    return at < size;
+}
+
+/* Digits of the state are changed in turn, so that it is valid JSON: the
+ * flush does not go on from it, and the files are right. The files are those
+ * that the state describes, or it would not be used in any case. */
+KIT_TEST(view_state__with_another_digit_is_not_used)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = imported(store, 3);
+    unsigned tried = 0;
+
+    (void)view_kit_export(store, session, "claude", "root");
+    while (change_digit((size_t)tried * STRIDE)) {
+        view_kit_row(session, 4 + tried, 3 + tried, "more");
+        (void)view_kit_export(store, session, "claude", "root");
+        view_kit_assert_full_export(store, session, "claude", "root");
+        tried++;
+    }
+    assert_true(tried > 20);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+enum {
+    ROWS = 60,
+    VIEWS = 4
+};
+
+struct viewer {
+    struct wal_view *view;
+    pthread_t thread;
+};
+
+static void *look(void *ctx)
+{
+    const struct viewer *viewer = ctx;
+    struct wal_view_flush_result report = {.struct_size = sizeof(report)};
+
+    while (report.entries < ROWS) {
+        WAL__ASSERT(wal_view_flush(viewer->view, &report, NULL) == WAL_OK);
+    }
+    return NULL;
+}
+
+KIT_TEST(view_threads__each_thread_has_a_view)
+{
+    static const char *const dialects[VIEWS] = {"claude", "pi", "pi", "codex"};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = view_kit_import(store, 0xFFFF);
+    struct viewer viewers[VIEWS];
+
+    for (unsigned i = 0; i < VIEWS; i++) {
+        viewers[i].view = view_kit_open(store, session, dialects[i],
+                                        i == 3 ? "codex" : "root");
+        assert_int_equal(
+            pthread_create(&viewers[i].thread, NULL, look, &viewers[i]), 0);
+    }
+    for (unsigned i = 1; i <= ROWS; i++) {
+        view_kit_row(session, i, i - 1, "text");
+    }
+    for (unsigned i = 0; i < VIEWS; i++) {
+        assert_int_equal(pthread_join(viewers[i].thread, NULL), 0);
+        (void)view_kit_flush(viewers[i].view);
+        wal_view_close(viewers[i].view);
+    }
+    (void)view_kit_export(store, session, "claude", "whole");
+    (void)view_kit_export(store, session, "pi", "whole");
+    view_kit_assert_equal("whole", "root");
+    view_kit_assert_full_export(store, session, "codex", "codex");
     wal_session_close(session);
     kit_close(store);
 }

@@ -1,6 +1,8 @@
 /*
  * test_blobs_damage.c - tests of content that was damaged or lost on disk: it
- * is named, all other content is read, and the log goes on (SPEC.md 3.8).
+ * is named, all other content is read, and the log goes on (SPEC.md 3.8); and
+ * of content whose checksums are valid and that is not what its digest or its
+ * index says: it is refused, and never returned (SPEC.md 2.18, 2.20, 5.12).
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,15 +1,17 @@
 /*
- * test_branch.c - tests of engine/store/branch against a naive model: an
- * array of records, searched from its end. AGENTWAL_SEED sets the seed.
+ * test_branch.c - tests of engine/store/branch and lineage_list against naive
+ * models: an array of records, searched from its end, and a tree of sessions,
+ * each with its source and the sequences of its entries. AGENTWAL_SEED sets the
+ * seed.
  */
 #include <stddef.h>
 #include <stdint.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/store/branch.h"
+#include "engine/store/lineage_list.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
@@ -582,6 +584,312 @@ TEST(branch__heads_of_a_fork_begin_at_the_fork_point)
     assert_ok(wal__branch_add(&branch, &head, 0));
     assert_int_equal(wal__branch_head(&branch, 1), 0);
     wal__branch_deinit(&branch);
+}
+
+enum {
+    SESSIONS = 200,
+    ENTRIES = 4, /* of a session */
+    DEPTH = 64
+};
+
+/* Session `number` has the entries first .. first + ENTRIES - 1. */
+struct model_session {
+    uint32_t owner; /* of the fork point; 0: not a fork */
+    uint64_t fork;  /* sequence */
+    uint64_t first;
+    struct wal__lineage_view view; /* of its ancestors */
+};
+
+struct sessions_model {
+    struct model_session sessions[SESSIONS + 1]; /* by number, from 1 */
+    uint32_t count;
+    uint64_t sequence;
+};
+
+static uint64_t hash_of(uint64_t sequence)
+{
+    return wal__id_hash(&sequence, sizeof(sequence));
+}
+
+/* Adds what the table lacks for a fork at `limit`. */
+static enum wal_status index_ids(const struct sessions_model *sessions_model,
+                                 const struct wal__lineage_view *view,
+                                 uint64_t limit)
+{
+    enum wal_status status = WAL_OK;
+    uint64_t up_to;
+    uint32_t rank;
+
+    while (status == WAL_OK &&
+           wal__lineage_next_unindexed(view, limit, &rank, &up_to)) {
+        struct wal__lineage_level level = wal__lineage_level(view, rank);
+        const struct model_session *session =
+            &sessions_model->sessions[level.session];
+
+        for (uint32_t i = 0; i < ENTRIES && status == WAL_OK; i++) {
+            uint64_t sequence = session->first + i;
+
+            if (sequence > level.indexed && sequence <= up_to) {
+                status = wal__lineage_add_id(view, rank, hash_of(sequence),
+                                             sequence * 64);
+            }
+        }
+        if (status == WAL_OK) {
+            wal__lineage_set_indexed(view, rank, up_to);
+        }
+    }
+    return status;
+}
+
+/* Adds a fork of `owner` at one of its entries; owner 0: no fork. */
+static enum wal_status add_session(struct sessions_model *sessions_model,
+                                   const struct wal__heap *heap, uint32_t owner,
+                                   uint64_t fork)
+{
+    struct model_session *added =
+        &sessions_model->sessions[sessions_model->count + 1];
+    enum wal_status status = WAL_OK;
+
+    *added = (struct model_session){.owner = owner, .fork = fork};
+    added->first = sessions_model->sequence + 1;
+    if (owner != 0) {
+        status = wal__lineage_extend(
+            heap, &sessions_model->sessions[owner].view, owner,
+            sessions_model->sessions[owner].fork, &added->view);
+    }
+    if (status == WAL_OK) {
+        sessions_model->count++;
+        sessions_model->sequence += ENTRIES;
+    }
+    return status;
+}
+
+static void release_all(struct sessions_model *sessions_model)
+{
+    for (uint32_t i = 1; i <= sessions_model->count; i++) {
+        wal__lineage_release(&sessions_model->sessions[i].view);
+    }
+}
+
+/* The session that owns the sequence as `number` sees it; 0: it is not seen. */
+static uint32_t model_owner(const struct sessions_model *sessions_model,
+                            uint32_t number, uint64_t sequence)
+{
+    const struct model_session *session = &sessions_model->sessions[number];
+    uint64_t limit = session->fork;
+
+    for (number = session->owner; number != 0; number = session->owner) {
+        session = &sessions_model->sessions[number];
+        if (sequence >= session->first && sequence < session->first + ENTRIES) {
+            return sequence <= limit ? number : 0;
+        }
+        limit = session->fork;
+    }
+    return 0;
+}
+
+/* The session that the view finds for the id of the sequence; 0: none. */
+static uint32_t find_id(const struct model_session *session, uint64_t sequence)
+{
+    struct wal__lineage_hit hit;
+    uint32_t cursor = 0;
+    uint32_t found = 0;
+
+    while (wal__lineage_find_id(&session->view, hash_of(sequence), &cursor,
+                                &hit)) {
+        uint32_t next = hit.rank + 1;
+        uint64_t limit =
+            next < session->view.count
+                ? wal__lineage_level(&session->view, next).fork_sequence
+                : session->fork;
+
+        if (hit.position == sequence * 64 && sequence <= limit) {
+            found = wal__lineage_level(&session->view, hit.rank).session;
+        }
+    }
+    return found;
+}
+
+static void check_session(const struct sessions_model *sessions_model,
+                          uint32_t number)
+{
+    const struct model_session *session = &sessions_model->sessions[number];
+    uint32_t rank;
+
+    for (uint64_t sequence = 1; sequence <= sessions_model->sequence;
+         sequence++) {
+        uint32_t owner = model_owner(sessions_model, number, sequence);
+
+        assert_int_equal(find_id(session, sequence), owner);
+        if (owner == 0 || sequence > session->fork) {
+            continue;
+        }
+        assert_true(
+            wal__lineage_find_sequence(&session->view, sequence, &rank));
+        assert_int_equal(wal__lineage_level(&session->view, rank).session,
+                         owner);
+    }
+    assert_false(wal__lineage_find_sequence(&session->view, 0, &rank));
+}
+
+static uint32_t random_session(const struct sessions_model *sessions_model,
+                               uint32_t shape)
+{
+    uint64_t random = rng_next(&random_state);
+
+    if (sessions_model->count == 0 || random % 20 == 0) {
+        return 0;
+    }
+    /* A chain, a comb, or any tree. */
+    if (shape == 0) {
+        return sessions_model->count;
+    }
+    return shape == 1 && sessions_model->count > 1
+               ? sessions_model->count - (uint32_t)(random >> 8) % 2
+               : 1 + (uint32_t)(random >> 8) % sessions_model->count;
+}
+
+TEST_WITH(lineage_list__random_forks_equal_model, set_up, NULL)
+{
+    for (uint32_t round = 0; round < 12; round++) {
+        static struct sessions_model sessions_model;
+
+        sessions_model = (struct sessions_model){.count = 0};
+        while (sessions_model.count < SESSIONS) {
+            uint32_t owner = random_session(&sessions_model, round % 3);
+            uint64_t fork = owner == 0 ? 0
+                                       : sessions_model.sessions[owner].first +
+                                             rng_next(&random_state) % ENTRIES;
+            uint32_t number = sessions_model.count + 1;
+
+            assert_ok(
+                add_session(&sessions_model, &wal__heap_libc, owner, fork));
+            /* Some are never looked up before their forks are. */
+            if (rng_next(&random_state) % 2 == 0) {
+                assert_ok(index_ids(&sessions_model,
+                                    &sessions_model.sessions[number].view,
+                                    fork));
+                check_session(&sessions_model, number);
+            }
+        }
+        for (uint32_t i = 1; i <= sessions_model.count; i++) {
+            assert_ok(index_ids(&sessions_model,
+                                &sessions_model.sessions[i].view,
+                                sessions_model.sessions[i].fork));
+            check_session(&sessions_model, i);
+        }
+        release_all(&sessions_model);
+    }
+}
+
+/* Every level has a second fork, which is forked too: the lists part at each
+ * of them, and are joined again before there are too many. */
+TEST_WITH(lineage_list__lists_that_part_are_bounded, set_up, NULL)
+{
+    static struct sessions_model sessions_model;
+    struct wal__lineage_view second;
+    uint32_t newest;
+
+    sessions_model = (struct sessions_model){.count = 0};
+    assert_ok(add_session(&sessions_model, &wal__heap_libc, 0, 0));
+    newest = 1;
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        uint64_t fork = sessions_model.sessions[newest].first;
+
+        assert_ok(add_session(&sessions_model, &wal__heap_libc, newest, fork));
+        assert_ok(wal__lineage_extend(
+            &wal__heap_libc,
+            &sessions_model.sessions[sessions_model.count].view,
+            sessions_model.count,
+            sessions_model.sessions[sessions_model.count].fork, &second));
+        wal__lineage_release(&second);
+        assert_ok(
+            add_session(&sessions_model, &wal__heap_libc, newest, fork + 1));
+        newest = sessions_model.count;
+    }
+    assert_ok(index_ids(&sessions_model, &sessions_model.sessions[newest].view,
+                        sessions_model.sessions[newest].fork));
+    check_session(&sessions_model, newest);
+    assert_int_equal(sessions_model.sessions[newest].view.count, DEPTH);
+    release_all(&sessions_model);
+}
+
+/* A chain shares one list: a level more takes no more memory at the end of it
+ * than at its beginning. */
+TEST_WITH(lineage_list__a_chain_shares_one_list, set_up, NULL)
+{
+    static struct sessions_model sessions_model;
+    uint64_t share = 0;
+
+    sessions_model = (struct sessions_model){.count = 0};
+    assert_ok(add_session(&sessions_model, &wal__heap_libc, 0, 0));
+    while (sessions_model.count < SESSIONS) {
+        assert_ok(add_session(&sessions_model, &wal__heap_libc,
+                              sessions_model.count, sessions_model.sequence));
+    }
+    for (uint32_t i = 2; i <= sessions_model.count; i++) {
+        assert_ptr_equal(sessions_model.sessions[i].view.lineage,
+                         sessions_model.sessions[2].view.lineage);
+        share += wal__lineage_share(&sessions_model.sessions[i].view);
+    }
+    assert_true(share < SESSIONS * 64);
+    release_all(&sessions_model);
+}
+
+/* The source of the first fork was lost. */
+TEST_WITH(lineage_list__below_a_root_that_is_a_fork_nothing_is_found, set_up,
+          NULL)
+{
+    struct wal__lineage_view none = {NULL, 0};
+    struct wal__lineage_view view;
+    uint32_t rank;
+
+    assert_ok(wal__lineage_extend(&wal__heap_libc, &none, 7, 10, &view));
+    assert_false(wal__lineage_find_sequence(&view, 10, &rank));
+    assert_true(wal__lineage_find_sequence(&view, 11, &rank));
+    assert_int_equal(rank, 0);
+    wal__lineage_release(&view);
+    assert_null(view.lineage);
+    wal__lineage_release(&view);
+}
+
+static enum wal_status fill_model(struct sessions_model *sessions_model,
+                                  const struct wal__heap *heap)
+{
+    enum wal_status status = add_session(sessions_model, heap, 0, 0);
+
+    for (uint32_t i = 0; i < 24 && status == WAL_OK; i++) {
+        uint32_t owner = sessions_model->count - (i % 3 == 2);
+        uint64_t fork = sessions_model->sessions[owner].first + i % ENTRIES;
+
+        status = add_session(sessions_model, heap, owner, fork);
+        if (status == WAL_OK) {
+            status = index_ids(
+                sessions_model,
+                &sessions_model->sessions[sessions_model->count].view, fork);
+        }
+    }
+    return status;
+}
+
+TEST_WITH(lineage_list__each_allocation_fails, set_up, NULL)
+{
+    uint64_t failing = 0;
+    enum wal_status status;
+
+    do {
+        static struct sessions_model sessions_model;
+        struct faulty_heap faulty;
+
+        faulty_heap_init(&faulty, &wal__heap_libc);
+        sessions_model = (struct sessions_model){.count = 0};
+        faulty_heap_fail(&faulty, ++failing, false);
+        status = fill_model(&sessions_model, &faulty.heap);
+        assert_true(status == WAL_OK || status == WAL_ENOMEM);
+        release_all(&sessions_model);
+        assert_int_equal(faulty.live, 0);
+    } while (status != WAL_OK);
+    assert_true(failing > 5);
 }
 
 TEST_FILE(set_up, NULL, NULL);

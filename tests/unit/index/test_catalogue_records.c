@@ -1,11 +1,11 @@
 /*
  * test_catalogue_records.c - tests of what single records make of a session's
  * summary: deletion, the store's own documents, the first user message,
- * lineage, format version 0.
+ * lineage, format version 0; and when it was created and last active: the times
+ * of its entries, and what replaces those that are not believed.
  */
 #include <stddef.h>
 #include <stdint.h>
-
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +16,7 @@
 #include "tests/lib/test.h"
 
 static const char user[] = "{\"role\":\"user\",\"content\":\"hello there\"}";
+
 static const char agent[] = "{\"role\":\"assistant\",\"content\":\"yes\"}";
 
 /* A catalogue that is given records one by one, each the next in the log. */
@@ -23,12 +24,14 @@ struct kit {
     struct wal__catalogue catalogue;
     struct wal__span snapshot;
     uint64_t sequence;
+    int64_t clock_ms; /* of the next record */
     uint8_t payload[MODEL_PAYLOAD_SIZE];
 };
 
 static void begin(struct kit *kit)
 {
     memset(kit, 0, sizeof(*kit));
+    kit->clock_ms = INT64_C(1700000000007);
     wal__catalogue_init(&kit->catalogue, &wal__heap_libc);
 }
 
@@ -53,7 +56,7 @@ static enum wal_status apply(struct kit *kit, struct wal__frame frame,
     struct wal__log_record applied = {
         .frame = &frame,
         .payload = {kit->payload, size},
-        .clock_ms = INT64_C(1700000000007),
+        .clock_ms = kit->clock_ms,
         .version = version,
     };
 
@@ -630,5 +633,160 @@ TEST(catalogue_records__session_of_format_version_0)
                      WAL_ECORRUPT);
     roll(&kit);
     assert_int_equal(get(&kit, 1).schema_version, 0);
+    end(&kit);
+}
+
+static void apply_to_first(struct kit *kit, struct wal__frame frame,
+                           size_t size)
+{
+    frame.session = 1;
+    assert_ok(apply(kit, frame, size, WAL__FORMAT_VERSION));
+}
+
+/* A SESSION record; the first one creates the session. */
+static void put_session(struct kit *kit, int64_t created_ms)
+{
+    struct wal__session_record session = {
+        .created_ms = created_ms, .schema_version = 1, .id = model_span("a")};
+
+    wal__session_record_encode(&session, kit->payload);
+    apply_to_first(kit, (struct wal__frame){.type = WAL__FRAME_SESSION},
+                   wal__session_record_size(&session));
+}
+
+/* A message of a user; answers its sequence. */
+static uint64_t add_at(struct kit *kit, uint8_t stream, const char *time)
+{
+    static const char payload[] = "{\"role\":\"user\",\"content\":\"hello\"}";
+    struct wal__entry_record entry = {.id = model_span("e"),
+                                      .time = model_span(time),
+                                      .payload = model_span(payload)};
+
+    wal__entry_record_encode(&entry, kit->payload);
+    apply_to_first(kit,
+                   (struct wal__frame){.type = WAL__FRAME_ENTRY,
+                                       .stream = stream,
+                                       .kind = WAL__KIND_MESSAGE},
+                   wal__entry_record_size(&entry));
+    return kit->sequence;
+}
+
+enum {
+    DAY_MS = 86400000
+};
+
+static void check_times(const struct kit *kit, int64_t created_ms,
+                        int64_t updated_ms)
+{
+    struct wal__summary summary;
+
+    assert_ok(wal__catalogue_get(&kit->catalogue, 1, &summary));
+    assert_int_equal(summary.created_ms, created_ms);
+    assert_int_equal(summary.updated_ms, updated_ms);
+    assert_int_equal(summary.last_sequence, kit->sequence);
+}
+
+/* In the overlay, then in the snapshot. */
+TEST(catalogue_times__are_those_of_entries)
+{
+    struct kit kit;
+
+    for (int rolls = 0; rolls < 2; rolls++) {
+        begin(&kit);
+        kit.clock_ms = INT64_C(1700000000000);
+        put_session(&kit, 1699999999000);
+        check_times(&kit, 1699999999000, 1699999999000);
+        if (rolls > 0) {
+            roll(&kit);
+        }
+        /* The first entry, of any stream, is older than the session. */
+        add_at(&kit, 1, "1970-01-01T00:00:05Z");
+        check_times(&kit, 5000, 5000);
+        add_at(&kit, 0, "1970-01-01T00:00:09.5Z");
+        check_times(&kit, 5000, 9500);
+        if (rolls > 0) {
+            roll(&kit);
+        }
+        add_at(&kit, 0, "1970-01-01T01:00:07+01:00");
+        check_times(&kit, 5000, 9500);
+        add_at(&kit, 0, "1970-01-01T00:00:00Z");
+        check_times(&kit, 0, 9500);
+        end(&kit);
+    }
+}
+
+TEST(catalogue_times__one_that_is_not_believed_is_replaced)
+{
+    static const char *const times[] = {
+        "",
+        "noon",
+        "1700000000000",
+        "1969-12-31T23:59:59.999Z",
+        "2023-11-15T22:13:20.001Z", /* a day and a millisecond ahead */
+        "9999-12-31T23:59:59Z",
+    };
+    struct kit kit;
+
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        begin(&kit);
+        kit.clock_ms = INT64_C(1700000000000);
+        put_session(&kit, 0);
+        add_at(&kit, 0, times[i]);
+        check_times(&kit, 0, kit.clock_ms);
+        end(&kit);
+    }
+    begin(&kit);
+    kit.clock_ms = INT64_C(1700000000000);
+    put_session(&kit, 0);
+    add_at(&kit, 0, "2023-11-15T22:13:20.000Z");
+    check_times(&kit, 0, kit.clock_ms + DAY_MS);
+    end(&kit);
+}
+
+TEST(catalogue_times__creation_that_is_not_believed_is_replaced)
+{
+    const int64_t clock_ms = INT64_C(1700000000000);
+    const int64_t given[] = {-1, INT64_MIN, INT64_MAX, clock_ms + DAY_MS + 1};
+    struct kit kit;
+
+    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+        begin(&kit);
+        kit.clock_ms = clock_ms;
+        put_session(&kit, given[i]);
+        check_times(&kit, clock_ms, clock_ms);
+        /* A later record of the same session does not make it younger. */
+        kit.clock_ms += 500;
+        put_session(&kit, given[i]);
+        check_times(&kit, clock_ms, clock_ms);
+        end(&kit);
+    }
+}
+
+TEST(catalogue_times__change_by_entries_only)
+{
+    static const struct wal__head_record head = {
+        .name = {(const uint8_t *)"main", 4}};
+    struct kit kit;
+    uint64_t entry;
+
+    begin(&kit);
+    kit.clock_ms = 7;
+    put_session(&kit, 0);
+    entry = add_at(&kit, 0, "1970-01-01T00:00:00.003Z");
+    check_times(&kit, 0, 3);
+    kit.clock_ms = 1000;
+    for (int i = 0; i < 2; i++) {
+        plain(&kit, WAL__FRAME_DOC, 1, 0);
+        plain(&kit, WAL__FRAME_REDACT, 1, entry);
+        plain(&kit, WAL__FRAME_ACCEPT, 1, 0);
+        put_session(&kit, 900);
+        wal__head_record_encode(&head, kit.payload);
+        apply_to_first(&kit, (struct wal__frame){.type = WAL__FRAME_HEAD},
+                       wal__head_record_size(&head));
+        check_times(&kit, 0, 3);
+        roll(&kit);
+    }
+    plain(&kit, WAL__FRAME_TOMBSTONE, 1, 0);
+    check_times(&kit, 0, 3);
     end(&kit);
 }

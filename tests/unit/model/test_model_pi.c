@@ -1,5 +1,6 @@
 /*
- * Tests of the pi dialect's way into the model and out of it.
+ * test_model_pi.c - the way of the dialects pi, sdk and spec11 into the model
+ * and out of it.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -240,7 +241,6 @@ TEST(model_pi__head_elsewhere_ends_the_file)
     "{\"type\":\"message\",\"id\":\"0000000" id "\",\"parentId\":" parent \
     ",\"timestamp\":\"2026-01-02T03:04:06.000Z\",\"message\":{\"role\":"  \
     "\"user\",\"content\":\"" text "\"}}\n"
-
 #define HEAD                                            \
     "{\"type\":\"session\",\"version\":3,\"id\":\"s\"," \
     "\"timestamp\":\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/p\"}\n"
@@ -310,4 +310,362 @@ TEST(model_pi__failed_output_is_an_error)
     assert_false(model_kit_write(&kit, "pi", &files, NULL));
     model_kit_files_free(&files);
     model_kit_free(&kit);
+}
+
+static const char messages[] =
+    "{\"uuid\":\"u1\",\"timestamp\":\"2026-01-02T03:04:05Z\",\"role\":\"sys"
+    "tem\",\"content\":\"rules\"}\n"
+    "{\"uuid\":\"u2\",\"timestamp\":\"2026-01-02T03:04:06Z\",\"role\":\"use"
+    "r\",\"content\":\"a \\u00e9\"}\n"
+    "{\"uuid\":\"u3\",\"timestamp\":\"2026-01-02T03:04:07Z\",\"role\":\"ass"
+    "istant\",\"content\":\"ok\",\"tool_calls\":[{\"id\":\"call_1\",\"type"
+    "\":\"function\",\"function\":{\"name\":\"read\",\"arguments\":\"{\\\"n"
+    "\\\": 1.50}\"}},{\"id\":\"call_2\",\"name\":\"list\",\"input\":{\"k\":"
+    "2}}]}\n"
+    "{\"uuid\":\"u4\",\"timestamp\":\"2026-01-02T03:04:08Z\",\"role\":\"too"
+    "l\",\"tool_call_id\":\"call_2\",\"content\":\"two\"}\n"
+    "{\"uuid\":\"u5\",\"timestamp\":\"2026-01-02T03:04:09Z\",\"role\":\"too"
+    "l\",\"tool_call_id\":\"call_1\",\"content\":\"one\"}\n"
+    "{\"uuid\":\"u6\",\"timestamp\":\"2026-01-02T03:04:10Z\",\"message\":{"
+    "\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"b\"}"
+    ",{\"type\":\"tool_use\",\"id\":\"call_3\",\"name\":\"x\",\"input\":{}}"
+    ",{\"type\":\"text\",\"text\":\"c\"}]}}\n"
+    "{\"uuid\":\"u7\",\"timestamp\":\"2026-01-02T03:04:11Z\",\"message\":{"
+    "\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id"
+    "\":\"call_3\",\"content\":\"r\"},{\"type\":\"text\",\"text\":\"go on\""
+    "}]}}\n"
+    "{\"uuid\":\"u8\",\"timestamp\":\"2026-01-02T03:04:12Z\",\"role\":\"cri"
+    "tic\",\"content\":\"hm\"}\n"
+    "{\"uuid\":\"u9\",\"timestamp\":\"2026-01-02T03:04:13Z\",\"role\":\"ass"
+    "istant\",\"content\":\"\"}\n";
+
+static const char transcript[] =
+    "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\"}\n"
+    "{\"type\":\"user\",\"uuid\":\"u2\"}\n";
+
+static const char sdk_metadata[] =
+    "{\"session_id\":\"s-1\",\"created_at\":\"2026-01-02T03:04:05Z\","
+    "\"model\":\"m\",\"cwd\":\"/p\",\"turn_count\":1,\"total_cost_usd\":0.5,"
+    "\"exit_reason\":\"end_turn\",\"agent_name\":\"a\",\"more\":1.0}\n";
+
+static const char code_metadata[] =
+    "{\"id\":\"s-1\",\"parent_session_id\":\"s-0\",\"fork_point_uuid\":\"u2\","
+    "\"created_at\":\"2026-01-02T03:04:05Z\",\"updated_at\":"
+    "\"2026-01-02T03:04:13Z\",\"message_count\":9}";
+
+static const char spec11_metadata[] =
+    "{\"id\":\"s-1\",\"project_hash\":\"h\",\"cwd\":\"/p\",\"model\":\"m\","
+    "\"created_at\":\"2026-01-02T03:04:05Z\",\"updated_at\":"
+    "\"2026-01-02T03:04:14Z\",\"message_count\":10,\"turn_count\":1,"
+    "\"total_tokens\":9,\"exit_reason\":\"end\",\"parent_id\":\"s-0\","
+    "\"agent_name\":\"a\"}";
+
+static void add(struct model_kit_files *files, const char *path,
+                bool is_document, const char *text)
+{
+    model_kit_files_add(files, path, is_document, text, strlen(text));
+}
+
+/* A session with everything; the kit's spans lie in the files. */
+static void read_session(struct model_kit *kit, struct model_kit_files *files,
+                         const char *dialect, const char *metadata)
+{
+    *files = (struct model_kit_files){.items = NULL};
+    if (metadata != NULL) {
+        add(files, "metadata.json", true, metadata);
+    }
+    add(files, "messages.jsonl", false, messages);
+    add(files, "transcript.jsonl", false, transcript);
+    model_kit_read(kit, dialect, files);
+}
+
+TEST(model_sdk__every_line_is_an_item)
+{
+    struct model_kit_files files;
+    struct wal__model_item *items;
+    struct model_kit kit;
+
+    read_session(&kit, &files, "sdk", sdk_metadata);
+    assert_int_equal(kit.count, 1 + 9 + 1 + 2); /* u7 is two items */
+    items = kit.items + 1;
+    assert_is(kit.session.id, "s-1");
+    assert_is(kit.session.cwd, "/p");
+    assert_is(kit.session.model, "m");
+    assert_is(kit.session.agent, "a");
+    assert_is(kit.session.exit_reason, "end_turn");
+    assert_is(kit.session.time, "2026-01-02T03:04:05Z");
+    assert_int_equal(items[0].role, WAL__ROLE_SYSTEM);
+    assert_int_equal(items[1].role, WAL__ROLE_USER);
+    assert_is(items[1].id, "u2");
+    assert_is(items[1].parent, "u1");
+    assert_is(items[1].time, "2026-01-02T03:04:06Z");
+    assert_int_equal(items[2].block_count, 3);
+    assert_is(items[2].blocks[0].text, "ok");
+    assert_is(items[2].blocks[1].id, "call_1");
+    assert_is(items[2].blocks[1].name, "read");
+    assert_memory_equal(items[2].blocks[1].arguments.data, "{\"n\": 1.50}", 11);
+    assert_int_equal(items[3].role, WAL__ROLE_TOOL);
+    assert_is(items[3].call, "call_2");
+    assert_is(items[4].call, "call_1");
+    assert_int_equal(items[5].role, WAL__ROLE_ASSISTANT);
+    assert_int_equal(items[5].block_count, 3);
+    assert_int_equal(items[5].blocks[1].kind, WAL__BLOCK_TOOL_CALL);
+    assert_int_equal(items[6].role, WAL__ROLE_TOOL);
+    assert_is(items[6].call, "call_3");
+    assert_int_equal(items[7].role, WAL__ROLE_USER);
+    assert_is(items[7].id, "u7");
+    assert_int_equal(items[8].kind, WAL__ITEM_LINE);
+    assert_int_equal(items[9].block_count, 0);
+    assert_is(kit.head, "u9");
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+}
+
+/* Calls have their name and arguments below `function`, or next to their id. */
+TEST(model_sdk__calls_of_both_forms)
+{
+    struct model_kit_files files;
+    struct model_kit kit;
+
+    read_session(&kit, &files, "sdk", sdk_metadata);
+    assert_is(kit.items[3].blocks[2].id, "call_2");
+    assert_is(kit.items[3].blocks[2].name, "list");
+    assert_int_equal(kit.items[3].blocks[2].arguments.size, 7);
+    assert_memory_equal(kit.items[3].blocks[2].arguments.data, "{\"k\":2}", 7);
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+}
+
+TEST(model_sdk__transcript_is_next_to_the_conversation)
+{
+    struct model_kit_files files;
+    struct model_kit kit;
+
+    read_session(&kit, &files, "sdk", sdk_metadata);
+    for (size_t i = kit.count - 2; i < kit.count; i++) {
+        assert_int_equal(kit.items[i].kind, WAL__ITEM_LINE);
+        assert_int_equal(kit.items[i].stream, 1);
+        assert_true(kit.items[i].is_off_branch);
+    }
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+}
+
+TEST(model_sdk__metadata_of_the_code)
+{
+    struct model_kit_files files;
+    struct model_kit kit;
+
+    read_session(&kit, &files, "sdk", code_metadata);
+    assert_is(kit.session.id, "s-1");
+    assert_is(kit.session.parent, "s-0");
+    assert_is(kit.session.updated, "2026-01-02T03:04:13Z");
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+}
+
+TEST(model_spec11__metadata)
+{
+    struct model_kit_files files;
+    struct model_kit kit;
+
+    read_session(&kit, &files, "spec11", spec11_metadata);
+    assert_is(kit.session.id, "s-1");
+    assert_is(kit.session.project, "h");
+    assert_is(kit.session.parent, "s-0");
+    assert_is(kit.session.exit_reason, "end");
+    assert_is(kit.session.agent, "a");
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+}
+
+static void assert_verbatim(const char *dialect, const char *metadata,
+                            const char *folder)
+{
+    struct model_kit_files files;
+    struct model_kit_files out = {.items = NULL};
+    uint64_t losses[WAL__FEATURE_COUNT] = {0};
+    struct model_kit kit;
+    char path[64] = "";
+
+    read_session(&kit, &files, dialect, metadata);
+    assert_true(model_kit_write(&kit, dialect, &out, losses));
+    assert_int_equal(out.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const names[] = {"metadata.json", "messages.jsonl",
+                                            "transcript.jsonl"};
+        const char *texts[] = {metadata, messages, transcript};
+        const struct model_kit_file *file;
+        strcpy(path, folder);
+        strcat(path, names[i]);
+        file = model_kit_files_find(&out, path);
+        assert_non_null(file);
+        assert_string_equal(file->path, path);
+        assert_string_equal(file->data, texts[i]);
+    }
+    for (size_t i = 0; i < WAL__FEATURE_COUNT; i++) {
+        assert_int_equal(losses[i], 0);
+    }
+    model_kit_files_free(&out);
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+}
+
+TEST(model_sdk__unchanged_lines_are_written_verbatim)
+{
+    assert_verbatim("sdk", sdk_metadata, "s-1/");
+    assert_verbatim("sdk", code_metadata, "s-1/");
+}
+
+TEST(model_spec11__unchanged_lines_are_written_verbatim)
+{
+    assert_verbatim("spec11", spec11_metadata, "sessions/s-1/");
+}
+
+static void assert_regenerated(const char *dialect, const char *metadata)
+{
+    uint64_t carries = wal__dialect_find(dialect)->write_ops->carries;
+    struct model_kit_files files;
+    struct model_kit_files out = {.items = NULL};
+    struct model_kit again;
+    struct model_kit kit;
+    char *before;
+    char *after;
+
+    read_session(&kit, &files, dialect, metadata);
+    for (size_t i = 0; i < kit.count; i++) {
+        if (kit.items[i].stream == 0) {
+            kit.items[i].raw.size = 0;
+            kit.items[i].raw_items_left = 0;
+        }
+    }
+    kit.session.raw.size = 0;
+    assert_true(model_kit_write(&kit, dialect, &out, NULL));
+    model_kit_read(&again, dialect, &out);
+    before = model_kit_canon(&kit, carries, NULL);
+    after = model_kit_canon(&again, carries, NULL);
+    assert_string_equal(before, after);
+    assert_is(again.session.id, "s-1");
+    assert_is(again.session.cwd, "/p");
+    assert_is(again.session.model, "m");
+    assert_is(again.session.agent, "a");
+    free(before);
+    free(after);
+    model_kit_free(&again);
+    model_kit_files_free(&out);
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+}
+
+TEST(model_sdk__regenerated_session_is_equivalent)
+{
+    assert_regenerated("sdk", sdk_metadata);
+    assert_regenerated("spec11", spec11_metadata);
+}
+
+/* The document's names of members, whatever the session came from. */
+TEST(model_sdk__metadata_is_the_documents)
+{
+    struct model_kit_files files;
+    struct model_kit_files out = {.items = NULL};
+    struct model_kit kit;
+
+    read_session(&kit, &files, "spec11", spec11_metadata);
+    assert_true(model_kit_write(&kit, "sdk", &out, NULL));
+    assert_string_equal(
+        model_kit_files_find(&out, "s-1/metadata.json")->data,
+        "{\"session_id\":\"s-1\",\"created_at\":\"2026-01-02T03:04:05Z\","
+        "\"model\":\"m\",\"cwd\":\"/p\",\"turn_count\":2,\"total_cost_usd\":0,"
+        "\"exit_reason\":\"end\",\"agent_name\":\"a\"}\n");
+    model_kit_files_free(&out);
+    assert_true(model_kit_write(&kit, "spec11", &out, NULL));
+    model_kit_files_free(&out);
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+
+    read_session(&kit, &files, "sdk", sdk_metadata);
+    assert_true(model_kit_write(&kit, "spec11", &out, NULL));
+    assert_non_null(
+        strstr(model_kit_files_find(&out, "sessions/s-1/metadata.json")->data,
+               "\"created_at\":\"2026-01-02T03:04:05Z\",\"updated_at\":"
+               "\"2026-01-02T03:04:05Z\",\"message_count\":"));
+    model_kit_files_free(&out);
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+}
+
+/* A message that says no time gets that of the one before it. */
+TEST(model_sdk__invalid_times)
+{
+    static const char text[] =
+        "{\"uuid\":\"a\",\"timestamp\":\"2026-01-02T03:04:05Z\",\"role\":\"user"
+        "\",\"content\":\"1\"}\n"
+        "{\"uuid\":\"b\",\"role\":\"user\",\"content\":\"2\"}\n"
+        "{\"uuid\":\"c\",\"timestamp\":\"soon\",\"role\":\"user\",\"content\":"
+        "\"3\"}\n";
+    struct model_kit_files files = {.items = NULL};
+    struct model_kit_files out = {.items = NULL};
+    const char *at;
+    struct model_kit kit;
+
+    add(&files, "metadata.json", true, sdk_metadata);
+    add(&files, "messages.jsonl", false, text);
+    model_kit_read(&kit, "sdk", &files);
+    assert_true(model_kit_write(&kit, "pi", &out, NULL));
+    at = out.items[0].data;
+    for (size_t i = 0; i < 3; i++) {
+        at = strstr(at, "\"timestamp\":\"2026-01-02T03:04:05");
+        assert_non_null(at);
+        at++;
+    }
+    assert_null(strstr(out.items[0].data, "1970"));
+    assert_null(strstr(out.items[0].data, "soon"));
+    model_kit_files_free(&out);
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
+}
+
+/* Names of files and folders come from ids that may be anything. */
+TEST(model_sdk__ids_cannot_escape_the_directory)
+{
+    static const char *const ids[] = {"..",    "../../x", "a\\u0000b",
+                                      "a\\nb", ".hidden", ""};
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        struct model_kit_files files = {.items = NULL};
+        struct model_kit kit;
+        char text[128] = "{\"session_id\":\"";
+        strcat(strcat(text, ids[i]), "\",\"created_at\":\"\"}");
+        add(&files, "metadata.json", true, text);
+        model_kit_read(&kit, "sdk", &files);
+        for (unsigned d = 0; d < 3; d++) {
+            static const char *const to[] = {"sdk", "spec11", "opencode"};
+            struct model_kit_files out = {.items = NULL};
+            assert_true(model_kit_write(&kit, to[d], &out, NULL));
+            for (size_t f = 0; f < out.count; f++) {
+                const char *path = out.items[f].path;
+                assert_null(strstr(path, "/."));
+                assert_null(strstr(path, "//"));
+                assert_null(strchr(path, '\n'));
+                assert_true(path[0] != '.' && path[0] != '/');
+            }
+            model_kit_files_free(&out);
+        }
+        model_kit_free(&kit);
+        model_kit_files_free(&files);
+    }
+}
+
+TEST(model_sdk__failed_output_is_an_error)
+{
+    struct model_kit_files files;
+    struct model_kit_files out = {.fails = true};
+    struct model_kit kit;
+
+    read_session(&kit, &files, "sdk", sdk_metadata);
+    assert_false(model_kit_write(&kit, "sdk", &out, NULL));
+    assert_false(model_kit_write(&kit, "spec11", &out, NULL));
+    assert_false(model_kit_write(&kit, "opencode", &out, NULL));
+    model_kit_files_free(&out);
+    model_kit_free(&kit);
+    model_kit_files_free(&files);
 }

@@ -345,13 +345,13 @@ KIT_TEST(index__of_a_replaced_segment)
     session = kit_session(store, "a");
     search = kit_search(store);
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
-    kit_compact_store(store, 0);
+    kit_compact(store, 0);
     assert_false(exists(text_file));
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
     assert_true(exists(text_file));
     kit_say(session, "new", "user", "after w498");
     assert_string_equal(kit_hits(search, "w498"), "a:new a:e498");
-    kit_compact_store(store, 0); /* both segments become one */
+    kit_compact(store, 0); /* both segments become one */
     assert_string_equal(kit_hits(search, "w498"), "a:new a:e498");
     wal_search_close(search);
     wal_session_close(session);
@@ -483,7 +483,7 @@ KIT_TEST(index__of_what_was_erased)
     assert_ok(
         wal_session_redact(session, kit_text("a2"), kit_text(""), NULL, NULL));
     assert_ok(wal_session_delete(gone, NULL));
-    kit_compact_store(store, WAL_STORE_COMPACT_ERASE);
+    kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_false(kit_tree_has("store", canary));
     (void)update(search, WAL_SEARCH_UPDATE_DEEP);
     assert_string_equal(kit_hits(search, canary), "none");

@@ -414,7 +414,7 @@ KIT_TEST(query__what_a_fork_sees_of_a_deleted_session)
     assert_string_equal(kit_query(search, &query), "f:- f:a1");
     query.cwd = kit_text("/b");
     assert_string_equal(kit_query(search, &query), "none");
-    kit_compact_store(store, WAL_STORE_COMPACT_ERASE);
+    kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_string_equal(kit_hits(search, "word"), "f:- f:a1");
     assert_ok(wal_session_delete(fork, NULL));
     assert_string_equal(kit_hits(search, "word"), "none");

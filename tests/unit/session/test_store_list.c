@@ -1,36 +1,21 @@
 /*
- * test_store_list.c - tests of listing sessions: filters, lineage, deletion,
- * and the fields of each session.
+ * test_store_list.c - tests of lists of sessions: filters, lineage, deletion,
+ * the fields of each session; lists that are continued after a cursor, and
+ * after the indexes were loaded again; and their order: the times of entries,
+ * then the newest record, also while sessions move.
  */
+#include <limits.h>
+#include <stdlib.h>
+
+#include "engine/base/io.h"
+#include "engine/session/session.h"
+#include "engine/session/store.h"
+#include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/store_kit.h"
 
-/* The ids of a list on one line, valid until the next call. */
-static const char *listed(struct wal_store *store,
-                          const struct wal_session_cursor_options *options)
-{
-    static char text[4096];
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status;
-
-    text[0] = '\0';
-    assert_ok(wal_session_cursor_open(store, options, &list, NULL));
-    while ((status = wal_session_cursor_next(list, &info, NULL)) == WAL_OK) {
-        size_t size = strlen(text);
-
-        (void)snprintf(text + size, sizeof(text) - size, "%s%.*s",
-                       size == 0 ? "" : " ", (int)info.id.size,
-                       (const char *)info.id.data);
-        assert_int_equal(info.metadata.size, 0);
-    }
-    assert_int_equal(status, WAL_END);
-    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_END);
-    wal_session_cursor_close(list);
-    return text;
-}
-
-static void add(struct wal_store *store, const char *id, const char *cwd,
-                const char *project, const char *source, const char *parent)
+static void add_with(struct wal_store *store, const char *id, const char *cwd,
+                     const char *project, const char *source,
+                     const char *parent)
 {
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text(id),
@@ -45,6 +30,11 @@ static void add(struct wal_store *store, const char *id, const char *cwd,
     wal_session_close(session);
 }
 
+static void add(struct wal_store *store, const char *id, const char *parent)
+{
+    add_with(store, id, "", "", "", parent);
+}
+
 static struct wal_store *reopen(struct wal_store *store)
 {
     kit_close(store);
@@ -55,9 +45,9 @@ KIT_TEST(list__of_an_empty_store)
 {
     struct wal_store *store = kit_store();
 
-    assert_string_equal(listed(store, NULL), "");
+    assert_string_equal(kit_list_sessions(store, NULL), "");
     store = reopen(store);
-    assert_string_equal(listed(store, NULL), "");
+    assert_string_equal(kit_list_sessions(store, NULL), "");
     kit_close(store);
 }
 
@@ -66,19 +56,19 @@ KIT_TEST(list__newest_first)
     struct wal_store *store = kit_store();
     struct wal_session *session;
 
-    add(store, "a", "", "", "", "");
-    add(store, "b", "", "", "", "");
-    add(store, "c", "", "", "", "");
-    assert_string_equal(listed(store, NULL), "c b a");
+    add(store, "a", "");
+    add(store, "b", "");
+    add(store, "c", "");
+    assert_string_equal(kit_list_sessions(store, NULL), "c b a");
     session = kit_session(store, "a");
     kit_append(session, "e", NULL);
-    assert_string_equal(listed(store, NULL), "a c b");
+    assert_string_equal(kit_list_sessions(store, NULL), "a c b");
     wal_session_close(session);
     store = reopen(store);
-    assert_string_equal(listed(store, NULL), "a c b");
+    assert_string_equal(kit_list_sessions(store, NULL), "a c b");
     session = kit_session(store, "b");
     wal_session_close(kit_fork(session, NULL, "d"));
-    assert_string_equal(listed(store, NULL), "d a c b");
+    assert_string_equal(kit_list_sessions(store, NULL), "d a c b");
     wal_session_close(session);
     kit_close(store);
 }
@@ -101,26 +91,26 @@ static void check_filters(struct wal_store *store)
                                              .prefix = kit_text("a"),
                                              .source = kit_text("x.jsonl")};
 
-    assert_string_equal(listed(store, &cwd), "ab3 ab1");
-    assert_string_equal(listed(store, &project), "b ab1");
-    assert_string_equal(listed(store, &prefix), "ab3 ab2 ab1");
-    assert_string_equal(listed(store, &source), "b ab1");
-    assert_string_equal(listed(store, &parent), "ab3 ab2");
-    assert_string_equal(listed(store, &all), "ab1");
+    assert_string_equal(kit_list_sessions(store, &cwd), "ab3 ab1");
+    assert_string_equal(kit_list_sessions(store, &project), "b ab1");
+    assert_string_equal(kit_list_sessions(store, &prefix), "ab3 ab2 ab1");
+    assert_string_equal(kit_list_sessions(store, &source), "b ab1");
+    assert_string_equal(kit_list_sessions(store, &parent), "ab3 ab2");
+    assert_string_equal(kit_list_sessions(store, &all), "ab1");
     cwd.cwd = kit_text("/");
-    assert_string_equal(listed(store, &cwd), "");
+    assert_string_equal(kit_list_sessions(store, &cwd), "");
     prefix.prefix = kit_text("ab10");
-    assert_string_equal(listed(store, &prefix), "");
+    assert_string_equal(kit_list_sessions(store, &prefix), "");
 }
 
 KIT_TEST(list__every_filter)
 {
     struct wal_store *store = kit_store();
 
-    add(store, "ab1", "/w", "p", "x.jsonl", "");
-    add(store, "ab2", "/w/x", "", "", "ab1");
-    add(store, "ab3", "/w", "q", "y.jsonl", "ab1");
-    add(store, "b", "", "p", "x.jsonl", "ab");
+    add_with(store, "ab1", "/w", "p", "x.jsonl", "");
+    add_with(store, "ab2", "/w/x", "", "", "ab1");
+    add_with(store, "ab3", "/w", "q", "y.jsonl", "ab1");
+    add_with(store, "b", "", "p", "x.jsonl", "ab");
     check_filters(store);
     store = reopen(store);
     check_filters(store);
@@ -135,7 +125,7 @@ KIT_TEST(list__describes_each_session)
     struct wal_session *session;
     struct wal_session_cursor *list = NULL;
 
-    add(store, "s", "/w", "p", "f", "q");
+    add_with(store, "s", "/w", "p", "f", "q");
     session = kit_session(store, "s");
     kit_append_all(session, "a b");
     whole = kit_info(session);
@@ -179,7 +169,7 @@ KIT_TEST(list__while_appending)
         char id[16];
 
         (void)snprintf(id, sizeof(id), "s%d", i);
-        add(store, id, "", "", "", "");
+        add(store, id, "");
         if (i == COUNT / 2) {
             store = reopen(store);
         }
@@ -203,7 +193,7 @@ KIT_TEST(list__while_appending)
         kit_append(session, id, NULL);
         wal_session_close(session);
         (void)snprintf(id, sizeof(id), "n%d", count);
-        add(store, id, "", "", "", "");
+        add(store, id, "");
     }
     assert_int_equal(count, COUNT);
     wal_session_cursor_close(list);
@@ -255,7 +245,7 @@ static const char *lineage(struct wal_store *store, const char *of)
                                                      WAL_SESSION_CURSOR_LINEAGE,
                                                  .lineage_of = kit_text(of)};
 
-    return listed(store, &options);
+    return kit_list_sessions(store, &options);
 }
 
 KIT_TEST(list__lineage_by_forks_and_parents)
@@ -264,8 +254,8 @@ KIT_TEST(list__lineage_by_forks_and_parents)
     struct wal_session *session;
     struct wal_session *fork;
 
-    add(store, "root", "", "", "", "nobody");
-    add(store, "child", "", "", "", "root");
+    add(store, "root", "nobody");
+    add(store, "child", "root");
     session = kit_session(store, "child");
     kit_append(session, "e", NULL);
     fork = kit_fork(session, NULL, "fork");
@@ -286,11 +276,11 @@ KIT_TEST(list__lineage_ends_where_it_repeats)
 {
     struct wal_store *store = kit_store();
 
-    add(store, "a", "", "", "", "c");
-    add(store, "b", "", "", "", "a");
-    add(store, "c", "", "", "", "b");
-    add(store, "self", "", "", "", "self");
-    add(store, "d", "", "", "", "self");
+    add(store, "a", "c");
+    add(store, "b", "a");
+    add(store, "c", "b");
+    add(store, "self", "self");
+    add(store, "d", "self");
     assert_string_equal(lineage(store, "a"), "c b");
     assert_string_equal(lineage(store, "self"), "");
     assert_string_equal(lineage(store, "d"), "self");
@@ -310,7 +300,7 @@ KIT_TEST(list__lineage_of_an_unknown_session)
     assert_int_equal(wal_session_cursor_open(store, &options, &list, &error),
                      WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "\"x\"");
-    add(store, "x", "", "", "", "");
+    add(store, "x", "");
     options.cwd = kit_text("/");
     assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
                      WAL_EINVAL);
@@ -394,7 +384,7 @@ static void add_many(struct wal_store *store, int count)
         char id[16];
 
         (void)snprintf(id, sizeof(id), "s%d", i);
-        add(store, id, "", "", "", "");
+        add_with(store, id, i % 2 == 0 ? "/even" : "/odd", "", "", "");
     }
 }
 
@@ -428,13 +418,13 @@ KIT_TEST(list__deleted_sessions_are_not_listed)
 
     add_many(store, 4);
     delete_session(store, "s2");
-    assert_string_equal(listed(store, NULL), "s3 s1 s0");
+    assert_string_equal(kit_list_sessions(store, NULL), "s3 s1 s0");
     check_count(store, 3);
-    add(store, "s2", "", "", "", "");
-    assert_string_equal(listed(store, NULL), "s2 s3 s1 s0");
+    add(store, "s2", "");
+    assert_string_equal(kit_list_sessions(store, NULL), "s2 s3 s1 s0");
     delete_session(store, "s0");
     store = reopen(store);
-    assert_string_equal(listed(store, NULL), "s2 s3 s1");
+    assert_string_equal(kit_list_sessions(store, NULL), "s2 s3 s1");
     check_count(store, 3);
     kit_close(store);
 }
@@ -474,7 +464,7 @@ KIT_TEST(list__lineage_includes_deleted_sessions)
     fork = kit_fork(session, "a", "fork");
     wal_session_close(session);
     delete_session(store, "s");
-    add(store, "s", "", "", "", ""); /* another one */
+    add(store, "s", ""); /* another one */
     for (int i = 0; i < 2; i++) {
         assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
         assert_ok(wal_session_cursor_next(list, &info, NULL));
@@ -491,5 +481,635 @@ KIT_TEST(list__lineage_includes_deleted_sessions)
         fork = kit_session(store, "fork");
     }
     wal_session_close(fork);
+    kit_close(store);
+}
+
+enum {
+    PAGES_TEXT = 4096
+};
+
+/* The next `count` ids of the list after `cursor`, which advances. */
+static const char *page(struct wal_store *store,
+                        struct wal_session_cursor_options options, int count,
+                        char *cursor)
+{
+    static char text[PAGES_TEXT];
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor *list = NULL;
+
+    text[0] = '\0';
+    options.struct_size = sizeof(options);
+    options.after = kit_text(cursor);
+    assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
+    while (count-- > 0 &&
+           wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
+        size_t size = strlen(text);
+
+        (void)snprintf(text + size, sizeof(text) - size, "%s%.*s",
+                       size == 0 ? "" : " ", (int)info.id.size,
+                       (const char *)info.id.data);
+    }
+    assert_ok(wal_session_cursor_encode(list, cursor, NULL));
+    wal_session_cursor_close(list);
+    return text;
+}
+
+static void append_to(struct wal_store *store, const char *id,
+                      const char *entry)
+{
+    struct wal_session *session = kit_session(store, id);
+
+    kit_append(session, entry, NULL);
+    wal_session_close(session);
+}
+
+/* Every page size, with every filter, in this process and after reopening. */
+KIT_TEST(list_pages__agree_with_the_list)
+{
+    struct wal_store *store = kit_store();
+    const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
+    const struct wal_session_cursor_options even = {.struct_size = sizeof(even),
+                                                    .cwd = kit_text("/even")};
+    char whole[PAGES_TEXT];
+
+    add_many(store, 20);
+    for (int size = 1; size < 22; size++) {
+        struct wal_session_cursor_options options = size % 2 == 0 ? all : even;
+        char joined[PAGES_TEXT] = "";
+        char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+        char front[WAL_CURSOR_TEXT_SIZE] = "";
+        const char *next;
+
+        (void)snprintf(whole, sizeof(whole), "%s",
+                       page(store, options, INT_MAX, front));
+        while (*(next = page(store, options, size, cursor)) != '\0') {
+            size_t used = strlen(joined);
+
+            (void)snprintf(joined + used, sizeof(joined) - used, "%s%s",
+                           used == 0 ? "" : " ", next);
+            if (size % 5 == 0) {
+                store = reopen(store);
+            }
+        }
+        assert_string_equal(joined, whole);
+    }
+    kit_close(store);
+}
+
+/* It is then nearer to the front; the sessions after it do not move. */
+KIT_TEST(list_pages__after_a_session_that_moved)
+{
+    struct wal_store *store = kit_store();
+    const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
+    char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+
+    add_many(store, 6);
+    assert_string_equal(page(store, all, 2, cursor), "s5 s4");
+    append_to(store, "s4", "e");
+    append_to(store, "s2", "e");
+    assert_string_equal(page(store, all, 2, cursor), "s3 s1");
+    assert_string_equal(page(store, all, 2, cursor), "s0");
+    assert_string_equal(page(store, all, 2, cursor), "");
+    kit_close(store);
+}
+
+/* The cursor names the position at the time of the list's opening. */
+KIT_TEST(list_pages__cursor_of_a_session_that_moved)
+{
+    struct wal_store *store = kit_store();
+    const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_cursor *list = NULL;
+    char cursor[WAL_CURSOR_TEXT_SIZE];
+
+    add_many(store, 4);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
+    assert_ok(wal_session_cursor_next(list, &info, NULL));
+    append_to(store, "s2", "e");
+    assert_ok(wal_session_cursor_next(list, &info, NULL));
+    assert_slice(info.id, "s2");
+    assert_slice(info.head, "e");
+    assert_ok(wal_session_cursor_encode(list, cursor, NULL));
+    wal_session_cursor_close(list);
+    assert_string_equal(page(store, all, 9, cursor), "s1 s0");
+    kit_close(store);
+}
+
+KIT_TEST(list_pages__empty_cursor_is_the_front)
+{
+    struct wal_store *store = kit_store();
+    const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
+    char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+
+    add_many(store, 3);
+    assert_string_equal(page(store, all, 0, cursor), "");
+    assert_string_not_equal(cursor, "");
+    assert_string_equal(page(store, all, 2, cursor), "s2 s1");
+    assert_string_equal(page(store, all, 0, cursor), "");
+    assert_string_equal(page(store, all, 2, cursor), "s0");
+    kit_close(store);
+}
+
+KIT_TEST(list_pages__invalid_cursor_is_refused)
+{
+    static const char *const wrong[] = {
+        " ",
+        "s1",
+        "0000000000000001-0000000",
+        "0000000000000001-000000010",
+        "0000000000000001_00000001",
+        "000000000000000g-00000001",
+        "000000000000000A-00000001",
+        "0000000000000001-0000000 ",
+        "0000000000000001-00000000",
+    };
+    struct wal_store *store = kit_store();
+    struct wal_session_cursor_options options = {.struct_size =
+                                                     sizeof(options)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_session_cursor *list = NULL;
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        options.after = kit_text(wrong[i]);
+        assert_int_equal(
+            wal_session_cursor_open(store, &options, &list, &error),
+            WAL_EINVAL);
+        assert_error(&error, WAL_EINVAL, "cursor");
+    }
+    options.after = (struct wal_slice){NULL, 25};
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
+                     WAL_EINVAL);
+    assert_null(list);
+    kit_close(store);
+}
+
+KIT_TEST(list_pages__lineage_in_pages)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session_cursor_options options = {.struct_size = sizeof(options),
+                                                 .flags =
+                                                     WAL_SESSION_CURSOR_LINEAGE,
+                                                 .lineage_of = kit_text("e")};
+    char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+
+    add(store, "a", "");
+    add(store, "b", "a");
+    add(store, "c", "b");
+    add(store, "d", "c");
+    add(store, "e", "d");
+    assert_string_equal(page(store, options, 0, cursor), "");
+    assert_string_equal(page(store, options, 2, cursor), "d c");
+    append_to(store, "c", "x");
+    assert_string_equal(page(store, options, 1, cursor), "b");
+    assert_string_equal(page(store, options, 9, cursor), "a");
+    assert_string_equal(page(store, options, 9, cursor), "");
+    kit_close(store);
+}
+
+/* Makes the store load its indexes again, as after damage. */
+static void reload(struct wal_store *store)
+{
+    assert_ok(wal__core_write_lock(&store->core, NULL));
+    assert_ok(wal__core_load_indexes(&store->core, NULL));
+    wal__core_unlock(&store->core);
+}
+
+/* No session twice, none missing, whatever was appended before. */
+KIT_TEST(list_pages__continues_after_indexes_are_reloaded)
+{
+    enum {
+        COUNT = 24
+    };
+
+    for (int from = 0; from < 2; from++) {
+        struct wal_store *store =
+            kit_open(from == 0 ? "a" : "b", WAL_OPEN_CREATE);
+        const struct wal_session_cursor_options all = {.struct_size =
+                                                           sizeof(all)};
+        struct wal_session_cursor_options options = all;
+        struct wal_session_info info = {.struct_size = sizeof(info)};
+        char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+        struct wal_session_cursor *list = NULL;
+        bool seen[COUNT] = {false};
+        int count = 0;
+
+        add_many(store, COUNT);
+        (void)page(store, all, from * 5, cursor);
+        options.after = kit_text(cursor);
+        assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
+        while (wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
+            char id[16] = "";
+            int number;
+
+            memcpy(id, info.id.data, info.id.size);
+            number = atoi(id + 1);
+            assert_in_range(number, 0, COUNT - 1 - from * 5);
+            assert_false(seen[number]);
+            seen[number] = true;
+            count++;
+            /* A session already returned, one still to come, and one of an
+             * earlier page. */
+            (void)snprintf(id, sizeof(id), "e%d", count);
+            append_to(store, count % 2 == 0 ? "s10" : "s2", id);
+            append_to(store, "s21", id);
+            (void)snprintf(id, sizeof(id), "n%d", count);
+            add(store, id, "");
+            if (count % 3 == 0) {
+                reload(store);
+            }
+        }
+        assert_int_equal(count, COUNT - from * 5);
+        wal_session_cursor_close(list);
+        kit_close(store);
+    }
+}
+
+/* Flips a bit of every page of the catalogue but the first two and the last: a
+ * cursor that was just opened has verified some of them. */
+static void damage_catalogue(const char *store)
+{
+    char path[64];
+    FILE *file;
+    long size;
+
+    (void)snprintf(path, sizeof(path), "%s/index/catalogue", store);
+    file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    size = ftell(file);
+    assert_true(size > 8 * 4096L);
+    for (long at = 2 * 4096L + 100; at < size - 4096; at += 4096) {
+        int byte;
+
+        assert_int_equal(fseek(file, at, SEEK_SET), 0);
+        byte = fgetc(file);
+        assert_int_equal(fseek(file, at, SEEK_SET), 0);
+        assert_int_equal(fputc(byte ^ 1, file), byte ^ 1);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A store of 200 sessions, and a catalogue, which is written for 1 MiB. */
+static struct wal_store *make_with_catalogue(const char *path, int count)
+{
+    enum {
+        SIZE = 200 * 1024
+    };
+    struct wal_store *store = kit_open(path, WAL_OPEN_CREATE);
+    char *payload = malloc(SIZE);
+    struct wal_session *session;
+    struct wal_entry entry;
+
+    assert_non_null(payload);
+    memset(payload, ' ', SIZE);
+    payload[0] = '1';
+    add_many(store, count);
+    session = kit_create(store, "filler");
+    entry = kit_entry("e", NULL, "1");
+    entry.payload = (struct wal_slice){payload, SIZE};
+    for (int i = 0; i < 8; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        entry.id = kit_text(id);
+        assert_ok(kit_try_append(session, &entry, NULL, NULL));
+    }
+    free(payload);
+    wal_session_close(session);
+    kit_close(store);
+    return kit_open(path, 0);
+}
+
+/* The catalogue that a cursor reads is damaged, and a session of the page
+ * before changes: none is returned twice, none is missing. */
+KIT_TEST(list_pages__continues_after_damage)
+{
+    enum {
+        COUNT = 200,
+        PAGE = 50
+    };
+
+    for (int from = 0; from < 2; from++) {
+        const char *path = from == 0 ? "a" : "b";
+        struct wal_store *store = make_with_catalogue(path, COUNT);
+        struct wal_session_cursor_options options = {.struct_size =
+                                                         sizeof(options)};
+        struct wal_session_info info = {.struct_size = sizeof(info)};
+        char cursor[WAL_CURSOR_TEXT_SIZE] = "";
+        struct wal_session_cursor *list = NULL;
+        bool seen[COUNT] = {false};
+        enum wal_status status;
+        int count = 0;
+
+        (void)page(store, options, from * PAGE, cursor);
+        options.after = kit_text(cursor);
+        assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
+        damage_catalogue(path);
+        append_to(store, "s198", "moved");
+        while ((status = wal_session_cursor_next(list, &info, NULL)) ==
+               WAL_OK) {
+            char id[16] = "";
+            int number;
+
+            memcpy(id, info.id.data, info.id.size);
+            number = atoi(id + 1);
+            if (strcmp(id, "filler") != 0) {
+                assert_in_range(number, 0, COUNT - (from == 0 ? 1 : PAGE));
+                assert_false(seen[number]);
+                seen[number] = true;
+                count++;
+            }
+        }
+        assert_int_equal(status, WAL_END);
+        assert_int_equal(count, from == 0 ? COUNT : COUNT - PAGE + 1);
+        assert_true(store->core.rebuild_from_log);
+        wal_session_cursor_close(list);
+        kit_close(store);
+    }
+}
+
+/* A session that could not be returned is returned by the next call, and not
+ * skipped. */
+KIT_TEST(list_pages__failed_allocation_skips_none)
+{
+    enum {
+        COUNT = 40
+    };
+    const struct wal_open_options create = {.struct_size = sizeof(create),
+                                            .flags = WAL_OPEN_CREATE,
+                                            .idle_mark_ms = 600000};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct faulty_heap heap;
+    struct wal_store *store = NULL;
+    struct wal_session_cursor *list = NULL;
+    int failures = 0;
+
+    faulty_heap_init(&heap, &wal__heap_libc);
+    assert_ok(wal__store_open("store", &create, &heap.heap, &wal__io_posix,
+                              &store, NULL));
+    add_many(store, COUNT);
+    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
+    for (int i = COUNT - 1; i >= 0; i--) {
+        enum wal_status status = WAL_ENOMEM;
+        char id[16];
+
+        /* Each is returned once all its memory is allocated; the next attempt
+         * keeps what the one before it allocated. */
+        for (uint64_t nth = 1; status == WAL_ENOMEM; nth = nth % 2 + 1) {
+            faulty_heap_fail(&heap, nth, false);
+            status = wal_session_cursor_next(list, &info, NULL);
+            failures += status == WAL_ENOMEM;
+        }
+        faulty_heap_fail(&heap, 0, false);
+        assert_ok(status);
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        assert_slice(info.id, id);
+    }
+    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_END);
+    assert_true(failures > 2);
+    wal_session_cursor_close(list);
+    kit_close(store);
+    assert_int_equal(heap.live, 0);
+}
+
+static void add_at(struct wal_store *store, const char *id, int64_t created_ms)
+{
+    struct wal_session_options options = {.struct_size = sizeof(options),
+                                          .id = kit_text(id),
+                                          .cwd = kit_text("/w"),
+                                          .created_ms = created_ms};
+    struct wal_session *session = NULL;
+
+    assert_ok(wal_session_create(store, &options, &session, NULL));
+    wal_session_close(session);
+}
+
+/* Appends an entry of the second `second` of 2020, or of now when that is
+ * negative. */
+static void append(struct wal_store *store, const char *id, int second)
+{
+    struct wal_session *session = kit_session(store, id);
+    struct wal_entry entry = kit_entry(NULL, NULL, "{}");
+    char time[32];
+
+    (void)snprintf(time, sizeof(time), "2020-01-01T00:00:%02dZ", second);
+    if (second >= 0) {
+        entry.timestamp = kit_text(time);
+    }
+    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
+    wal_session_close(session);
+}
+
+enum {
+    YEAR_SECONDS = 1577836800 /* start of 2020 */
+};
+
+static int64_t at(int second)
+{
+    return ((int64_t)YEAR_SECONDS + second) * 1000;
+}
+
+static const char *changed_after(struct wal_store *store, int64_t ms)
+{
+    const struct wal_session_cursor_options options = {
+        .struct_size = sizeof(options), .changed_after = ms};
+
+    return kit_list_sessions(store, &options);
+}
+
+/* Opens the store again: with its indexes, or from the log alone. */
+static struct wal_store *reopen_with(struct wal_store *store, bool has_index)
+{
+    if (!has_index) {
+        kit_close(store);
+        kit_remove_indexes();
+        return kit_open("store", 0);
+    }
+    return reopen(store);
+}
+
+KIT_TEST(list_times__order_is_that_of_entries)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+    struct wal_session_info info;
+
+    add_at(store, "a", at(1));
+    add_at(store, "b", at(2));
+    add_at(store, "c", at(3));
+    assert_string_equal(changed_after(store, 0), "c b a");
+    append(store, "b", 9);
+    append(store, "a", 5);
+    append(store, "c", 7);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(changed_after(store, 0), "b c a");
+        session = kit_session(store, "a");
+        info = kit_info(session);
+        assert_int_equal(info.created_ms, at(1));
+        assert_int_equal(info.updated_ms, at(5));
+        wal_session_close(session);
+        store = reopen_with(store, i == 0);
+    }
+    append(store, "c", -1);
+    assert_string_equal(changed_after(store, 0), "c b a");
+    /* An older entry moves nothing, and makes the session older. */
+    append(store, "c", 0);
+    assert_string_equal(changed_after(store, 0), "c b a");
+    session = kit_session(store, "c");
+    assert_int_equal(kit_info(session).created_ms, at(0));
+    wal_session_close(session);
+    kit_close(store);
+}
+
+KIT_TEST(list_times__ties_are_in_the_order_of_records)
+{
+    struct wal_store *store = kit_store();
+
+    add_at(store, "a", at(1));
+    add_at(store, "b", at(1));
+    add_at(store, "c", at(1));
+    append(store, "c", 5);
+    append(store, "b", 5);
+    append(store, "a", 5);
+    append(store, "b", 4);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(changed_after(store, 0), "b a c");
+        store = reopen_with(store, i == 0);
+    }
+    kit_close(store);
+}
+
+/* As in a store to which an older library imported. */
+KIT_TEST(list_times__first_entry_is_older_than_the_session)
+{
+    struct wal_store *store = kit_store();
+
+    add_at(store, "a", at(3));
+    append(store, "a", 3);
+    add_at(store, "b", 0);
+    assert_string_equal(changed_after(store, 0), "b a");
+    append(store, "b", 2);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(changed_after(store, 0), "a b");
+        store = reopen_with(store, i == 0);
+    }
+    append(store, "b", 4);
+    assert_string_equal(changed_after(store, 0), "b a");
+    kit_close(store);
+}
+
+KIT_TEST(list_times__pages_while_sessions_change)
+{
+    const struct wal_session_cursor_options filters[] = {
+        {.flags = 0}, {.cwd = kit_text("/w")}};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct wal_store *store = kit_store();
+        char position[WAL_CURSOR_TEXT_SIZE] = "";
+        char id[2] = "a";
+
+        for (int n = 0; n < 6; n++, id[0]++) {
+            add_at(store, id, at(10 * n));
+            append(store, id, 10 * n);
+        }
+        assert_string_equal(page(store, filters[i], 2, position), "f e");
+        append(store, "f", 51);      /* returned, moves to the front */
+        append(store, "c", 52);      /* not returned, moves to the front */
+        append(store, "e", 1);       /* returned, stays */
+        add_at(store, "new", at(5)); /* sorts after the position */
+        store = reopen_with(store, true);
+        assert_string_equal(page(store, filters[i], 2, position), "d b");
+        append(store, "d", 2); /* a tie, returned: stays before */
+        assert_string_equal(page(store, filters[i], 9, position), "new a");
+        assert_string_equal(page(store, filters[i], 9, position), "");
+        kit_close(store);
+        assert_int_equal(system("rm -rf store"), 0);
+    }
+}
+
+KIT_TEST(list_times__changed_after)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session_cursor_options lineage = {.struct_size = sizeof(lineage),
+                                                 .flags =
+                                                     WAL_SESSION_CURSOR_LINEAGE,
+                                                 .lineage_of = kit_text("a"),
+                                                 .changed_after = 1};
+    struct wal_session_cursor *list = NULL;
+
+    add_at(store, "a", at(1));
+    add_at(store, "b", at(2));
+    add_at(store, "c", at(3));
+    append(store, "a", 8);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(changed_after(store, at(0)), "a c b");
+        assert_string_equal(changed_after(store, at(2)), "a c");
+        assert_string_equal(changed_after(store, at(3)), "a");
+        assert_string_equal(changed_after(store, at(8) - 1), "a");
+        assert_string_equal(changed_after(store, at(8)), "");
+        assert_string_equal(changed_after(store, -1), "a c b");
+        store = reopen_with(store, i == 0);
+    }
+    assert_int_equal(wal_session_cursor_open(store, &lineage, &list, NULL),
+                     WAL_EINVAL);
+    assert_null(list);
+    kit_close(store);
+}
+
+/* Whatever their times: what a follower has to look at. */
+KIT_TEST(list_times__recorded_after)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session_cursor_options options = {.flags = 0};
+    char start[WAL_CURSOR_TEXT_SIZE];
+    struct wal_session *session;
+
+    add_at(store, "a", at(3));
+    add_at(store, "b", at(2));
+    store = reopen_with(store, true);
+    session = kit_session(store, "b");
+    options.recorded_after = kit_info(session).last_sequence;
+    wal_session_close(session);
+    for (int i = 0; i < 2; i++) {
+        start[0] = '\0';
+        assert_string_equal(page(store, options, 9, start), "");
+        store = reopen_with(store, i == 0);
+    }
+    append(store, "a", 1);
+    add_at(store, "c", at(9));
+    for (int i = 0; i < 3; i++) {
+        start[0] = '\0';
+        assert_string_equal(page(store, options, 1, start), "c");
+        assert_string_equal(page(store, options, 9, start), "a");
+        store = reopen_with(store, i == 0);
+    }
+    kit_close(store);
+}
+
+/* What an older library wrote, and what no library writes. */
+KIT_TEST(list_times__other_positions_are_refused)
+{
+    static const char *const texts[] = {
+        "0000000000000003-00000001",
+        "00000000000003e8-0000000000000003-0000000",
+        "00000000000003e8-0000000000000003-00000001x",
+        "00000000000003e8_0000000000000003-00000001",
+        "00000000000003e8-0000000000000003_00000001",
+        "00000000000003E8-0000000000000003-00000001",
+        "0000000000000000-0000000000000003-00000000",
+        "00000000000003e8-0000000000000000-00000000",
+    };
+
+    struct wal_store *store = kit_store();
+    struct wal_session_cursor *list = NULL;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        const struct wal_session_cursor_options options = {
+            .struct_size = sizeof(options), .after = kit_text(texts[i])};
+
+        assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
+                         WAL_EINVAL);
+    }
+    assert_null(list);
     kit_close(store);
 }

@@ -38,18 +38,6 @@ static void stream(struct wal_session *session, const char *ids)
     }
 }
 
-static struct wal_store_compact_result compact(struct wal_store *store,
-                                               uint32_t flags)
-{
-    struct wal_store_compact_options options = {.struct_size = sizeof(options),
-                                                .flags = flags};
-    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
-
-    assert_ok(wal_store_compact(store, &options, &result, NULL));
-    assert_int_equal(result.refused, 0);
-    return result;
-}
-
 static void assert_streamed(struct wal_session *session, const char *branch,
                             const char *all)
 {
@@ -112,7 +100,7 @@ KIT_TEST(delta__before_the_first_entry)
     kit_append_all(reading.session, "a b");
     assert_streamed(reading.session, "a b", "1 2 a b");
     assert_parent(reading.session, "a", "");
-    (void)compact(reading.store, 0);
+    (void)kit_compact(reading.store, 0);
     assert_streamed(reading.session, "a b", "a b");
     reading_deinit(&reading);
 }
@@ -240,7 +228,7 @@ KIT_TEST(delta__sent_again_before_and_after_compaction)
     reading_reopen(&reading, 0);
     assert_ok(kit_try_append(reading.session, &entry, &result, NULL));
     assert_int_equal(result.duplicates, 1);
-    (void)compact(reading.store, 0);
+    (void)kit_compact(reading.store, 0);
     assert_false(is_there(reading.session, "1"));
     /* It is new now, and of the message after the head. */
     assert_ok(kit_try_append(reading.session, &entry, &result, NULL));
@@ -331,11 +319,11 @@ KIT_TEST(delta__of_two_answers_to_one_message)
     assert_streamed(reading.session, "a", "a 1 b c");
     stream(reading.session, "2");
     assert_streamed(reading.session, "a 2", "a 1 b c 2");
-    (void)compact(reading.store, 0);
+    (void)kit_compact(reading.store, 0);
     assert_streamed(reading.session, "a 2", "a b c 2");
     kit_append_all(reading.session, "d");
     assert_streamed(reading.session, "a d", "a b c 2 d");
-    (void)compact(reading.store, 0);
+    (void)kit_compact(reading.store, 0);
     assert_streamed(reading.session, "a d", "a b c d");
     reading_deinit(&reading);
 }
@@ -354,7 +342,7 @@ KIT_TEST(delta__of_streams_are_separate)
     for (int round = 0; round < 2; round++) {
         assert_string_equal(kit_list_ids(reading.session, &one), "1");
         assert_streamed(reading.session, "a b", "a b");
-        (void)compact(reading.store, 0);
+        (void)kit_compact(reading.store, 0);
     }
     reading_deinit(&reading);
 }
@@ -373,14 +361,14 @@ KIT_TEST(delta__of_a_fork_and_of_its_source)
         assert_streamed(reading.session, "a 1 3", "a 1 3");
         assert_streamed(fork, "a 2", "a 2");
         assert_false(is_there(fork, "3"));
-        (void)compact(reading.store, 0);
+        (void)kit_compact(reading.store, 0);
     }
     kit_append_all(fork, "b");
-    (void)compact(reading.store, 0);
+    (void)kit_compact(reading.store, 0);
     assert_streamed(reading.session, "a 1 3", "a 1 3");
     assert_streamed(fork, "a b", "a b");
     kit_append_all(reading.session, "c");
-    (void)compact(reading.store, 0);
+    (void)kit_compact(reading.store, 0);
     assert_streamed(reading.session, "a c", "a c");
     assert_false(is_there(reading.session, "1"));
     wal_session_close(fork);
@@ -403,7 +391,7 @@ KIT_TEST(compact__under_a_cursor_that_reads_deltas)
         cursors[mode] = reading_open(reading.session, mode, DELTAS);
         reading_assert_next(cursors[mode], "a", "", 0);
     }
-    (void)compact(reading.store, 0);
+    (void)kit_compact(reading.store, 0);
     for (uint32_t mode = 0; mode < 2; mode++) {
         reading_assert_next(cursors[mode], "b", "a", 1);
         reading_assert_next(cursors[mode], "3", "b", 2);
@@ -427,13 +415,13 @@ KIT_TEST(compact__keeps_deltas_when_asked)
     assert_int_equal(wal_store_compact(reading.store, &both, NULL, &error),
                      WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "exclude each other");
-    assert_int_equal(
-        compact(reading.store, WAL_STORE_COMPACT_KEEP_DELTAS).dropped_records,
-        0);
+    assert_int_equal(kit_compact(reading.store, WAL_STORE_COMPACT_KEEP_DELTAS)
+                         .dropped_records,
+                     0);
     assert_streamed(reading.session, "a b", "a 1 2 b");
     assert_true(is_there(reading.session, "2"));
     assert_int_equal(
-        compact(reading.store, WAL_STORE_COMPACT_ERASE).dropped_records, 2);
+        kit_compact(reading.store, WAL_STORE_COMPACT_ERASE).dropped_records, 2);
     assert_streamed(reading.session, "a b", "a b");
     reading_deinit(&reading);
 }
@@ -451,11 +439,11 @@ KIT_TEST(delta__that_is_redacted_is_hidden_and_erased)
         reading_ids(reading.session, 0, DELTAS | WAL_ENTRY_CURSOR_REDACTED),
         "a 1 2");
     assert_int_equal(
-        compact(reading.store, WAL_STORE_COMPACT_ERASE).erased_records, 1);
+        kit_compact(reading.store, WAL_STORE_COMPACT_ERASE).erased_records, 1);
     kit_append_all(reading.session, "b");
     /* Its REDACT names it, so that it stays. */
     assert_int_equal(
-        compact(reading.store, WAL_STORE_COMPACT_ERASE).dropped_records, 1);
+        kit_compact(reading.store, WAL_STORE_COMPACT_ERASE).dropped_records, 1);
     assert_int_equal(
         wal_entry_get(reading.session, kit_text("1"), &entry, NULL),
         WAL_EREDACTED);
@@ -507,7 +495,7 @@ KIT_TEST(compact__twenty_thousand_deltas_of_one_message)
     message.payload = kit_text(text);
     assert_ok(kit_try_append(reading.session, &message, NULL, NULL));
     assert_int_equal(kit_info(reading.session).entries, 2);
-    result = compact(reading.store, 0);
+    result = kit_compact(reading.store, 0);
     assert_int_equal(result.dropped_records, STREAMED);
     assert_streamed(reading.session, "question answer", "question answer");
     print_message("20,000 deltas of 140,000 bytes of text: segments of "

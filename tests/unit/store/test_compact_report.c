@@ -292,12 +292,6 @@ KIT_TEST(space__seen_through_an_entry_of_a_deleted_fork)
     kit_close(store);
 }
 
-static void redact(struct wal_session *session, const char *entry)
-{
-    assert_ok(wal_session_redact(session, kit_text(entry), kit_text("why"),
-                                 NULL, NULL));
-}
-
 KIT_TEST(space__of_a_redacted_entry)
 {
     struct wal_store *store = kit_store();
@@ -307,7 +301,7 @@ KIT_TEST(space__of_a_redacted_entry)
 
     assert_ok(kit_try_append(session, &entry, NULL, NULL));
     assert_int_equal(space_of(store, "s").reclaimable_bytes, 0);
-    redact(session, "a");
+    kit_redact(session, "a");
     /* Compaction that does not erase keeps it. */
     assert_int_equal(space_of(store, "s").reclaimable_bytes, 0);
     assert_int_equal(compact(store, 0).erased_records, 0);

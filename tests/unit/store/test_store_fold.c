@@ -134,26 +134,6 @@ static uint64_t catalogue_size(void)
     return (uint64_t)stat_of.st_size;
 }
 
-/* The ids of the sessions, newest first. */
-static const char *ids(struct wal_store *store)
-{
-    static char text[4096];
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status;
-
-    text[0] = '\0';
-    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
-    while ((status = wal_session_cursor_next(list, &info, NULL)) == WAL_OK) {
-        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                       "%s%.*s", text[0] == '\0' ? "" : " ", (int)info.id.size,
-                       (const char *)info.id.data);
-    }
-    assert_int_equal(status, WAL_END);
-    wal_session_cursor_close(list);
-    return text;
-}
-
 static uint32_t create_and_delete(struct wal_store *store, const char *id)
 {
     struct wal_session *session = kit_create(store, id);
@@ -189,13 +169,13 @@ KIT_TEST(fold__deleted_sessions_leave_memory_and_catalogue)
         assert_int_equal(get(store, first, &summary), WAL_ENOTFOUND);
         assert_int_equal(get(store, last, &summary), WAL_ENOTFOUND);
         assert_in_range(catalogue_size(), 1, 6 * 4096 + 64);
-        assert_string_equal(ids(store), "filler");
+        assert_string_equal(kit_list_sessions(store, NULL), "filler");
     }
     wal_session_close(filler);
     kit_close(store);
     kit_check_sound("store");
     store = open_folding("store");
-    assert_string_equal(ids(store), "filler");
+    assert_string_equal(kit_list_sessions(store, NULL), "filler");
     filler = kit_create(store, "s0");
     assert_int_equal(filler->number, last + 1);
     wal_session_close(filler);
@@ -343,7 +323,7 @@ KIT_TEST(fold__omitted_session_of_the_tail_is_restored)
             assert_int_equal(summary.flags & WAL__SUMMARY_DELETED,
                              WAL__SUMMARY_DELETED);
         }
-        assert_string_equal(ids(store), "filler old again");
+        assert_string_equal(kit_list_sessions(store, NULL), "filler old again");
         filler = kit_session(store, "filler");
         end_segment(store, filler);
         for (size_t i = 0; i < sizeof(deleted) / sizeof(deleted[0]); i++) {
@@ -538,12 +518,12 @@ KIT_TEST(fold__other_process_adopts_what_was_written)
             (void)create_and_delete(store, id);
         }
         end_segment(store, filler);
-        assert_string_equal(ids(other), "filler");
+        assert_string_equal(kit_list_sessions(other, NULL), "filler");
     }
     /* The last fold of the other handle may have been left to the first: it
      * adopts at the next end. */
     end_segment(store, filler);
-    assert_string_equal(ids(other), "filler");
+    assert_string_equal(kit_list_sessions(other, NULL), "filler");
     assert_in_range(overlay_count(store), 0, 1);
     assert_in_range(overlay_count(other), 0, 51);
     wal_session_close(filler);
@@ -617,7 +597,7 @@ static uint32_t compact_sessions(const char *path, uint32_t loaded_max)
     catalogues = 0;
     assert_ok(wal_store_compact(store, &least, NULL, NULL));
     assert_in_range(overlay_count(store), 0, 1); /* what the tail has */
-    assert_string_equal(ids(store), "filler s2 s1 s0");
+    assert_string_equal(kit_list_sessions(store, NULL), "filler s2 s1 s0");
     kit_close(store);
     kit_check_sound(path);
     return catalogues;

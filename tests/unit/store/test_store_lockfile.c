@@ -26,18 +26,11 @@ enum {
     ROUNDS = 8
 };
 
-static void pause_ms(long ms)
-{
-    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-
-    (void)nanosleep(&time, NULL);
-}
-
 /* Runs the command, and waits until the appending process checks LOCK again. */
 static void shell(const char *command)
 {
     assert_int_equal(system(command), 0);
-    pause_ms(20);
+    kit_pause_ms(20);
 }
 
 static void expect_end(pid_t child)
@@ -314,9 +307,9 @@ static void replace_once(uint64_t *random)
     }
     /* A process that opens the store later could not detect the change. */
     while (atomic_load(&tally->acknowledged) == 0) {
-        pause_ms(1);
+        kit_pause_ms(1);
     }
-    pause_ms((long)(kit_random(random) % 20));
+    kit_pause_ms((long)(kit_random(random) % 20));
     shell("rm store/LOCK");
     store = kit_open("store", 0);
     session = kit_session(store, "s");
@@ -364,7 +357,7 @@ static void remove_lockfile(void)
     if (atomic_exchange(&remover.on, false)) {
         WAL__ASSERT(rename("store/LOCK", "stolen") == 0);
         atomic_store(&remover.gone, true);
-        pause_ms(20);
+        kit_pause_ms(20);
     }
 }
 

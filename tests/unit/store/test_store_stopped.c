@@ -42,13 +42,6 @@ static struct {
     bool sprung;
 } trap;
 
-static void pause_ms(long ms)
-{
-    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-
-    (void)nanosleep(&time, NULL);
-}
-
 static void reach_trap(enum trap_call call)
 {
     if (trap.sprung || trap.call != call) {
@@ -57,7 +50,7 @@ static void reach_trap(enum trap_call call)
     trap.sprung = true;
     WAL__ASSERT(write(trap.pipe_fd, "x", 1) == 1);
     if (trap.signal == 0) {
-        pause_ms(SLOW_MS);
+        kit_pause_ms(SLOW_MS);
     } else {
         WAL__ASSERT(kill(getpid(), trap.signal) == 0);
     }

@@ -63,17 +63,6 @@ static void open_tail(struct cli_tail *tail, struct wal_store *store,
     assert_ok(cli_tail_open(tail, store, WAL_WRITTEN, after, NULL));
 }
 
-static void compact(struct wal_store *store, uint32_t flags)
-{
-    struct wal_store_compact_options options =
-        WAL_INIT(wal_store_compact_options);
-
-    options.flags = flags;
-    options.dead_percent = 1;
-    options.rate = UINT64_MAX;
-    assert_ok(wal_store_compact(store, &options, NULL, NULL));
-}
-
 KIT_TEST(tail__empty_store)
 {
     const uint32_t flags[] = {WAL_OPEN_CREATE, WAL_OPEN_MEMORY, WAL_OPEN_NOOP};
@@ -174,7 +163,7 @@ KIT_TEST(tail__without_what_was_removed_meanwhile)
     assert_ok(cli_tail_next(&tail, &record, NULL));
     assert_ok(wal_session_redact(a, kit_text("a2"), kit_text(""), NULL, NULL));
     assert_ok(wal_session_delete(b, NULL));
-    compact(store, WAL_STORE_COMPACT_ERASE);
+    kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_string_equal(rest(&tail), "a1 a3 a4 ");
     cli_tail_close(&tail);
     wal_session_close(a);
@@ -270,7 +259,7 @@ static _Noreturn void compact_always(void)
             _exit(1);
         }
         wal_session_close(session);
-        compact(store, WAL_STORE_COMPACT_ERASE);
+        kit_compact(store, WAL_STORE_COMPACT_ERASE);
         usleep(1000);
     }
 }

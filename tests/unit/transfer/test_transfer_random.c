@@ -270,14 +270,6 @@ static void end(struct world *world)
     kit_close(world->store);
 }
 
-static void compact(struct wal_store *store, uint32_t flags)
-{
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
-
-    assert_ok(wal_store_compact(store, &options, NULL, NULL));
-}
-
 static void check(enum wal_status status, const struct wal_error *error,
                   uint64_t seed)
 {
@@ -302,7 +294,7 @@ KIT_TEST(transfer_random__bundle_answers_the_same)
             step(&world);
         }
         if (pick(&world, 2) == 0) {
-            compact(world.store, pick(&world, 2) * WAL_STORE_COMPACT_ERASE);
+            kit_compact(world.store, pick(&world, 2) * WAL_STORE_COMPACT_ERASE);
         }
         check(wal_bundle_write(world.store, WAL_STR("bundle"), &options, NULL,
                                &error),
@@ -334,7 +326,7 @@ KIT_TEST(transfer_random__merged_at_any_time)
                 continue;
             }
             if (pick(&world, 6) == 0) {
-                compact(pick(&world, 2) == 0 ? world.store : to, 0);
+                kit_compact(pick(&world, 2) == 0 ? world.store : to, 0);
             }
             check(wal_store_merge(world.store, to, NULL, &result, &error),
                   &error, seed);
@@ -433,7 +425,7 @@ KIT_TEST(transfer_random__few_at_a_time)
             step(&world);
         }
         if (pick(&world, 3) > 0) {
-            compact(world.store, pick(&world, 2) * WAL_STORE_COMPACT_ERASE);
+            kit_compact(world.store, pick(&world, 2) * WAL_STORE_COMPACT_ERASE);
         }
         for (uint32_t first = 0; first < world.count;) {
             struct known *known[SESSIONS];

@@ -1,7 +1,13 @@
 /*
- * test_store_documents.c - tests of documents of a session and of the store
- * (SPEC.md 5.8).
+ * test_store_documents.c - tests of documents of a session and of the store,
+ * across forks, segments, processes, and damage (SPEC.md 5.8).
  */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "format/bytes/assert.h"
 #include "tests/lib/kit/parts_kit.h"
 
 struct bench {
@@ -443,4 +449,473 @@ KIT_TEST(document__store_open_for_reading)
     assert_int_equal(wal_doc_put(bench.store, NULL, &doc, NULL, NULL),
                      WAL_EREADONLY);
     end(&bench);
+}
+
+/* A value that does not fit into the first segment with others. */
+static void fill_segment(struct wal_store *store, struct wal_session *session)
+{
+    size_t size = 1200 * 1024;
+    char *text = malloc(size + 1);
+
+    assert_non_null(text);
+    memset(text, ' ', size);
+    text[0] = '0';
+    text[size] = '\0';
+    (void)kit_put(store, session, "filler", text);
+    (void)kit_delete(store, session, "filler");
+    free(text);
+}
+
+static uint64_t count_segments(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+
+    assert_ok(wal_store_get_info(store, &info, NULL));
+    return info.segments;
+}
+
+KIT_TEST(document__fork_inherits_versions_at_the_fork_point)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *source = kit_create(store, "s");
+    struct wal_session *fork;
+    struct wal_session *deep;
+    uint64_t first;
+    uint64_t inherited;
+
+    kit_append_all(source, "a b");
+    (void)kit_put(store, source, "k", "1");
+    first = kit_put(store, source, "gone", "1");
+    (void)kit_delete(store, source, "gone");
+    (void)kit_put(store, source, "both", "1");
+    fork = kit_fork(source, "a", "f");
+    inherited = kit_put(store, source, "k", "2");
+    (void)kit_put(store, source, "late", "1");
+    (void)kit_delete(store, source, "both");
+    (void)kit_put(store, fork, "k", "3");
+    (void)kit_put(store, fork, "own", "1");
+    deep = kit_fork(fork, NULL, "g");
+    (void)kit_put(store, fork, "k", "4");
+    (void)kit_delete(store, deep, "own");
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(kit_docs(store, source, 0, NULL), "k=2 late=1");
+        assert_string_equal(kit_docs(store, fork, 0, NULL), "both=1 k=4 own=1");
+        assert_string_equal(kit_docs(store, deep, 0, NULL), "both=1 k=3");
+        assert_string_equal(kit_docs(store, deep, WAL_DOC_CURSOR_HISTORY, NULL),
+                            "both=1 gone- gone=1 k=3 k=1 own- own=1");
+        assert_string_equal(kit_value(store, deep, "gone", first), "1");
+        assert_string_equal(kit_value(store, deep, "k", inherited), "");
+        assert_int_equal(kit_info(source).documents, 7);
+        assert_int_equal(kit_info(fork).documents, 3);
+        assert_int_equal(kit_info(deep).documents, 1);
+        wal_session_close(source);
+        wal_session_close(fork);
+        wal_session_close(deep);
+        kit_close(store);
+        if (i == 1) {
+            kit_remove_indexes();
+        }
+        store = kit_open("store", i == 1 ? WAL_OPEN_PREAD : 0);
+        source = kit_session(store, "s");
+        fork = kit_session(store, "f");
+        deep = kit_session(store, "g");
+    }
+    /* A later version of the source does not count for the fork. */
+    struct wal_doc doc = kit_doc("late", "9");
+
+    doc.flags = WAL_DOC_EXPECT;
+    assert_ok(wal_doc_put(store, deep, &doc, NULL, NULL));
+    wal_session_close(source);
+    wal_session_close(fork);
+    wal_session_close(deep);
+    kit_close(store);
+}
+
+KIT_TEST(document__fork_keeps_documents_of_a_deleted_source)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *source = kit_create(store, "s");
+    struct wal_session *fork;
+    uint64_t version;
+    struct wal_error error = KIT_ERROR;
+    struct wal_doc doc = kit_doc("k", "5");
+    struct wal_doc_cursor *docs = NULL;
+
+    version = kit_put(store, source, "k", "1");
+    fork = kit_fork(source, NULL, "f");
+    (void)kit_put(store, source, "k", "2");
+    assert_ok(wal_doc_cursor_open(store, source, NULL, &docs, NULL));
+    assert_ok(wal_session_delete(source, NULL));
+    assert_int_equal(wal_doc_cursor_get(docs, kit_text("k"), 0, &doc, &error),
+                     WAL_ENOTFOUND);
+    wal_doc_cursor_close(docs);
+    assert_int_equal(wal_doc_cursor_open(store, source, NULL, &docs, &error),
+                     WAL_ENOTFOUND);
+    doc = kit_doc("k", "5");
+    assert_int_equal(wal_doc_put(store, source, &doc, NULL, &error),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal_doc_delete(store, source, &doc, NULL, &error),
+                     WAL_ENOTFOUND);
+    wal_session_close(source);
+    source = kit_create(store, "s");
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(kit_docs(store, source, 0, NULL), "");
+        assert_string_equal(kit_docs(store, fork, 0, NULL), "k=1");
+        assert_string_equal(kit_value(store, fork, "k", version), "1");
+        assert_string_equal(kit_value(store, source, "k", version), "");
+        wal_session_close(source);
+        wal_session_close(fork);
+        kit_close(store);
+        kit_remove_indexes();
+        store = kit_store();
+        source = kit_session(store, "s");
+        fork = kit_session(store, "f");
+    }
+    wal_session_close(source);
+    wal_session_close(fork);
+    kit_close(store);
+}
+
+/* More sessions in use than are kept in memory. */
+KIT_TEST(document__of_many_sessions_in_turn)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s0");
+    char id[16];
+    char value[16];
+
+    (void)kit_put(store, session, "root", "0");
+    for (int i = 1; i < 150; i++) {
+        struct wal_session *fork;
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        (void)snprintf(value, sizeof(value), "%d", i);
+        fork = kit_fork(session, NULL, id);
+        wal_session_close(session);
+        session = fork;
+        (void)kit_put(store, session, "k", value);
+    }
+    wal_session_close(session);
+    for (int i = 1; i < 150; i++) {
+        char expected[40];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        (void)snprintf(expected, sizeof(expected), "k=%d root=0", i);
+        session = kit_session(store, id);
+        assert_string_equal(kit_docs(store, session, 0, NULL), expected);
+        wal_session_close(session);
+    }
+    kit_close(store);
+}
+
+KIT_TEST(document__versions_in_several_segments)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    uint64_t versions[4];
+
+    for (int i = 0; i < 4; i++) {
+        char value[8];
+
+        (void)snprintf(value, sizeof(value), "%d", i);
+        versions[i] = kit_put(store, session, "k", value);
+        (void)kit_put(store, NULL, "k", value);
+        fill_segment(store, session);
+    }
+    assert_true(count_segments(store) > 2);
+    for (int round = 0; round < 4; round++) {
+        assert_string_equal(kit_docs(store, session, 0, NULL), "k=3");
+        assert_string_equal(
+            kit_docs(store, session, WAL_DOC_CURSOR_HISTORY, "k"),
+            "k=3 k=2 k=1 k=0");
+        assert_string_equal(kit_docs(store, NULL, WAL_DOC_CURSOR_HISTORY, NULL),
+                            "k=3 k=2 k=1 k=0");
+        for (int i = 0; i < 4; i++) {
+            char value[8];
+
+            (void)snprintf(value, sizeof(value), "%d", i);
+            assert_string_equal(kit_value(store, session, "k", versions[i]),
+                                value);
+        }
+        wal_session_close(session);
+        kit_close(store);
+        if (round == 1) {
+            kit_remove_indexes();
+        }
+        store = kit_open("store", round % 2 == 0 ? WAL_OPEN_PREAD : 0);
+        session = kit_session(store, "s");
+    }
+    wal_session_close(session);
+    kit_close(store);
+}
+
+KIT_TEST(document__handles_see_each_others_documents)
+{
+    struct wal_store *one = kit_store();
+    struct wal_session *a = kit_create(one, "s");
+    struct wal_store *two = kit_store();
+    struct wal_session *b = kit_session(two, "s");
+    struct wal_doc doc = kit_doc("k", "9");
+    struct wal_error error = KIT_ERROR;
+    uint64_t version = kit_put(one, a, "k", "1");
+
+    assert_string_equal(kit_docs(two, b, 0, NULL), "k=1");
+    assert_string_equal(kit_docs(one, a, 0, NULL), "k=1");
+    (void)kit_put(two, b, "k", "2");
+    (void)kit_put(two, NULL, "shared", "2");
+    assert_string_equal(kit_docs(one, a, WAL_DOC_CURSOR_HISTORY, NULL),
+                        "k=2 k=1");
+    assert_string_equal(kit_docs(one, NULL, 0, NULL), "shared=2");
+    doc.flags = WAL_DOC_EXPECT;
+    doc.version = version;
+    assert_int_equal(wal_doc_put(one, a, &doc, NULL, &error), WAL_ECONFLICT);
+    assert_ok(wal_session_delete(b, NULL));
+    doc.flags = 0;
+    assert_int_equal(wal_doc_put(one, a, &doc, NULL, &error), WAL_ENOTFOUND);
+    wal_session_close(a);
+    wal_session_close(b);
+    kit_close(one);
+    kit_close(two);
+}
+
+enum {
+    PROCESSES = 3,
+    PUTS = 40
+};
+
+/* Each process increments a private document, and one that all share. */
+static int run_process(int number)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .lock_timeout_ms = 60000};
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    char key[16];
+
+    (void)snprintf(key, sizeof(key), "p%d", number);
+    if (wal_open("store", &options, &store, NULL) != WAL_OK ||
+        wal_session_open(store, kit_text("s"), &session, NULL) != WAL_OK) {
+        return 1;
+    }
+    for (int i = 1; i <= PUTS; i++) {
+        struct wal_doc docs[2];
+        struct wal_batch batch = {.struct_size = sizeof(batch),
+                                  .documents = docs,
+                                  .document_count = 2};
+        char value[32];
+
+        (void)snprintf(value, sizeof(value), "[%d,%d]", number, i);
+        docs[0] = kit_doc(key, value);
+        docs[1] = kit_doc("all", value);
+        docs[1].flags = WAL_DOC_STORE;
+        if (wal_batch_commit(session, &batch, NULL, NULL, NULL) != WAL_OK) {
+            return 2;
+        }
+    }
+    wal_session_close(session);
+    return wal_close(store, NULL) == WAL_OK ? 0 : 3;
+}
+
+KIT_TEST(document__put_by_several_processes)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    pid_t children[PROCESSES];
+    struct wal_doc_cursor_options history = {.struct_size = sizeof(history),
+                                             .flags = WAL_DOC_CURSOR_HISTORY};
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_doc_cursor *docs = NULL;
+    uint64_t before = UINT64_MAX;
+    int count = 0;
+
+    wal_session_close(session);
+    kit_close(store);
+    for (int i = 0; i < PROCESSES; i++) {
+        children[i] = fork();
+        WAL__ASSERT(children[i] >= 0);
+        if (children[i] == 0) {
+            _exit(run_process(i));
+        }
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = 0;
+
+        WAL__ASSERT(waitpid(children[i], &status, 0) == children[i]);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+    store = kit_store();
+    session = kit_session(store, "s");
+    assert_string_equal(kit_docs(store, session, 0, NULL),
+                        "p0=[0,40] p1=[1,40] p2=[2,40]");
+    assert_ok(wal_doc_cursor_open(store, NULL, &history, &docs, NULL));
+    while (wal_doc_cursor_next(docs, &doc, NULL) == WAL_OK) {
+        assert_true(doc.version < before);
+        before = doc.version;
+        count++;
+    }
+    assert_int_equal(count, PROCESSES * PUTS);
+    wal_doc_cursor_close(docs);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* --- damage --------------------------------------------------------------- */
+
+/* Flips a bit of each occurrence of the text in the first segment. */
+static void flip_in(const char *path, const char *text)
+{
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    size_t size = strlen(text);
+    struct stat stat;
+    char *bytes;
+    int count = 0;
+
+    assert_true(file >= 0);
+    assert_int_equal(fstat(file, &stat), 0);
+    bytes = malloc((size_t)stat.st_size);
+    assert_non_null(bytes);
+    assert_int_equal(pread(file, bytes, (size_t)stat.st_size, 0), stat.st_size);
+    for (size_t at = 0; at + size <= (size_t)stat.st_size; at++) {
+        if (memcmp(bytes + at, text, size) == 0) {
+            char flipped = (char)(bytes[at + size - 1] ^ 1);
+
+            assert_int_equal(pwrite(file, &flipped, 1, (off_t)(at + size - 1)),
+                             1);
+            count++;
+        }
+    }
+    assert_int_equal(count, 1);
+    free(bytes);
+    (void)close(file);
+}
+
+static void flip(const char *text)
+{
+    flip_in("store/log/0000000000000001.seg", text);
+}
+
+/* The undamaged versions of the document and all others are read. The cursor
+ * reports the damaged one at its position; it may be put again. */
+static void damaged_one(uint32_t flags)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_error error = KIT_ERROR;
+    struct wal_doc_cursor *docs = NULL;
+    uint64_t version;
+
+    (void)kit_put(store, session, "a", "1");
+    version = kit_put(store, session, "bad", "\"unmistakable one\"");
+    (void)kit_put(store, session, "old", "\"unmistakable two\"");
+    (void)kit_put(store, session, "z", "1");
+    fill_segment(store, session);
+    (void)kit_put(store, session, "old", "2");
+    wal_session_close(session);
+    kit_close(store);
+    flip("unmistakable one");
+    flip("unmistakable two");
+    store = kit_open("store", flags);
+    session = kit_session(store, "s");
+    assert_ok(wal_doc_cursor_open(store, session, NULL, &docs, &error));
+    assert_ok(wal_doc_cursor_next(docs, &doc, &error));
+    assert_slice(doc.key, "a");
+    assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_ECORRUPT);
+    assert_ok(wal_doc_cursor_next(docs, &doc, &error));
+    assert_slice(doc.key, "old");
+    assert_slice(doc.value, "2");
+    assert_ok(wal_doc_cursor_next(docs, &doc, &error));
+    assert_slice(doc.key, "z");
+    assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_END);
+    error = KIT_ERROR;
+    assert_int_equal(wal_doc_cursor_get(docs, kit_text("bad"), 0, &doc, &error),
+                     WAL_ECORRUPT);
+    assert_int_equal(error.status, WAL_ECORRUPT);
+    assert_ok(wal_doc_cursor_get(docs, kit_text("z"), 0, &doc, &error));
+    wal_doc_cursor_close(docs);
+    /* Its version is known; a put or a deletion replaces it. */
+    doc = kit_doc("bad", "\"unmistakable one\"");
+    doc.flags = WAL_DOC_EXPECT;
+    doc.version = version + 1;
+    assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL),
+                     WAL_ECONFLICT);
+    doc.version = version;
+    assert_ok(wal_doc_put(store, session, &doc, NULL, NULL));
+    assert_string_equal(kit_docs(store, session, 0, NULL),
+                        "a=1 bad=\"unmistakable one\" old=2 z=1");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* A document whose key is damaged comes first, whatever the prefix; also where
+ * the damage is met by a search in an order that was built before. */
+KIT_TEST(document__damaged_key_comes_first)
+{
+    for (int is_ordered = 0; is_ordered < 2; is_ordered++) {
+        const char *root = is_ordered != 0 ? "ordered" : "store";
+        struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
+                                                 .prefix = kit_text("m")};
+        struct wal_store *store = kit_open(root, WAL_OPEN_CREATE);
+        struct wal_session *session = kit_create(store, "s");
+        struct wal_doc doc = {.struct_size = sizeof(doc)};
+        struct wal_doc_cursor *docs = NULL;
+
+        (void)kit_put(store, session, "a", "1");
+        (void)kit_put(store, session, "m 1", "1");
+        (void)kit_put(store, session, "m unmistakable", "1");
+        (void)kit_put(store, session, "m z", "1");
+        (void)kit_put(store, session, "z", "1");
+        fill_segment(store, session);
+        if (is_ordered != 0) {
+            assert_string_equal(kit_docs(store, session, 0, "m"),
+                                "m 1=1 m unmistakable=1 m z=1");
+        }
+        flip_in(is_ordered != 0 ? "ordered/log/0000000000000001.seg"
+                                : "store/log/0000000000000001.seg",
+                "m unmistakable");
+        assert_ok(wal_doc_cursor_open(store, session, &options, &docs, NULL));
+        assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_ECORRUPT);
+        assert_ok(wal_doc_cursor_next(docs, &doc, NULL));
+        assert_slice(doc.key, "m 1");
+        assert_ok(wal_doc_cursor_next(docs, &doc, NULL));
+        assert_slice(doc.key, "m z");
+        assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
+        wal_doc_cursor_close(docs);
+        wal_session_close(session);
+        kit_close(store);
+    }
+}
+
+KIT_TEST(document__damaged_one_does_not_affect_others)
+{
+    damaged_one(0);
+}
+
+KIT_TEST(document__damaged_one_read_without_maps)
+{
+    damaged_one(WAL_OPEN_PREAD);
+}
+
+/* A head whose record is damaged keeps its target, and may be moved. */
+KIT_TEST(document__damaged_note_of_a_head)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_head head = kit_head("mark", "a", NULL);
+
+    kit_append_all(session, "a b");
+    head.note = kit_text("unmistakable");
+    assert_ok(wal_head_move(session, &head, NULL, NULL));
+    fill_segment(store, session);
+    wal_session_close(session);
+    kit_close(store);
+    flip("unmistakable");
+    store = kit_store();
+    session = kit_session(store, "s");
+    head = kit_head("mark", "b", "a");
+    assert_ok(wal_head_move(session, &head, NULL, NULL));
+    assert_string_equal(kit_heads(session), "main=b mark=b");
+    wal_session_close(session);
+    kit_close(store);
 }

@@ -14,13 +14,6 @@ enum {
     LATE_MS = 30000
 };
 
-static void pause_ms(long ms)
-{
-    const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-
-    (void)nanosleep(&pause, NULL);
-}
-
 static int64_t now_ms(void)
 {
     struct timespec now;
@@ -56,7 +49,7 @@ static int64_t await_mark(struct wal_store *store)
 
     while (info_of(store).log_bytes == size) {
         assert_in_range(now_ms() - begin, 0, LATE_MS);
-        pause_ms(5);
+        kit_pause_ms(5);
     }
     return now_ms() - begin;
 }
@@ -81,7 +74,7 @@ KIT_TEST(idle__durable_appends_need_no_mark_between_them)
     for (int i = 0; i < 3; i++) {
         kit_append_as(session, WAL_DURABLE);
         before = info_of(store);
-        pause_ms(700);
+        kit_pause_ms(700);
         after = info_of(store);
         assert_int_equal(after.log_bytes, before.log_bytes);
         assert_int_equal(after.syncs, before.syncs);
@@ -99,7 +92,7 @@ KIT_TEST(idle__durable_end_is_marked_later)
     kit_append_as(session, WAL_DURABLE);
     assert_in_range(await_mark(store), MARK_MS / 2, LATE_MS);
     size = info_of(store).log_bytes;
-    pause_ms(300);
+    kit_pause_ms(300);
     assert_int_equal(info_of(store).log_bytes, size);
     wal_session_close(session);
     kit_close(store);
@@ -125,7 +118,7 @@ KIT_TEST(idle__written_end_becomes_durable_soon)
     kit_append_as(session, WAL_WRITTEN);
     expect_durable_soon(store);
     kit_append_as(session, WAL_DURABLE);
-    pause_ms(300);
+    kit_pause_ms(300);
     kit_append_as(session, WAL_WRITTEN);
     expect_durable_soon(store);
     wal_session_close(session);
@@ -143,7 +136,7 @@ KIT_TEST(idle__end_that_another_handle_sees_becomes_durable)
 
     kit_append_as(session, WAL_DURABLE);
     assert_int_equal(kit_info(seen).entries, 1);
-    pause_ms(300);
+    kit_pause_ms(300);
     kit_append_as(session, WAL_WRITTEN);
     assert_int_equal(kit_info(seen).entries, 2);
     expect_durable_soon(other);

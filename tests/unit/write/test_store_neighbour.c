@@ -235,13 +235,6 @@ static clockid_t clock_of(pid_t process)
     return clock;
 }
 
-static void pause_ms(long ms)
-{
-    const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-
-    (void)nanosleep(&pause, NULL);
-}
-
 /* Runs the load next to its neighbour. */
 static struct result measure(const struct load *load)
 {
@@ -254,12 +247,12 @@ static struct result measure(const struct load *load)
     double appends;
     int status = 0;
 
-    pause_ms(WARM_MS);
+    kit_pause_ms(WARM_MS);
     appends = (double)atomic_load(&shared->appends);
     for (int i = 0; i < 3; i++) {
         spent[i] = -seconds_of(clocks[i]);
     }
-    pause_ms(MEASURE_MS);
+    kit_pause_ms(MEASURE_MS);
     for (int i = 0; i < 3; i++) {
         spent[i] += seconds_of(clocks[i]);
     }

@@ -47,19 +47,12 @@ static struct {
     _Atomic uint32_t syncs;
 } disk;
 
-static void pause_ms(long ms)
-{
-    const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-
-    (void)nanosleep(&pause, NULL);
-}
-
 static void delay(const bool *held, const char *what)
 {
     int32_t nap = atomic_load(&disk.nap_ms);
 
     if (nap > 0) {
-        pause_ms(nap);
+        kit_pause_ms(nap);
     }
     kit_brake_pass(&disk.brake, held, what);
 }
@@ -411,7 +404,7 @@ TEST_WITH(queue__full_256_append_blocks, enter, leave)
     fill_queue();
     atomic_store(&went_on, false);
     assert_int_equal(pthread_create(&thread, NULL, queue_one, NULL), 0);
-    pause_ms(100);
+    kit_pause_ms(100);
     assert_false(atomic_load(&went_on));
     hold(&disk.holds_writes, false);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -486,11 +479,11 @@ TEST_WITH(mark__first_append_of_an_idle_store_is_synced, enter, leave)
     assert_ok(close_store());
     open_with_mark(0, 10);
     session = kit_session(store, "s");
-    pause_ms(200);
+    kit_pause_ms(200);
     before = atomic_load(&disk.syncs);
     assert_ok(wal_append(session, &entry, 1, &options, NULL, &error));
     for (int i = 0; i < 500 && atomic_load(&disk.syncs) == before; i++) {
-        pause_ms(20);
+        kit_pause_ms(20);
     }
     assert_true(atomic_load(&disk.syncs) > before);
 }
@@ -572,7 +565,7 @@ TEST_WITH(failure__is_kept_until_it_is_returned, enter, leave)
     assert_ok(queue("c", 0));
     hold(&disk.holds_writes, false);
     while (status_now().queue_status == WAL_OK) {
-        pause_ms(1);
+        kit_pause_ms(1);
     }
     assert_int_equal(status_now().queue_status, WAL_ECONFLICT);
     assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
@@ -587,7 +580,7 @@ TEST_WITH(failure__is_returned_by_the_next_queued_call, enter, leave)
     kit_append(session, "a", NULL);
     assert_ok(queue("b", WAL_APPEND_EXPECT));
     while (status_now().queue_status == WAL_OK) {
-        pause_ms(1);
+        kit_pause_ms(1);
     }
     kit_append(session, "c", NULL); /* not queued */
     assert_int_equal(status_now().queue_status, WAL_ECONFLICT);

@@ -14,13 +14,6 @@
 #include "agentwal/replica.h"
 #include "format/bytes/assert.h"
 
-static void pause_ms(long ms)
-{
-    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-
-    (void)nanosleep(&time, NULL);
-}
-
 static uint64_t last_of(struct wal_store *store)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
@@ -140,7 +133,7 @@ KIT_TEST(store_shipping__append_waits_for_the_report)
     start(&appending, session, "a");
     assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL));
     assert_ok(wal_shipper_report(shipper, sequence - 1, WAL_OK, NULL));
-    pause_ms(30);
+    kit_pause_ms(30);
     assert_int_equal(atomic_load(&appending.done), 0);
     assert_ok(wal_shipper_report(shipper, sequence, WAL_OK, NULL));
     assert_ok(finish(&appending));
@@ -162,7 +155,7 @@ KIT_TEST(store_shipping__duplicate_that_is_not_stored_waits)
 
     assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     start(&appending, session, "a");
-    pause_ms(30);
+    kit_pause_ms(30);
     assert_int_equal(atomic_load(&appending.done), 0);
     assert_ok(wal_shipper_report(shipper, last_of(store), WAL_OK, NULL));
     assert_ok(finish(&appending));
@@ -182,10 +175,10 @@ KIT_TEST(store_shipping__failure_ends_the_wait_of_a_durable_entry)
 
     start(&appending, session, "a");
     assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 10000, NULL));
-    pause_ms(30); /* until it waits: only later failures are its own */
+    kit_pause_ms(30); /* until it waits: only later failures are its own */
     while (atomic_load(&appending.done) == 0) {
         assert_ok(wal_shipper_report(shipper, 0, WAL_EFENCED, NULL));
-        pause_ms(1);
+        kit_pause_ms(1);
     }
     assert_int_equal(finish(&appending), WAL_EFENCED);
     assert_int_equal(appending.result.sequence, sequence);

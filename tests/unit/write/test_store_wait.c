@@ -27,13 +27,6 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void pause_ms(long ms)
-{
-    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-
-    (void)nanosleep(&time, NULL);
-}
-
 static uint64_t last_of(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -233,7 +226,7 @@ KIT_TEST(store_wait__idle_store_uses_no_processor_time)
 
     kit_append_as(session, WAL_DURABLE);
     sequence = last_of(store);
-    pause_ms(400); /* the idle mark is written */
+    kit_pause_ms(400); /* the idle mark is written */
     used = used_us();
     assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 2000, NULL),
                      WAL_EBUSY);
@@ -308,7 +301,7 @@ static int compare(const void *a, const void *b)
 static void await_ready(struct talk *talk)
 {
     while (atomic_load(&talk->ready) == 0) {
-        pause_ms(1);
+        kit_pause_ms(1);
     }
 }
 
@@ -323,7 +316,7 @@ static void measure(uint32_t flags)
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        pause_ms((flags & WAL_OPEN_READ_ONLY) != 0 ? 100 : 0);
+        kit_pause_ms((flags & WAL_OPEN_READ_ONLY) != 0 ? 100 : 0);
         _exit(watch(talk, flags, ROUNDS));
     }
     store = kit_open("store", 0);
@@ -332,13 +325,13 @@ static void measure(uint32_t flags)
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t sequence;
 
-        pause_ms(2);
+        kit_pause_ms(2);
         kit_append_as(session, WAL_DURABLE);
         atomic_store(&talk->acknowledged, now_ns());
         sequence = last_of(store);
         atomic_store(&talk->sequence, sequence);
         while (atomic_load(&talk->seen) < sequence) {
-            pause_ms(1);
+            kit_pause_ms(1);
         }
     }
     expect_end(child);
@@ -396,7 +389,7 @@ KIT_TEST(store_wait__short_lived_and_killed_writers)
         begin = now_ns();
         while (atomic_load(&talk->sequence) == last ||
                atomic_load(&talk->seen) < atomic_load(&talk->sequence)) {
-            pause_ms(1);
+            kit_pause_ms(1);
             assert_true(now_ns() - begin < UINT64_C(10000000000));
         }
         last = atomic_load(&talk->sequence);
@@ -425,7 +418,7 @@ KIT_TEST(store_wait__killed_waiters_do_not_block_others)
             _exit(watch(talk, 0, 1));
         }
         await_ready(talk);
-        pause_ms(20);
+        kit_pause_ms(20);
         assert_int_equal(kill(child, SIGKILL), 0);
         assert_int_equal(waitpid(child, NULL, 0), child);
     }

@@ -26,13 +26,6 @@ static struct wal__io io;
 static _Atomic uint32_t syncs;
 static atomic_bool in_sync;
 
-static void pause_ms(long ms)
-{
-    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-
-    (void)nanosleep(&time, NULL);
-}
-
 static uint64_t now_ms(void)
 {
     return wal__io_posix.monotonic_ns(NULL) / 1000000;
@@ -43,7 +36,7 @@ static enum wal_status slow_sync(void *ctx, struct wal__file *file,
 {
     atomic_store(&in_sync, true);
     atomic_fetch_add(&syncs, 1);
-    pause_ms(SLOW_SYNC_MS);
+    kit_pause_ms(SLOW_SYNC_MS);
     atomic_store(&in_sync, false);
     return wal__io_posix.sync(ctx, file, sys_errno);
 }
@@ -66,7 +59,7 @@ static struct wal_store *open_slow(void)
 static void await_sync(void)
 {
     while (!atomic_load(&in_sync)) {
-        pause_ms(1);
+        kit_pause_ms(1);
     }
 }
 
@@ -181,7 +174,7 @@ KIT_TEST(wake__append_lock_is_not_retained_for_a_waiter)
     assert_int_equal(
         pthread_create(&thread, NULL, wait_for_append_lock, &waiter), 0);
     while (!wal__control_has_waiters(log->control, WAL__LOCK_APPEND, 0)) {
-        pause_ms(1);
+        kit_pause_ms(1);
     }
     assert_ok(wal__log_lock_append(log, NULL));
     wal__log_retain_append_lock(log);

@@ -1,11 +1,151 @@
-/* Tests of the beginning of a user's message. */
+/*
+ * test_model_text.c - tests of the clock as a text (engine/session/text), of
+ * the beginning of a user's message, and of times as text and as milliseconds:
+ * their form, and which times count.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "engine/store/input_text.h"
 #include "format/payload/first_text.h"
+#include "format/payload/session_time.h"
+#include "format/payload/timestamp.h"
 #include "tests/lib/test.h"
+
+static int64_t clock_ms;
+
+static int64_t now_ms(void *ctx)
+{
+    (void)ctx;
+    return clock_ms;
+}
+
+static void format_time(int64_t ms, char out[WAL__TIME_TEXT + 1])
+{
+    static const struct wal__io io = {.now_ms = now_ms};
+    static struct wal__env env = {.io = &io};
+
+    clock_ms = ms;
+    wal__text_now(&env, out);
+    out[WAL__TIME_TEXT] = '\0';
+}
+
+TEST(text__now_has_milliseconds)
+{
+    char text[WAL__TIME_TEXT + 1];
+
+    format_time(0, text);
+    assert_string_equal(text, "1970-01-01T00:00:00.000Z");
+    format_time(INT64_C(951827696789), text);
+    assert_string_equal(text, "2000-02-29T12:34:56.789Z");
+    format_time(INT64_C(253402300799999), text);
+    assert_string_equal(text, "9999-12-31T23:59:59.999Z");
+    format_time(-1, text);
+    assert_string_equal(text, "1970-01-01T00:00:00.000Z");
+}
+
+TEST(text__now_formats_every_date)
+{
+    char text[WAL__TIME_TEXT + 1];
+    char expected[64];
+
+    for (int64_t day = 0; day < 2932896; day++) {
+        time_t seconds = (time_t)(day * 86400 + day % 86400);
+        struct tm tm;
+
+        assert_non_null(gmtime_r(&seconds, &tm));
+        assert_int_equal(
+            strftime(expected, sizeof(expected), "%Y-%m-%dT%H:%M:%S", &tm), 19);
+        format_time((int64_t)seconds * 1000 + day % 1000, text);
+        if (memcmp(text, expected, 19) != 0) {
+            fail_msg("day %lld: %s, not %s", (long long)day, text, expected);
+        }
+    }
+}
+
+TEST(text__cached_time_is_of_its_millisecond)
+{
+    struct wal__time_cache cache = {0};
+    char out[WAL__TIME_TEXT];
+    char text[WAL__TIME_TEXT + 1];
+
+    assert_false(wal__time_cache_get(&cache, 0, out));
+    format_time(5, text);
+    wal__time_cache_put(&cache, 5, text);
+    assert_true(wal__time_cache_get(&cache, 5, out));
+    assert_memory_equal(out, text, WAL__TIME_TEXT);
+    assert_false(wal__time_cache_get(&cache, 4, out));
+    /* While another thread replaces the text, nothing is read or replaced. */
+    atomic_fetch_add(&cache.version, 1);
+    assert_false(wal__time_cache_get(&cache, 5, out));
+    wal__time_cache_put(&cache, 6, text);
+    assert_int_equal(atomic_load(&cache.ms), 5);
+    assert_int_equal(atomic_load(&cache.version), 3);
+}
+
+/* Two times that differ in each group of digits. */
+static const int64_t times_ms[] = {INT64_C(951827696789),
+                                   INT64_C(1798761599012)};
+
+enum {
+    TIMES = sizeof(times_ms) / sizeof(times_ms[0]),
+    THREADS = 4,
+    ROUNDS = 20000
+};
+
+static int64_t alternate_ms(void *ctx)
+{
+    return times_ms[atomic_fetch_add((atomic_uint *)ctx, 1) % TIMES];
+}
+
+struct shared {
+    struct wal__env env;
+    char texts[TIMES][WAL__TIME_TEXT + 1];
+    atomic_int wrong;
+};
+
+static void *format_times(void *arg)
+{
+    struct shared *shared = arg;
+    char out[WAL__TIME_TEXT];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        wal__text_now(&shared->env, out);
+        if (memcmp(out, shared->texts[0], sizeof(out)) != 0 &&
+            memcmp(out, shared->texts[1], sizeof(out)) != 0) {
+            atomic_fetch_add(&shared->wrong, 1);
+        }
+    }
+    return NULL;
+}
+
+TEST(text__threads_never_mix_cached_times)
+{
+    atomic_uint next = 0;
+    struct wal__time_cache cache = {0};
+    const struct wal__io io = {.ctx = &next, .now_ms = alternate_ms};
+    struct shared shared = {.env = {.io = &io, .times = &cache}};
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < TIMES; i++) {
+        format_time(times_ms[i], shared.texts[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, format_times, &shared), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_int_equal(atomic_load(&shared.wrong), 0);
+    assert_true(atomic_load(&cache.version) > 0);
+}
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -297,4 +437,123 @@ TEST(first_text__cut_anywhere_gives_whole_characters)
     }
     assert_int_equal(longest, sizeof(whole) - 1);
     free(padded);
+}
+
+static struct wal__json_span span(const char *text)
+{
+    return (struct wal__json_span){(const uint8_t *)text, strlen(text)};
+}
+
+static void assert_ms(const char *text, int64_t expected)
+{
+    int64_t ms = -1;
+
+    assert_true(wal__model_time_read(span(text), &ms));
+    assert_true(ms == expected);
+}
+
+static void assert_no_time(const char *text)
+{
+    int64_t ms = 42;
+
+    assert_false(wal__model_time_read(span(text), &ms));
+    assert_true(ms == 42);
+}
+
+TEST(model_time__forms_of_iso_8601)
+{
+    assert_ms("\"1970-01-01T00:00:00Z\"", 0);
+    assert_ms("\"1970-01-01T00:00:00.1Z\"", 100);
+    assert_ms("\"1970-01-01T00:00:00.123456789Z\"", 123);
+    assert_ms("\"1970-01-01T01:00:00+01:00\"", 0);
+    assert_ms("\"1969-12-31T22:30:00-0130\"", 0);
+    assert_ms("\"2026-01-02T03:04:05.678Z\"", INT64_C(1767323045678));
+    assert_ms("\"2000-02-29 12:00:00\"", INT64_C(951825600000));
+    assert_ms("1767323045678", INT64_C(1767323045678));
+}
+
+TEST(model_time__invalid_times)
+{
+    static const char *const texts[] = {"",
+                                        "\"\"",
+                                        "\"2026-01-02\"",
+                                        "\"2026-13-02T03:04:05Z\"",
+                                        "null",
+                                        "1.5",
+                                        "\"2026-01-02T03:04:05.Z\"",
+                                        "\"x\"",
+                                        "99999999999999999",
+                                        "\"2026-01-02T03:04:05Zx\""};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_no_time(texts[i]);
+    }
+}
+
+TEST(model_time__round_trip)
+{
+    static const int64_t times[] = {0,
+                                    -1,
+                                    INT64_C(951825600123),
+                                    INT64_C(-62167219200000),
+                                    INT64_C(253402300799999),
+                                    INT64_C(4107542400000)};
+    uint8_t text[WAL__MODEL_TIME_SIZE];
+
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        int64_t ms = 1;
+        assert_true(
+            wal__model_time_read(wal__model_time_write(times[i], text), &ms));
+        assert_true(ms == times[i]);
+    }
+    for (int64_t day = -719528; day < 2932896; day += 97) {
+        int64_t ms = 1;
+        assert_true(wal__model_time_read(
+            wal__model_time_write(day * 86400000 + 1, text), &ms));
+        assert_true(ms == day * 86400000 + 1);
+    }
+    wal__model_time_write(INT64_C(1767323045678), text);
+    assert_memory_equal(text, "\"2026-01-02T03:04:05.678Z\"", sizeof(text));
+}
+
+#define NOW INT64_C(1700000000000)
+#define DAY INT64_C(86400000)
+
+static int64_t time_of(const char *text)
+{
+    return wal__session_time_of_entry(
+        (struct wal__span){(const uint8_t *)text, strlen(text)}, NOW);
+}
+
+TEST(session_time__range_that_is_believed)
+{
+    assert_int_equal(wal__session_time_believed(0, NOW), 0);
+    assert_int_equal(wal__session_time_believed(-1, NOW), NOW);
+    assert_int_equal(wal__session_time_believed(INT64_MIN, NOW), NOW);
+    assert_int_equal(wal__session_time_believed(NOW + DAY, NOW), NOW + DAY);
+    assert_int_equal(wal__session_time_believed(NOW + DAY + 1, NOW), NOW);
+    assert_int_equal(wal__session_time_believed(INT64_MAX, NOW), NOW);
+}
+
+/* The clock of the store may be wrong itself. */
+TEST(session_time__at_the_ends_of_the_clock)
+{
+    assert_int_equal(wal__session_time_believed(0, INT64_MIN), INT64_MIN);
+    assert_int_equal(wal__session_time_believed(INT64_MAX, INT64_MAX),
+                     INT64_MAX);
+    assert_int_equal(wal__session_time_believed(5, -DAY), -DAY);
+    assert_int_equal(wal__session_time_believed(5, 5 - DAY), 5);
+}
+
+TEST(session_time__texts)
+{
+    assert_int_equal(time_of("1970-01-01T00:00:01Z"), 1000);
+    assert_int_equal(time_of("1970-01-01T00:00:01.2345Z"), 1234);
+    assert_int_equal(time_of("1970-01-01 01:00:01+01:00"), 1000);
+    assert_int_equal(time_of("1970-01-01T00:00:00+00:01"), NOW);
+    assert_int_equal(time_of(""), NOW);
+    assert_int_equal(time_of("\"1970-01-01T00:00:01Z\""), NOW);
+    assert_int_equal(time_of("1000"), NOW);
+    assert_int_equal(time_of("1970-01-01"), NOW);
+    assert_int_equal(time_of("1970-01-01T00:00:01Z "), NOW);
 }

@@ -1,20 +1,276 @@
 /*
- * test_annotations.c - tests of the annotations of a session: deltas,
- * redactions, named heads.
+ * test_documents.c - tests of the order of documents by key against a naive
+ * one: prefixes, documents that are added between listings, keys that cannot be
+ * read (AGENTWAL_SEED sets the seed); and of the annotations of a session:
+ * deltas, redactions, named heads.
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "engine/store/branch.h"
+#include "engine/store/documents.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 
-static void add(struct wal__annotations *annotations, uint8_t type,
-                uint8_t kind, uint64_t sequence, uint64_t parent)
+enum {
+    DOCS_MAX = 20000,
+    KEY_SIZE = 24
+};
+
+/* The keys by rank; an empty one is unreadable. */
+struct kit {
+    struct wal__documents documents;
+    struct faulty_heap heap;
+    char (*keys)[KEY_SIZE];
+    uint32_t reads;
+    enum wal_status failure; /* of the next read; WAL_OK: none */
+    uint32_t ranks[DOCS_MAX];
+    bool readable[DOCS_MAX];
+    uint32_t count;
+    uint64_t random;
+};
+
+static uint32_t below(struct kit *kit, uint32_t limit)
+{
+    return (uint32_t)(rng_next(&kit->random) % limit);
+}
+
+static enum wal_status read_key(void *ctx, const struct wal__document *document,
+                                struct wal__span *key)
+{
+    struct kit *kit = ctx;
+    const char *text = kit->keys[document->key_hash];
+    enum wal_status failure = kit->failure;
+
+    kit->reads++;
+    kit->failure = WAL_OK;
+    if (failure != WAL_OK) {
+        return failure;
+    }
+    *key = (struct wal__span){(const uint8_t *)text, strlen(text)};
+    return text[0] == '\0' ? WAL_ENOTFOUND : WAL_OK;
+}
+
+static enum wal_status add_rank(void *ctx, uint32_t rank, bool is_readable)
+{
+    struct kit *kit = ctx;
+
+    kit->ranks[kit->count] = rank;
+    kit->readable[kit->count] = is_readable;
+    kit->count++;
+    return WAL_OK;
+}
+
+static struct kit *begin(void)
+{
+    struct kit *kit = calloc(1, sizeof(*kit));
+
+    assert_non_null(kit);
+    kit->keys = calloc(DOCS_MAX, sizeof(*kit->keys));
+    assert_non_null(kit->keys);
+    kit->random = rng_seed(1);
+    faulty_heap_init(&kit->heap, &wal__heap_libc);
+    wal__documents_init(&kit->documents, &kit->heap.heap);
+    return kit;
+}
+
+static void end(struct kit *kit)
+{
+    wal__documents_deinit(&kit->documents);
+    assert_int_equal(kit->heap.live, 0);
+    free(kit->keys);
+    free(kit);
+}
+
+/* Its hash is its rank: no two are equal. */
+static void add(struct kit *kit, const char *key)
+{
+    uint32_t rank = kit->documents.count;
+    struct wal__posting posting = {
+        .type = WAL__FRAME_DOC, .sequence = rank + 1, .id_hash = rank};
+
+    strcpy(kit->keys[rank], key);
+    assert_ok(wal__documents_add(&kit->documents, &posting, rank + 1));
+}
+
+static void add_random(struct kit *kit)
+{
+    char key[KEY_SIZE];
+    int size = snprintf(key, sizeof(key), "%c/%u", (char)('a' + below(kit, 5)),
+                        below(kit, 100000));
+
+    key[1 + below(kit, (uint32_t)size)] = '\0';
+    if (below(kit, 50) == 0) {
+        key[0] = '\0';
+    }
+    add(kit, key);
+}
+
+static enum wal_status visit(struct kit *kit, const char *from,
+                             const char *prefix)
+{
+    const struct wal__document_keys keys = {read_key, kit};
+    const struct wal__document_range range = {
+        {(const uint8_t *)from, strlen(from)},
+        {(const uint8_t *)prefix, strlen(prefix)},
+    };
+
+    kit->count = 0;
+    return wal__documents_visit(&kit->documents, &keys, &range, add_rank, kit);
+}
+
+static char (*sorted_keys)[KEY_SIZE];
+
+static int compare(const void *left, const void *right)
+{
+    return strcmp(sorted_keys[*(const uint32_t *)left],
+                  sorted_keys[*(const uint32_t *)right]);
+}
+
+/* Every document once, in order; equal keys are documents of the test alone. */
+static void assert_visited(struct kit *kit, const char *from,
+                           const char *prefix)
+{
+    uint32_t wanted[DOCS_MAX];
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < kit->documents.count; i++) {
+        const char *key = kit->keys[i];
+
+        if (key[0] == '\0' || (strcmp(key, from) >= 0 &&
+                               strncmp(key, prefix, strlen(prefix)) == 0)) {
+            wanted[count++] = i;
+        }
+    }
+    sorted_keys = kit->keys;
+    qsort(wanted, count, sizeof(*wanted), compare);
+    assert_ok(visit(kit, from, prefix));
+    assert_int_equal(kit->count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *key = kit->keys[kit->ranks[i]];
+
+        assert_string_equal(key, kit->keys[wanted[i]]);
+        assert_int_equal(kit->readable[i], key[0] != '\0');
+    }
+}
+
+TEST(document_order__agrees_with_a_sorted_list)
+{
+    static const char *const prefixes[] = {"", "a", "b/", "c/1", "e/99", "f"};
+    struct kit *kit = begin();
+
+    assert_visited(kit, "", "");
+    for (int round = 0; round < 60; round++) {
+        uint32_t count = round % 20 == 5 ? 2000 : below(kit, 60);
+
+        while (count-- > 0) {
+            add_random(kit);
+        }
+        for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+            assert_visited(kit, prefixes[i], prefixes[i]);
+        }
+        assert_visited(kit, "b", "");
+    }
+    end(kit);
+}
+
+/* A prefix costs a binary search, whatever else there is, also among documents
+ * that were added since. */
+TEST(document_order__prefix_reads_few_keys)
+{
+    struct kit *kit = begin();
+
+    for (int i = 0; i < DOCS_MAX - 1000; i++) {
+        add_random(kit);
+    }
+    assert_visited(kit, "c/12345", "c/12345");
+    for (int i = 0; i < 900; i++) {
+        add_random(kit);
+        kit->reads = 0;
+        assert_ok(visit(kit, "c/12345", "c/12345"));
+        /* When the short array is full, each of its keys is searched for. */
+        assert_in_range(kit->reads, 2, i % 513 == 512 ? 513 * 20 : 80);
+    }
+    kit->reads = 0;
+    assert_ok(visit(kit, "c/12345", "c/12345"));
+    assert_in_range(kit->reads, 2, 80);
+    end(kit);
+}
+
+/* Equal prefixes, of the longest key. */
+TEST(document_order__prefix_of_a_key_comes_before_it)
+{
+    struct kit *kit = begin();
+
+    add(kit, "ab");
+    add(kit, "abc");
+    add(kit, "a");
+    add(kit, "b");
+    assert_visited(kit, "", "");
+    assert_visited(kit, "ab", "ab");
+    assert_visited(kit, "abc", "abc");
+    assert_visited(kit, "abcd", "abcd");
+    assert_int_equal(kit->count, 0);
+    end(kit);
+}
+
+/* A key that became unreadable since it was sorted is found by a search: the
+ * next visit sorts anew. */
+TEST(document_order__lost_key_is_sorted_anew)
+{
+    struct kit *kit = begin();
+
+    for (int i = 0; i < 100; i++) {
+        add_random(kit);
+    }
+    add(kit, "c/1");
+    assert_visited(kit, "", "");
+    for (int i = 0; i < 100; i++) {
+        kit->keys[i][0] = '\0';
+    }
+    assert_int_equal(visit(kit, "c", "c"), WAL_ECORRUPT);
+    assert_visited(kit, "c", "c");
+    assert_int_equal(kit->count, 101);
+    end(kit);
+}
+
+TEST(document_order__failures_leave_a_valid_order)
+{
+    static const enum wal_status failures[] = {WAL_EIO, WAL_ECORRUPT,
+                                               WAL_ENOMEM};
+    struct kit *kit = begin();
+
+    for (int i = 0; i < 1200; i++) {
+        size_t which = (size_t)i % 3;
+
+        add_random(kit);
+        kit->failure = failures[which];
+        assert_int_equal(visit(kit, "b", "b"), failures[which]);
+        if (i % 40 == 0) {
+            assert_visited(kit, "b", "b");
+        }
+        for (uint64_t nth = 1; nth < 12 && i % 40 == 1; nth++) {
+            enum wal_status status;
+
+            faulty_heap_fail(&kit->heap, nth, false);
+            status = visit(kit, "b", "b");
+            faulty_heap_fail(&kit->heap, 0, false);
+            assert_true(status == WAL_OK || status == WAL_ENOMEM);
+            assert_visited(kit, "b", "b");
+        }
+    }
+    end(kit);
+}
+
+static void annotate(struct wal__annotations *annotations, uint8_t type,
+                     uint8_t kind, uint64_t sequence, uint64_t parent)
 {
     struct wal__posting posting = {
         .type = type, .kind = kind, .sequence = sequence, .parent = parent};
@@ -24,14 +280,14 @@ static void add(struct wal__annotations *annotations, uint8_t type,
 
 static void delta(struct wal__annotations *annotations, uint64_t sequence)
 {
-    add(annotations, WAL__FRAME_ENTRY, WAL__KIND_MESSAGE_DELTA_BATCH, sequence,
-        0);
+    annotate(annotations, WAL__FRAME_ENTRY, WAL__KIND_MESSAGE_DELTA_BATCH,
+             sequence, 0);
 }
 
 static void redact(struct wal__annotations *annotations, uint64_t sequence,
                    uint64_t target)
 {
-    add(annotations, WAL__FRAME_REDACT, 0, sequence, target);
+    annotate(annotations, WAL__FRAME_REDACT, 0, sequence, target);
 }
 
 static void head(struct wal__annotations *annotations, uint64_t name,
@@ -72,10 +328,11 @@ TEST(marks__other_records_are_ignored)
 
     wal__annotations_init(&annotations, &wal__heap_libc);
     for (uint64_t i = 0; i < sizeof(types); i++) {
-        add(&annotations, types[i], WAL__KIND_MESSAGE_DELTA_BATCH, i + 5, 2);
+        annotate(&annotations, types[i], WAL__KIND_MESSAGE_DELTA_BATCH, i + 5,
+                 2);
     }
-    add(&annotations, WAL__FRAME_ENTRY, WAL__KIND_MESSAGE, 20, 2);
-    add(&annotations, WAL__FRAME_ENTRY, WAL__KIND_REDACTION, 21, 2);
+    annotate(&annotations, WAL__FRAME_ENTRY, WAL__KIND_MESSAGE, 20, 2);
+    annotate(&annotations, WAL__FRAME_ENTRY, WAL__KIND_REDACTION, 21, 2);
     assert_int_equal(annotations.delta_count, 0);
     assert_int_equal(annotations.redaction_count, 0);
     assert_int_equal(annotations.head_count, 0);

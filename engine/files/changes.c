@@ -874,17 +874,6 @@ enum wal_status wal_session_diff(struct wal_session *session,
     return return_changes(made, status, changes);
 }
 
-static enum wal_status check_cursor(const struct wal_file_change_cursor *cursor,
-                                    const struct wal__struct *type,
-                                    const void *output, struct wal_error *error)
-{
-    enum wal_status status =
-        wal__check_core(cursor == NULL ? NULL : cursor->core, error);
-
-    return status == WAL_OK ? wal__struct_check_output(type, output, error)
-                            : status;
-}
-
 enum wal_status
 wal_file_changes_get_info(const struct wal_file_change_cursor *changes,
                           struct wal_file_changes_info *info,
@@ -892,7 +881,8 @@ wal_file_changes_get_info(const struct wal_file_change_cursor *changes,
 {
     const struct wal__struct *type = WAL__STRUCT(wal_file_changes_info);
     struct wal_file_changes_info own = WAL_INIT(wal_file_changes_info);
-    enum wal_status status = check_cursor(changes, type, info, error);
+    enum wal_status status = wal__check_output(
+        changes == NULL ? NULL : changes->core, type, info, error);
 
     if (status == WAL_OK) {
         wal__changes_info(&changes->changes, &own);
@@ -927,7 +917,8 @@ wal_file_change_cursor_next(struct wal_file_change_cursor *changes,
     const struct wal__struct *type = WAL__STRUCT(wal_file_change);
     const struct wal__change *next;
     struct wal_file_change own;
-    enum wal_status status = check_cursor(changes, type, change, error);
+    enum wal_status status = wal__check_output(
+        changes == NULL ? NULL : changes->core, type, change, error);
 
     if (status != WAL_OK) {
         return status;

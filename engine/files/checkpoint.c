@@ -18,103 +18,10 @@
 
 #include "engine/base/error.h"
 #include "engine/session/doc_cursor.h"
-#include "engine/session/write_batch.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
-
-static bool is_reserved(struct wal__span key)
-{
-    return key.size > 0 && key.data[0] == 0;
-}
-
-static enum wal_status try_get(struct wal_doc_cursor *docs,
-                               struct wal__span key, struct wal__buf *value,
-                               uint64_t *version, struct wal_error *error)
-{
-    struct wal_doc doc = {.struct_size = sizeof(doc)};
-    enum wal_status status = wal__doc_cursor_get(docs, key, 0, &doc, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    value->size = 0;
-    if (wal__buf_append(value, doc.value.data, (size_t)doc.value.size) !=
-        WAL_OK) {
-        return wal__no_memory(error);
-    }
-    if (version != NULL) {
-        *version = doc.version;
-    }
-    return WAL_OK;
-}
-
-enum wal_status wal__reserved_doc_get(struct wal_session *session,
-                                      struct wal__span key,
-                                      struct wal__buf *value, uint64_t *version,
-                                      struct wal_error *error)
-{
-    uint64_t looked = 0;
-    struct wal_doc_cursor docs = {.core = session->core,
-                                  .number = session->number};
-    enum wal_status status;
-
-    WAL__ASSERT(is_reserved(key));
-    wal__record_buf_init(&docs.scratch, session->core->env.heap);
-    do {
-        status = try_get(&docs, key, value, version, error);
-    } while (
-        wal__core_read_again(session->core, status, docs.is_damaged, &looked));
-    wal__record_buf_deinit(&docs.scratch);
-    return status;
-}
-
-enum wal_status wal__reserved_commit(struct wal_session *session,
-                                     const struct wal_batch *batch,
-                                     enum wal_durability durability,
-                                     uint64_t *version, struct wal_error *error)
-{
-    uint64_t looked = 0;
-    const struct wal_append_options options = {.struct_size = sizeof(options),
-                                               .durability = durability};
-    enum wal_status status;
-
-    do {
-        struct wal__op *op = NULL;
-
-        status = wal__batch_create(session, batch, &options, WAL__BATCH_PLAIN,
-                                   &op, error);
-        if (status == WAL_OK) {
-            status = wal__session_commit(session->core, op, error);
-            if (status == WAL_OK && version != NULL) {
-                *version = ((struct wal__batch *)op->request)->docs[0].version;
-            }
-            wal__op_release(op);
-        }
-    } while (wal__core_invalidate_derived(session->core, status, &looked));
-    return status;
-}
-
-enum wal_status wal__reserved_doc_put(struct wal_session *session,
-                                      struct wal__span key,
-                                      struct wal__span value, uint64_t expected,
-                                      uint64_t *version,
-                                      struct wal_error *error)
-{
-    struct wal_doc doc = {.struct_size = sizeof(doc),
-                          .key = wal__text_slice(key),
-                          .value = wal__text_slice(value)};
-    const struct wal_batch batch = {
-        .struct_size = sizeof(batch), .documents = &doc, .document_count = 1};
-
-    WAL__ASSERT(is_reserved(key));
-    if (expected != WAL__DOC_ANY_VERSION) {
-        doc.flags = WAL_DOC_EXPECT;
-        doc.version = expected;
-    }
-    return wal__reserved_commit(session, &batch, WAL_DURABLE, version, error);
-}
 
 static const struct wal__span enabled_key = {(const uint8_t *)"\0checkpointing",
                                              14};
@@ -487,7 +394,8 @@ enum wal_status wal_checkpoint_delete(struct wal_session *session,
         return status;
     }
     doc.key = wal__text_slice(wal__checkpoint_key(span, key_buffer));
-    status = wal__reserved_commit(session, &batch, WAL_DURABLE, NULL, error);
+    status = wal__reserved_commit(session, &batch, WAL__BATCH_PLAIN,
+                                  WAL_DURABLE, NULL, error);
     return status == WAL_ENOTFOUND ? fail_not_found(error, span) : status;
 }
 
@@ -842,12 +750,9 @@ wal_checkpoint_cursor_next(struct wal_checkpoint_cursor *checkpoints,
 {
     const struct wal__struct *type = WAL__STRUCT(wal_checkpoint_info);
     const struct wal__checkpoint *checkpoint;
-    enum wal_status status =
-        wal__check_core(checkpoints == NULL ? NULL : checkpoints->core, error);
+    enum wal_status status = wal__check_output(
+        checkpoints == NULL ? NULL : checkpoints->core, type, info, error);
 
-    if (status == WAL_OK) {
-        status = wal__struct_check_output(type, info, error);
-    }
     if (status == WAL_OK) {
         status = wal__checkpoint_cursor_next(checkpoints, &checkpoint, error);
     }

@@ -121,28 +121,4 @@ enum wal_status wal__checkpoint_decode(struct wal__checkpoint *checkpoint,
                                        struct wal__span value, uint64_t version,
                                        struct wal_error *error) WAL_MUST_USE;
 
-#define WAL__DOC_ANY_VERSION UINT64_MAX
-
-/* Reads the newest version; *value is replaced by its JSON value. WAL_ENOTFOUND
- * when there is none, or it is deleted. version may be NULL. */
-enum wal_status wal__reserved_doc_get(struct wal_session *session,
-                                      struct wal__span key,
-                                      struct wal__buf *value, uint64_t *version,
-                                      struct wal_error *error) WAL_MUST_USE;
-/* Writes the document durably. expected: the version that must be the newest, 0
- * for none, or WAL__DOC_ANY_VERSION. WAL_ECONFLICT when another version is the
- * newest. version may be NULL. */
-enum wal_status wal__reserved_doc_put(struct wal_session *session,
-                                      struct wal__span key,
-                                      struct wal__span value, uint64_t expected,
-                                      uint64_t *version,
-                                      struct wal_error *error) WAL_MUST_USE;
-/* Commits a batch that may have reserved documents. *version, unless it is
- * NULL, is set to that of the first document. */
-enum wal_status wal__reserved_commit(struct wal_session *session,
-                                     const struct wal_batch *batch,
-                                     enum wal_durability durability,
-                                     uint64_t *version,
-                                     struct wal_error *error) WAL_MUST_USE;
-
 #endif

@@ -13,7 +13,7 @@
 #include "engine/base/error.h"
 #include "engine/files/checkpoint.h"
 #include "engine/files/rewind.h"
-#include "engine/session/session.h"
+#include "engine/session/doc_cursor.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 
@@ -625,16 +625,6 @@ enum wal_status wal_file_cursor_open(struct wal_session *session,
     return WAL_OK;
 }
 
-static enum wal_status check_cursor(const struct wal__core *core,
-                                    const struct wal__struct *type,
-                                    const void *output, struct wal_error *error)
-{
-    enum wal_status status = wal__check_core(core, error);
-
-    return status == WAL_OK ? wal__struct_check_output(type, output, error)
-                            : status;
-}
-
 enum wal_status
 wal_checkpoint_get_info(const struct wal_file_cursor *checkpoint,
                         struct wal_checkpoint_info *info,
@@ -642,7 +632,7 @@ wal_checkpoint_get_info(const struct wal_file_cursor *checkpoint,
 {
     const struct wal__struct *type = WAL__STRUCT(wal_checkpoint_info);
     struct wal_checkpoint_info own;
-    enum wal_status status = check_cursor(
+    enum wal_status status = wal__check_output(
         checkpoint == NULL ? NULL : checkpoint->core, type, info, error);
 
     if (status == WAL_OK) {
@@ -659,7 +649,7 @@ enum wal_status wal_file_cursor_next(struct wal_file_cursor *checkpoint,
     const struct wal__struct *type = WAL__STRUCT(wal_file);
     const struct wal__file_record *record;
     struct wal_file own;
-    enum wal_status status = check_cursor(
+    enum wal_status status = wal__check_output(
         checkpoint == NULL ? NULL : checkpoint->core, type, file, error);
 
     if (status != WAL_OK) {

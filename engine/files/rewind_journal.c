@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/session/write_batch.h"
+#include "engine/session/doc_cursor.h"
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
@@ -500,14 +500,14 @@ enum wal_status wal__rewind_journal_delete(struct wal__rewind_job *job,
     WAL__ASSERT(undo.size <= WAL__ID_MAX);
     if (undone && undo.size > 0) {
         docs[1].key = wal__text_slice(wal__checkpoint_key(undo, key_buffer));
-        status = wal__reserved_commit(job->session, &batch, WAL_WRITTEN, NULL,
-                                      error);
+        status = wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN,
+                                      WAL_WRITTEN, NULL, error);
     }
     /* The checkpoint may be deleted already. */
     if (status == WAL_ENOTFOUND) {
         batch.document_count = 1;
-        status = wal__reserved_commit(job->session, &batch, WAL_WRITTEN, NULL,
-                                      error);
+        status = wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN,
+                                      WAL_WRITTEN, NULL, error);
     }
     return status;
 }
@@ -542,7 +542,8 @@ enum wal_status wal__rewind_finish(struct wal__rewind_job *job,
     }
     head = head_move(job);
     batch.heads = &head;
-    return wal__reserved_commit(job->session, &batch, WAL_DURABLE, NULL, error);
+    return wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN,
+                                WAL_DURABLE, NULL, error);
 }
 
 /* Generates the id of the undo checkpoint and the suffix of temporary files. */
@@ -652,8 +653,8 @@ static enum wal_status commit_values(const struct wal__rewind_job *job,
         batch.heads = &head;
         batch.head_count = 1;
     }
-    status =
-        wal__reserved_commit(job->session, &batch, WAL_DURABLE, NULL, error);
+    status = wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN,
+                                  WAL_DURABLE, NULL, error);
     return status == WAL_ECONFLICT
                ? wal__fail(error, WAL_ECHANGED,
                            "the head was moved during the rewind; call rewind "

@@ -712,12 +712,9 @@ static enum wal_status compact_into(struct wal_session *session,
     if (fork == NULL) {
         return wal__invalid(error, "the place for the handle is null");
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(session->core, status, &looked)) {
         status = wal__session_compact_into(session, options, fork, &own, error);
-        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     if (status == WAL_OK) {
         wal__struct_store(WAL__STRUCT(wal_append_result), result, &own);
@@ -758,12 +755,9 @@ enum wal_status wal_session_compact(struct wal_session *session,
                    ? compact_into(session, &own, fork, result, error)
                    : status;
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(session->core, status, &looked)) {
         status = compact_in_place(session, &own, result, error);
-        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     return status;
 }

@@ -66,6 +66,124 @@ session_write_record(struct wal__core *core, uint32_t number,
     return status;
 }
 
+/* --- a record that is made from the newest one ---------------------------- */
+
+/* The request of an operation whose frame is a SESSION record. */
+struct rewrite {
+    uint32_t flag; /* of the record, which is set or cleared; 0: no flag is */
+    bool is_set;
+    const uint64_t *expected; /* last_sequence that the caller saw, or null */
+    uint64_t base;            /* position of the record that it was made from */
+    bool is_stale;            /* out: `base` is not the newest any more */
+};
+
+static bool is_trashed(const struct wal__summary *summary)
+{
+    return (summary->flags & WAL__SUMMARY_TRASHED) != 0;
+}
+
+static enum wal_status fail_not_trashed(struct wal__span id,
+                                        struct wal_error *error)
+{
+    return wal__fail(error, WAL_ENOTFOUND,
+                     "session \"%.*s\" is not in the trash", (int)id.size,
+                     (const char *)id.data);
+}
+
+static enum wal_status resolve_rewrite(void *ctx, struct wal__op *op)
+{
+    struct rewrite *rewrite = op->request;
+    struct wal__op_frame *frame = &op->frames[0];
+    struct wal__core *core = ctx;
+    struct wal__summary summary;
+    enum wal_status status =
+        wal__session_find(core, frame->frame.session, &summary, &op->error);
+
+    WAL__ASSERT(op->frame_count == 1);
+    if (status != WAL_OK) {
+        return status;
+    }
+    frame->frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
+    if (rewrite->flag == WAL__SESSION_RECORD_TRASHED &&
+        is_trashed(&summary) == rewrite->is_set) {
+        return rewrite->is_set
+                   ? wal__session_fail_trashed(summary.id, &op->error)
+                   : fail_not_trashed(summary.id, &op->error);
+    }
+    frame->skipped =
+        rewrite->flag == WAL__SESSION_RECORD_MOVED &&
+        ((summary.flags & WAL__SUMMARY_MOVED) != 0) == rewrite->is_set;
+    if (rewrite->expected != NULL) {
+        status = wal__session_check_sequence(&summary, *rewrite->expected,
+                                             &op->error);
+    }
+    if (status == WAL_OK && !frame->skipped &&
+        summary.session_position != rewrite->base) {
+        rewrite->is_stale = true;
+        status =
+            wal__fail(&op->error, WAL_ECONFLICT,
+                      "the record of session \"%.*s\" changes all the time",
+                      (int)summary.id.size, (const char *)summary.id.data);
+    }
+    return status;
+}
+
+static enum wal_status try_flag(struct wal__core *core, uint32_t number,
+                                struct rewrite *rewrite,
+                                struct wal_error *error)
+{
+    struct wal__current_record current = {.position = 0};
+    enum wal_status status;
+
+    rewrite->is_stale = false;
+    wal__record_buf_init(&current.scratch, core->env.heap);
+    status = wal__session_read_current(core, number, &current, error);
+    if (status == WAL_OK && current.record.schema_version == 0) {
+        status = wal__fail(error, WAL_ESCHEMA,
+                           "the session has no schema version; migrate it "
+                           "first");
+    }
+    if (status == WAL_OK) {
+        rewrite->base = current.position;
+        current.record.flags &= ~rewrite->flag;
+        current.record.flags |= rewrite->is_set ? rewrite->flag : 0;
+        status = session_write_record(core, number, &current.record,
+                                      resolve_rewrite, rewrite, error);
+    }
+    wal__record_buf_deinit(&current.scratch);
+    return status;
+}
+
+/* Sets or clears a flag of a session durably. WAL_ETRASHED: it is in the trash
+ * already; WAL_ENOTFOUND: it is not in it, or the session is deleted. expected:
+ * last_sequence of the session as the caller saw it, or null. */
+static enum wal_status set_flag(struct wal__core *core, uint32_t number,
+                                uint32_t flag, bool is_set,
+                                const uint64_t *expected,
+                                struct wal_error *error)
+{
+    struct rewrite rewrite = {
+        .flag = flag, .is_set = is_set, .expected = expected};
+    uint32_t feature = flag == WAL__SESSION_RECORD_TRASHED
+                           ? WAL__INCOMPAT_TRASH
+                           : WAL__INCOMPAT_MOVED;
+    enum wal_status status =
+        is_set ? wal__core_require_feature(core, feature, error) : WAL_OK;
+    uint32_t attempt = 0;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    do {
+        status = try_flag(core, number, &rewrite, error);
+        attempt++;
+    } while (status == WAL_ECONFLICT && rewrite.is_stale &&
+             attempt < ATTEMPTS_MAX);
+    return status;
+}
+
+/* --- records without a payload ------------------------------------------- */
+
 static enum wal_status resolve_accept(void *ctx, struct wal__op *op)
 {
     struct wal__op_frame *frame = &op->frames[0];
@@ -449,48 +567,24 @@ bool wal__title_is_given(struct wal__span json, struct wal__span title)
 
 /* --- the sessions that have the title ------------------------------------- */
 
-/* The request of an operation whose frame is a SESSION record. */
-struct change {
-    uint64_t base; /* position of the record that it was made from */
-    bool is_stale; /* out: `base` is not the newest any more */
-};
-
-static enum wal_status resolve_title(void *ctx, struct wal__op *op)
-{
-    struct change *change = op->request;
-    struct wal__summary summary;
-    enum wal_status status = wal__session_find(ctx, op->frames[0].frame.session,
-                                               &summary, &op->error);
-
-    WAL__ASSERT(op->frame_count == 1);
-    if (status == WAL_OK && summary.session_position != change->base) {
-        change->is_stale = true;
-        return wal__fail(&op->error, WAL_ECONFLICT,
-                         "the record of session \"%.*s\" changes all the time",
-                         (int)summary.id.size, (const char *)summary.id.data);
-    }
-    op->frames[0].frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
-    return status;
-}
-
 static enum wal_status forget_title(struct wal__core *core, uint32_t number,
                                     struct wal__span json,
-                                    struct change *change,
+                                    struct rewrite *rewrite,
                                     struct wal_error *error)
 {
     struct wal__current_record current = {.position = 0};
     enum wal_status status;
 
-    change->is_stale = false;
+    rewrite->is_stale = false;
     wal__record_buf_init(&current.scratch, core->env.heap);
     status = wal__session_read_current(core, number, &current, NULL);
     if (status == WAL_OK && current.position != 0 &&
         current.record.schema_version != 0 &&
         wal__title_is_given(json, current.record.title)) {
-        change->base = current.position;
+        rewrite->base = current.position;
         current.record.title.size = 0;
         status = session_write_record(core, number, &current.record,
-                                      resolve_title, change, error);
+                                      resolve_rewrite, rewrite, error);
     } else if (status != WAL_ENOMEM && status != WAL_EIO) {
         status = WAL_OK; /* it was deleted, or its record lost */
     }
@@ -637,15 +731,15 @@ enum wal_status wal__session_forget_titles(struct wal__core *core,
     }
     for (size_t at = 0; at < numbers.size && json.size > 0 && status == WAL_OK;
          at += sizeof(uint32_t)) {
-        struct change change = {.base = 0};
+        struct rewrite rewrite = {.flag = 0};
         uint32_t attempt = 0;
         uint32_t number;
 
         memcpy(&number, numbers.data + at, sizeof(number));
         do {
-            status = forget_title(core, number, json, &change, error);
+            status = forget_title(core, number, json, &rewrite, error);
             attempt++;
-        } while (status == WAL_ECONFLICT && change.is_stale &&
+        } while (status == WAL_ECONFLICT && rewrite.is_stale &&
                  attempt < ATTEMPTS_MAX);
     }
     wal__buf_deinit(&numbers);
@@ -655,111 +749,6 @@ enum wal_status wal__session_forget_titles(struct wal__core *core,
 }
 
 /* --- the trash ------------------------------------------------------------ */
-
-/* The request of an operation whose frame is a SESSION record. */
-struct move {
-    bool trashed;             /* in the record */
-    uint64_t base;            /* position of the record that it was made from */
-    const uint64_t *expected; /* last_sequence that the caller saw, or null */
-    bool is_stale;            /* out: `base` is not the newest any more */
-};
-
-static bool is_trashed(const struct wal__summary *summary)
-{
-    return (summary->flags & WAL__SUMMARY_TRASHED) != 0;
-}
-
-static enum wal_status fail_not_trashed(struct wal__span id,
-                                        struct wal_error *error)
-{
-    return wal__fail(error, WAL_ENOTFOUND,
-                     "session \"%.*s\" is not in the trash", (int)id.size,
-                     (const char *)id.data);
-}
-
-static enum wal_status resolve_move(void *ctx, struct wal__op *op)
-{
-    struct move *move = op->request;
-    struct wal__core *core = ctx;
-    struct wal__summary summary;
-    enum wal_status status = wal__session_find(
-        core, op->frames[0].frame.session, &summary, &op->error);
-
-    WAL__ASSERT(op->frame_count == 1);
-    if (status != WAL_OK) {
-        return status;
-    }
-    if (is_trashed(&summary) == move->trashed) {
-        return move->trashed ? wal__session_fail_trashed(summary.id, &op->error)
-                             : fail_not_trashed(summary.id, &op->error);
-    }
-    if (move->expected != NULL) {
-        status =
-            wal__session_check_sequence(&summary, *move->expected, &op->error);
-        if (status != WAL_OK) {
-            return status;
-        }
-    }
-    if (summary.session_position != move->base) {
-        move->is_stale = true;
-        return wal__fail(&op->error, WAL_ECONFLICT,
-                         "the record of session \"%.*s\" changes all the time",
-                         (int)summary.id.size, (const char *)summary.id.data);
-    }
-    op->frames[0].frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
-    return WAL_OK;
-}
-
-static enum wal_status try_move(struct wal__core *core, uint32_t number,
-                                struct move *move, struct wal_error *error)
-{
-    struct wal__current_record current = {.position = 0};
-    enum wal_status status;
-
-    move->is_stale = false;
-    wal__record_buf_init(&current.scratch, core->env.heap);
-    status = wal__session_read_current(core, number, &current, error);
-    if (status == WAL_OK && current.record.schema_version == 0) {
-        status = wal__fail(error, WAL_ESCHEMA,
-                           "the session has no schema version; migrate it "
-                           "first");
-    }
-    if (status == WAL_OK) {
-        move->base = current.position;
-        current.record.flags &= ~(uint32_t)WAL__SESSION_RECORD_TRASHED;
-        current.record.flags |=
-            move->trashed ? (uint32_t)WAL__SESSION_RECORD_TRASHED : 0;
-        status = session_write_record(core, number, &current.record,
-                                      resolve_move, move, error);
-    }
-    wal__record_buf_deinit(&current.scratch);
-    return status;
-}
-
-/* Puts a session in the trash, or takes it out of it, durably. WAL_ETRASHED: it
- * is in it; WAL_ENOTFOUND: it is not, or the session is deleted. expected:
- * last_sequence of the session as the caller saw it, or null. */
-static enum wal_status session_set_trashed(struct wal__core *core,
-                                           uint32_t number, bool trashed,
-                                           const uint64_t *expected,
-                                           struct wal_error *error)
-{
-    struct move move = {.trashed = trashed, .expected = expected};
-    enum wal_status status =
-        trashed ? wal__core_require_feature(core, WAL__INCOMPAT_TRASH, error)
-                : WAL_OK;
-    uint32_t attempt = 0;
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    do {
-        status = try_move(core, number, &move, error);
-        attempt++;
-    } while (status == WAL_ECONFLICT && move.is_stale &&
-             attempt < ATTEMPTS_MAX);
-    return status;
-}
 
 /* Takes the session with this id out of the trash. */
 static enum wal_status session_undelete(struct wal__core *core,
@@ -784,7 +773,8 @@ static enum wal_status session_undelete(struct wal__core *core,
                          wal_status_text(status));
     }
     return is_trashed(&summary)
-               ? session_set_trashed(core, summary.number, false, NULL, error)
+               ? set_flag(core, summary.number, WAL__SESSION_RECORD_TRASHED,
+                          false, NULL, error)
                : fail_not_trashed(id, error);
 }
 
@@ -884,6 +874,96 @@ enum wal_status wal__trash_empty(struct wal__core *core, uint64_t *count,
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
+/* --- the engine's own documents ------------------------------------------ */
+
+static enum wal_status try_get(struct wal_doc_cursor *docs,
+                               struct wal__span key, struct wal__buf *value,
+                               uint64_t *version, struct wal_error *error)
+{
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    enum wal_status status = wal__doc_cursor_get(docs, key, 0, &doc, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    value->size = 0;
+    if (wal__buf_append(value, doc.value.data, (size_t)doc.value.size) !=
+        WAL_OK) {
+        return wal__no_memory(error);
+    }
+    if (version != NULL) {
+        *version = doc.version;
+    }
+    return WAL_OK;
+}
+
+enum wal_status wal__reserved_doc_get(struct wal_session *session,
+                                      struct wal__span key,
+                                      struct wal__buf *value, uint64_t *version,
+                                      struct wal_error *error)
+{
+    uint64_t looked = 0;
+    struct wal_doc_cursor docs = {.core = session->core,
+                                  .number = session->number};
+    enum wal_status status;
+
+    WAL__ASSERT(wal__doc_key_is_reserved(key));
+    wal__record_buf_init(&docs.scratch, session->core->env.heap);
+    do {
+        status = try_get(&docs, key, value, version, error);
+    } while (
+        wal__core_read_again(session->core, status, docs.is_damaged, &looked));
+    wal__record_buf_deinit(&docs.scratch);
+    return status;
+}
+
+enum wal_status wal__reserved_commit(struct wal_session *session,
+                                     const struct wal_batch *batch,
+                                     enum wal__batch_mode mode,
+                                     enum wal_durability durability,
+                                     uint64_t *version, struct wal_error *error)
+{
+    uint64_t looked = 0;
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = durability};
+    enum wal_status status;
+
+    do {
+        struct wal__op *op = NULL;
+
+        status = wal__batch_create(session, batch, &options, mode, &op, error);
+        if (status == WAL_OK) {
+            status = wal__session_commit(session->core, op, error);
+            if (status == WAL_OK && version != NULL) {
+                *version = ((struct wal__batch *)op->request)->docs[0].version;
+            }
+            wal__op_release(op);
+        }
+    } while (wal__core_invalidate_derived(session->core, status, &looked));
+    return status;
+}
+
+enum wal_status wal__reserved_doc_put(struct wal_session *session,
+                                      struct wal__span key,
+                                      struct wal__span value, uint64_t expected,
+                                      uint64_t *version,
+                                      struct wal_error *error)
+{
+    struct wal_doc doc = {.struct_size = sizeof(doc),
+                          .key = wal__text_slice(key),
+                          .value = wal__text_slice(value)};
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = &doc, .document_count = 1};
+
+    WAL__ASSERT(wal__doc_key_is_reserved(key));
+    if (expected != WAL__DOC_ANY_VERSION) {
+        doc.flags = WAL_DOC_EXPECT;
+        doc.version = expected;
+    }
+    return wal__reserved_commit(session, &batch, WAL__BATCH_PLAIN, WAL_DURABLE,
+                                version, error);
+}
+
 /* --- the store in which a session goes on --------------------------------- */
 
 /* Copies the id of a session, which is not deleted. */
@@ -914,56 +994,13 @@ static struct wal__span span_of(const char *id)
     return (struct wal__span){(const uint8_t *)id, strlen(id)};
 }
 
-/* As a copy, which a session that has moved accepts. */
-static enum wal_status put_document(struct wal_session *session,
-                                    struct wal__span value,
-                                    struct wal_error *error)
-{
-    const struct wal_doc doc = {.struct_size = sizeof(doc),
-                                .key = wal__text_slice(wal__moved_key()),
-                                .value = wal__text_slice(value)};
-    const struct wal_batch batch = {
-        .struct_size = sizeof(batch), .documents = &doc, .document_count = 1};
-    uint64_t looked = 0;
-    enum wal_status status;
-
-    do {
-        struct wal__op *op = NULL;
-
-        status = wal__batch_create(session, &batch, NULL, WAL__BATCH_COPY, &op,
-                                   error);
-        if (status == WAL_OK) {
-            status = wal__session_commit(session->core, op, error);
-            wal__op_release(op);
-        }
-    } while (wal__core_invalidate_derived(session->core, status, &looked));
-    return status;
-}
-
-static enum wal_status get_document(struct wal_session *session,
-                                    struct wal_doc_cursor *docs,
-                                    struct wal_doc *doc,
-                                    struct wal_error *error)
-{
-    uint64_t looked = 0;
-    enum wal_status status;
-
-    do {
-        status = wal__doc_cursor_get(docs, wal__moved_key(), 0, doc, error);
-    } while (
-        wal__core_read_again(session->core, status, docs->is_damaged, &looked));
-    return status;
-}
-
 /* WAL_ENOTFOUND: there was none. */
 static enum wal_status session_get_move(struct wal_session *session,
                                         struct wal_session_move *move,
                                         struct wal_error *error)
 {
-    struct wal_doc_cursor docs = {.core = session->core,
-                                  .number = session->number};
     struct wal_session_move read = WAL_INIT(wal_session_move);
-    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal__buf value;
     char id[WAL_ID_SIZE];
     bool is_away = false;
     enum wal_status status = read_session_id(session, id, &is_away, error);
@@ -971,15 +1008,15 @@ static enum wal_status session_get_move(struct wal_session *session,
     if (status != WAL_OK) {
         return status;
     }
-    wal__record_buf_init(&docs.scratch, session->core->env.heap);
-    status = get_document(session, &docs, &doc, error);
+    wal__buf_init(&value, session->core->env.heap);
+    status =
+        wal__reserved_doc_get(session, wal__moved_key(), &value, NULL, error);
     if (status == WAL_OK &&
-        !wal__moved_decode(
-            (struct wal__span){doc.value.data, (size_t)doc.value.size},
-            span_of(id), &read)) {
+        !wal__moved_decode((struct wal__span){value.data, value.size},
+                           span_of(id), &read)) {
         status = WAL_ENOTFOUND;
     }
-    wal__record_buf_deinit(&docs.scratch);
+    wal__buf_deinit(&value);
     if (status == WAL_ENOTFOUND) {
         return wal__fail(error, status, "the session \"%s\" never moved", id);
     }
@@ -990,89 +1027,17 @@ static enum wal_status session_get_move(struct wal_session *session,
     return status;
 }
 
-/* --- its flag ------------------------------------------------------------- */
-
-/* The request of an operation whose frame is a SESSION record. */
-struct mark {
-    bool is_away;
-    uint64_t base; /* position of the record that it was made from */
-};
-
-static enum wal_status resolve_mark(void *ctx, struct wal__op *op)
-{
-    const struct mark *mark = op->request;
-    struct wal__op_frame *frame = &op->frames[0];
-    struct wal__core *core = ctx;
-    struct wal__summary summary;
-    enum wal_status status =
-        wal__session_find(core, frame->frame.session, &summary, &op->error);
-
-    WAL__ASSERT(op->frame_count == 1);
-    if (status != WAL_OK) {
-        return status;
-    }
-    frame->frame.flags = WAL__FRAME_FIRST | WAL__FRAME_LAST;
-    frame->skipped =
-        ((summary.flags & WAL__SUMMARY_MOVED) != 0) == mark->is_away;
-    if (!frame->skipped && summary.session_position != mark->base) {
-        return wal__fail(&op->error, WAL_ECONFLICT,
-                         "the record of session \"%.*s\" changes all the time",
-                         (int)summary.id.size, (const char *)summary.id.data);
-    }
-    return WAL_OK;
-}
-
-static enum wal_status try_mark(struct wal__core *core, uint32_t number,
-                                bool is_away, struct wal_error *error)
-{
-    struct wal__current_record current = {.position = 0};
-    struct mark mark = {.is_away = is_away};
-    enum wal_status status;
-
-    wal__record_buf_init(&current.scratch, core->env.heap);
-    status = wal__session_read_current(core, number, &current, error);
-    if (status == WAL_OK && current.record.schema_version == 0) {
-        status = wal__fail(error, WAL_ESCHEMA,
-                           "the session has no schema version; migrate it "
-                           "first");
-    }
-    if (status == WAL_OK) {
-        mark.base = current.position;
-        current.record.flags &= ~(uint32_t)WAL__SESSION_RECORD_MOVED;
-        current.record.flags |=
-            is_away ? (uint32_t)WAL__SESSION_RECORD_MOVED : 0;
-        status = session_write_record(core, number, &current.record,
-                                      resolve_mark, &mark, error);
-    }
-    wal__record_buf_deinit(&current.scratch);
-    return status;
-}
-
-static enum wal_status set_mark(struct wal__core *core, uint32_t number,
-                                bool is_away, struct wal_error *error)
-{
-    enum wal_status status =
-        is_away ? wal__core_require_feature(core, WAL__INCOMPAT_MOVED, error)
-                : WAL_OK;
-    uint32_t attempt = 0;
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    do {
-        status = try_mark(core, number, is_away, error);
-        attempt++;
-    } while (status == WAL_ECONFLICT && attempt < ATTEMPTS_MAX);
-    return status;
-}
-
 /* Records a move durably: the document, then the flag, so that a refused append
  * can say where to. */
 static enum wal_status session_set_move(struct wal_session *session,
                                         const struct wal_session_move *move,
                                         struct wal_error *error)
 {
-    struct wal__core *core = session->core;
+    const bool leaves = (move->flags & WAL_SESSION_MOVE_AWAY) != 0;
+    struct wal_doc doc = {.struct_size = sizeof(doc),
+                          .key = wal__text_slice(wal__moved_key())};
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = &doc, .document_count = 1};
     char id[WAL_ID_SIZE];
     bool is_away = false;
     struct wal__buf value;
@@ -1081,18 +1046,20 @@ static enum wal_status session_set_move(struct wal_session *session,
     if (status != WAL_OK) {
         return status;
     }
-    wal__buf_init(&value, core->env.heap);
+    wal__buf_init(&value, session->core->env.heap);
     status = wal__moved_encode(move, span_of(id), &value);
     if (status == WAL_OK) {
-        status = put_document(
-            session, (struct wal__span){value.data, value.size}, error);
+        doc.value = (struct wal_slice){value.data, value.size};
+        /* As a copy, which a session that has moved accepts. */
+        status = wal__reserved_commit(session, &batch, WAL__BATCH_COPY,
+                                      WAL_DURABLE, NULL, error);
     } else {
         status = wal__no_memory(error);
     }
     wal__buf_deinit(&value);
     return status == WAL_OK
-               ? set_mark(core, session->number,
-                          (move->flags & WAL_SESSION_MOVE_AWAY) != 0, error)
+               ? set_flag(session->core, session->number,
+                          WAL__SESSION_RECORD_MOVED, leaves, NULL, error)
                : status;
 }
 
@@ -1180,15 +1147,13 @@ wal_session_remove(struct wal_session *session,
     expected = (own.flags & WAL_SESSION_REMOVE_EXPECT) != 0
                    ? &own.expected_sequence
                    : NULL;
-    while (status == WAL_OK) {
-        status = (own.flags & WAL_SESSION_REMOVE_TRASH) != 0
-                     ? session_set_trashed(session->core, session->number, true,
-                                           expected, error)
-                     : session_delete(session, expected, error);
-        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(session->core, status, &looked)) {
+        status =
+            (own.flags & WAL_SESSION_REMOVE_TRASH) != 0
+                ? set_flag(session->core, session->number,
+                           WAL__SESSION_RECORD_TRASHED, true, expected, error)
+                : session_delete(session, expected, error);
     }
     return status;
 }
@@ -1221,12 +1186,9 @@ enum wal_status wal_session_undelete(struct wal_store *store,
     if (status == WAL_OK) {
         status = wal__text_check(id, WAL__ID_MAX, "session's id", &span, error);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(core, status, &looked)) {
         status = session_undelete(core, span, error);
-        if (!wal__core_invalidate_derived(core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     return status;
 }
@@ -1274,12 +1236,10 @@ enum wal_status wal_session_get_move(struct wal_session *session,
                                      struct wal_error *error)
 {
     struct wal_session_move own = WAL_INIT(wal_session_move);
-    enum wal_status status = wal__check_session(session, error);
+    enum wal_status status =
+        wal__check_output(session == NULL ? NULL : session->core,
+                          WAL__STRUCT(wal_session_move), move, error);
 
-    if (status == WAL_OK) {
-        status = wal__struct_check_output(WAL__STRUCT(wal_session_move), move,
-                                          error);
-    }
     if (status == WAL_OK) {
         status = session_get_move(session, &own, error);
     }

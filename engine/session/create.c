@@ -847,17 +847,14 @@ static enum wal_status create(struct wal_store *store,
         status = wal__struct_load(WAL__STRUCT(wal_session_options), &own,
                                   options, error);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(core, status, &looked)) {
         status = session_create(core, &own, is_only, session, error);
         if (status == WAL_EEXISTS && !is_only && core->env.io->forgets) {
             status = open_session(
                 core, (struct wal__span){own.id.data, (size_t)own.id.size},
                 session, error);
         }
-        if (!wal__core_invalidate_derived(core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     return status;
 }
@@ -885,12 +882,9 @@ enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
     if (status == WAL_OK) {
         status = wal__text_check(id, WAL__ID_MAX, "session's id", &span, error);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(core, status, &looked)) {
         status = open_session(core, span, session, error);
-        if (!wal__core_invalidate_derived(core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     if (status == WAL_ENOTFOUND && span.size > 0 && core->env.io->forgets) {
         const struct wal_session_options named = {.struct_size = sizeof(named),
@@ -924,12 +918,9 @@ enum wal_status wal_session_fork(struct wal_session *session,
         status = wal__struct_load(WAL__STRUCT(wal_session_options), &own,
                                   options, error);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(session->core, status, &looked)) {
         status = wal__session_fork(session, at, false, &own, fork, error);
-        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     return status;
 }
@@ -977,12 +968,9 @@ enum wal_status wal_session_open_latest(struct wal_store *store,
     if (status == WAL_OK && session == NULL) {
         status = wal__invalid(error, "the place for the handle is null");
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(core, status, &looked)) {
         status = open_latest(core, cwd, session, error);
-        if (!wal__core_invalidate_derived(core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     return status;
 }

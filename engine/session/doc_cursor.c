@@ -444,29 +444,14 @@ wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
     if (status == WAL_OK) {
         status = wal__check_key(own.prefix, error);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(core, status, &looked)) {
         status = wal__doc_cursor_open(core, number, &own, docs, error);
-        if (!wal__core_invalidate_derived(core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     if (status == WAL_OK) {
         wal__core_retain(core);
     }
     return status;
-}
-
-static enum wal_status check_read(const struct wal_doc_cursor *docs,
-                                  const struct wal_doc *doc,
-                                  struct wal_error *error)
-{
-    enum wal_status status =
-        wal__check_core(docs == NULL ? NULL : docs->core, error);
-
-    return status == WAL_OK
-               ? wal__struct_check_output(WAL__STRUCT(wal_doc), doc, error)
-               : status;
 }
 
 enum wal_status wal_doc_cursor_next(struct wal_doc_cursor *docs,
@@ -475,7 +460,8 @@ enum wal_status wal_doc_cursor_next(struct wal_doc_cursor *docs,
 {
     struct wal_doc own;
     struct wal_doc *out;
-    enum wal_status status = check_read(docs, doc, error);
+    enum wal_status status = wal__check_output(
+        docs == NULL ? NULL : docs->core, WAL__STRUCT(wal_doc), doc, error);
 
     if (status != WAL_OK) {
         return status;
@@ -496,7 +482,8 @@ enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
     struct wal__span span;
     struct wal_doc own;
     struct wal_doc *out = &own;
-    enum wal_status status = check_read(docs, doc, error);
+    enum wal_status status = wal__check_output(
+        docs == NULL ? NULL : docs->core, WAL__STRUCT(wal_doc), doc, error);
 
     if (status == WAL_OK) {
         status =
@@ -508,13 +495,10 @@ enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
     if (status == WAL_OK) {
         out = wal__struct_target(WAL__STRUCT(wal_doc), doc, &own);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_read_again(docs->core, status, docs->is_damaged,
+                                      &looked)) {
         status = wal__doc_cursor_get(docs, span, version, out, error);
-        if (!wal__core_read_again(docs->core, status, docs->is_damaged,
-                                  &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     if (status == WAL_OK) {
         wal__struct_store(WAL__STRUCT(wal_doc), doc, out);

@@ -1,12 +1,14 @@
 /*
- * doc_cursor.h - reading documents, ordered by key (SPEC.md 5.8). A cursor
- * is used by one thread at a time; the state lock is taken inside.
+ * doc_cursor.h - reading documents, ordered by key (SPEC.md 5.8), and writing
+ * those of the engine. A cursor is used by one thread at a time; the state lock
+ * is taken inside.
  */
 #ifndef AGENTWAL_ENGINE_SESSION_DOC_CURSOR_H
 #define AGENTWAL_ENGINE_SESSION_DOC_CURSOR_H
 
 #include "engine/base/error.h"
 #include "engine/session/session.h"
+#include "engine/session/write_batch.h"
 
 /* A version to return, and the rank of its document. */
 struct wal__doc_cursor_item {
@@ -73,5 +75,30 @@ enum wal_status wal__doc_cursor_get(struct wal_doc_cursor *docs,
                                     struct wal_doc *doc,
                                     struct wal_error *error) WAL_MUST_USE;
 void wal__doc_cursor_close(struct wal_doc_cursor *docs);
+
+/* --- the engine's own documents ------------------------------------------ */
+
+#define WAL__DOC_ANY_VERSION UINT64_MAX
+
+/* Reads the newest version; *value is replaced by its JSON value. WAL_ENOTFOUND
+ * when there is none, or it is deleted. version may be NULL. */
+enum wal_status wal__reserved_doc_get(struct wal_session *session,
+                                      struct wal__span key,
+                                      struct wal__buf *value, uint64_t *version,
+                                      struct wal_error *error) WAL_MUST_USE;
+/* Writes the document durably. expected: the version that must be the newest, 0
+ * for none, or WAL__DOC_ANY_VERSION. WAL_ECONFLICT when another version is the
+ * newest. version may be NULL. */
+enum wal_status wal__reserved_doc_put(struct wal_session *session,
+                                      struct wal__span key,
+                                      struct wal__span value, uint64_t expected,
+                                      uint64_t *version,
+                                      struct wal_error *error) WAL_MUST_USE;
+/* Commits a batch that may have reserved documents. *version, unless it is
+ * NULL, is set to that of the first document. */
+enum wal_status
+wal__reserved_commit(struct wal_session *session, const struct wal_batch *batch,
+                     enum wal__batch_mode mode, enum wal_durability durability,
+                     uint64_t *version, struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -1402,12 +1402,9 @@ wal_entry_cursor_open(struct wal_session *session,
         status = wal__struct_load(WAL__STRUCT(wal_entry_cursor_options), &own,
                                   options, error);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(session->core, status, &looked)) {
         status = entry_cursor_open(session, &own, cursor, error);
-        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     if (status == WAL_OK) {
         wal__core_retain(session->core);

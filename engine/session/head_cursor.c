@@ -446,12 +446,9 @@ enum wal_status wal_head_get(struct wal_session *session, uint32_t stream,
         status =
             wal__text_check(name, WAL__ID_MAX, "head's name", &span, error);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(session->core, status, &looked)) {
         status = wal__head_get(session, stream, span, entry_id, error);
-        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     return status;
 }
@@ -466,12 +463,9 @@ enum wal_status wal_head_cursor_open(struct wal_session *session,
     if (status == WAL_OK && heads == NULL) {
         status = wal__invalid(error, "the place for the list is null");
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(session->core, status, &looked)) {
         status = wal__head_cursor_open(session, heads, error);
-        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     return status;
 }

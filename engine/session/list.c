@@ -742,17 +742,12 @@ enum wal_status wal_session_get_info(struct wal_session *session,
     uint64_t looked = 0;
     const struct wal__struct *type = WAL__STRUCT(wal_session_info);
     struct wal_session_info own = WAL_INIT(wal_session_info);
-    enum wal_status status = wal__check_session(session, error);
+    enum wal_status status = wal__check_output(
+        session == NULL ? NULL : session->core, type, info, error);
 
-    if (status == WAL_OK) {
-        status = wal__struct_check_output(type, info, error);
-    }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(session->core, status, &looked)) {
         status = wal__session_get_info(session, &own, error);
-        if (!wal__core_invalidate_derived(session->core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     if (status == WAL_OK) {
         wal__struct_store(type, info, &own);
@@ -776,12 +771,9 @@ enum wal_status wal_session_cursor_open(
         status = wal__struct_load(WAL__STRUCT(wal_session_cursor_options), &own,
                                   options, error);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(core, status, &looked)) {
         status = wal__session_cursor_open(core, &own, list, error);
-        if (!wal__core_invalidate_derived(core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     return status;
 }
@@ -795,20 +787,14 @@ enum wal_status wal_session_cursor_next(struct wal_session_cursor *list,
     struct wal_session_info own;
     struct wal_session_info *out = NULL;
     enum wal_status status =
-        wal__check_core(list == NULL ? NULL : list->core, error);
+        wal__check_output(list == NULL ? NULL : list->core, type, info, error);
 
-    if (status == WAL_OK) {
-        status = wal__struct_check_output(type, info, error);
-    }
     if (status == WAL_OK) {
         out = wal__struct_target(type, info, &own);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(list->core, status, &looked)) {
         status = wal__session_cursor_next(list, out, error);
-        if (!wal__core_invalidate_derived(list->core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     if (status == WAL_OK) {
         wal__struct_store(type, info, out);

@@ -172,23 +172,20 @@ enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
     struct wal__span span;
     struct wal_entry own;
     struct wal_entry *out = &own;
-    enum wal_status status = wal__check_session(session, error);
+    enum wal_status status =
+        wal__check_output(session == NULL ? NULL : session->core,
+                          WAL__STRUCT(wal_entry), entry, error);
 
-    if (status == WAL_OK) {
-        status = wal__struct_check_output(WAL__STRUCT(wal_entry), entry, error);
-    }
     if (status == WAL_OK) {
         status = wal__text_check(id, WAL__ID_MAX, "entry's id", &span, error);
     }
     if (status == WAL_OK) {
         out = wal__struct_target(WAL__STRUCT(wal_entry), entry, &own);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again =
+             wal__core_read_again(session->core, status, is_damaged, &looked)) {
         status = lookup_entry(session, span, out, &is_damaged, error);
-        if (!wal__core_read_again(session->core, status, is_damaged, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     if (status == WAL_OK) {
         wal__struct_store(WAL__STRUCT(wal_entry), entry, out);
@@ -204,17 +201,12 @@ static enum wal_status check_lookup(struct wal_store *store,
                                     struct wal__core **core,
                                     struct wal_error *error)
 {
-    enum wal_status status;
-
     *core = store == NULL ? NULL : &store->core;
     if (session != NULL && store != NULL && session->core != *core) {
         return wal__invalid(error, "the session is of another store");
     }
     *core = session != NULL ? session->core : *core;
-    status = wal__check_core(*core, error);
-    return status == WAL_OK
-               ? wal__struct_check_output(WAL__STRUCT(wal_doc), doc, error)
-               : status;
+    return wal__check_output(*core, WAL__STRUCT(wal_doc), doc, error);
 }
 
 enum wal_status wal_doc_get(struct wal_store *store,
@@ -240,15 +232,12 @@ enum wal_status wal_doc_get(struct wal_store *store,
     if (status == WAL_OK) {
         out = wal__struct_target(WAL__STRUCT(wal_doc), doc, &own);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_read_again(core, status, is_damaged, &looked)) {
         status = lookup_doc(
             core, session != NULL ? &session->lookup : &store->lookup,
             session != NULL ? session->number : WAL__STORE_NUMBER, span,
             version, out, &is_damaged, error);
-        if (!wal__core_read_again(core, status, is_damaged, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     if (status == WAL_OK) {
         wal__struct_store(WAL__STRUCT(wal_doc), doc, out);

@@ -769,8 +769,6 @@ enum {
     PAYLOAD_LIMIT = 16 * 1024 * 1024
 };
 
-static const char null_handle[] = "the handle is null";
-
 static const char null_place[] = "the place for the cursor is null";
 
 enum wal_status wal_segment_cursor_open(struct wal_store *store,
@@ -792,16 +790,10 @@ enum wal_status wal_segment_cursor_next(struct wal_segment_cursor *cursor,
                                         struct wal_error *error)
 {
     struct wal_segment_info own = WAL_INIT(wal_segment_info);
-    enum wal_status status;
+    enum wal_status status =
+        wal__check_output(cursor == NULL ? NULL : cursor->core,
+                          WAL__STRUCT(wal_segment_info), segment, error);
 
-    if (cursor == NULL) {
-        return wal__invalid(error, null_handle);
-    }
-    status = wal__check_core(cursor->core, error);
-    if (status == WAL_OK) {
-        status = wal__struct_check_output(WAL__STRUCT(wal_segment_info),
-                                          segment, error);
-    }
     if (status == WAL_OK) {
         status = segment_cursor_next(cursor, &own);
     }
@@ -848,27 +840,14 @@ enum wal_status wal_record_cursor_open(
                : status;
 }
 
-static enum wal_status check_record(struct wal_record_cursor *cursor,
-                                    const struct wal_record *record,
-                                    struct wal_error *error)
-{
-    enum wal_status status;
-
-    if (cursor == NULL) {
-        return wal__invalid(error, null_handle);
-    }
-    status = wal__check_core(cursor->core, error);
-    return status == WAL_OK ? wal__struct_check_output(WAL__STRUCT(wal_record),
-                                                       record, error)
-                            : status;
-}
-
 enum wal_status wal_record_cursor_next(struct wal_record_cursor *cursor,
                                        struct wal_record *record,
                                        struct wal_error *error)
 {
     struct wal_record own = WAL_INIT(wal_record);
-    enum wal_status status = check_record(cursor, record, error);
+    enum wal_status status =
+        wal__check_output(cursor == NULL ? NULL : cursor->core,
+                          WAL__STRUCT(wal_record), record, error);
 
     if (status == WAL_OK) {
         status = record_cursor_next(cursor, &own, error);
@@ -886,7 +865,9 @@ enum wal_status wal_record_cursor_get(struct wal_record_cursor *cursor,
                                       struct wal_error *error)
 {
     struct wal_record own = WAL_INIT(wal_record);
-    enum wal_status status = check_record(cursor, record, error);
+    enum wal_status status =
+        wal__check_output(cursor == NULL ? NULL : cursor->core,
+                          WAL__STRUCT(wal_record), record, error);
 
     if (status == WAL_OK) {
         status =

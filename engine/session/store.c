@@ -226,13 +226,10 @@ enum wal_status wal_store_wait(struct wal_store *store, uint64_t *sequence,
         !core->env.io->forgets) {
         return wal__core_wait_shipped(core, sequence, timeout_ms, error);
     }
-    while (status == WAL_OK) {
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(core, status, &looked)) {
         status = wal__core_wait(core, sequence, durability == WAL_DURABLE,
                                 timeout_ms, error);
-        if (!wal__core_invalidate_derived(core, status, &looked)) {
-            break;
-        }
-        status = WAL_OK;
     }
     return status;
 }
@@ -368,11 +365,8 @@ enum wal_status wal_store_get_info(struct wal_store *store,
     const struct wal__struct *type = WAL__STRUCT(wal_store_info);
     struct wal__core *core = store == NULL ? NULL : &store->core;
     struct wal_store_info own = WAL_INIT(wal_store_info);
-    enum wal_status status = wal__check_core(core, error);
+    enum wal_status status = wal__check_output(core, type, info, error);
 
-    if (status == WAL_OK) {
-        status = wal__struct_check_output(type, info, error);
-    }
     /* What has no identity is not named in files (views, a search's index). */
     if (status == WAL_OK && !core->env.io->forgets) {
         status = fill_info(core, &own, error);

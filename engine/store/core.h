@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "engine/base/struct_size.h"
 #include "engine/log/commit.h"
 #include "engine/log/control.h"
 #include "engine/log/log.h"
@@ -273,6 +274,11 @@ enum wal_status wal__check_process(const struct wal__core *core,
 /* And its store is open. */
 enum wal_status wal__check_core(const struct wal__core *core,
                                 struct wal_error *error) WAL_MUST_USE;
+/* And there is a struct to fill (wal__struct_check_output). */
+enum wal_status wal__check_output(const struct wal__core *core,
+                                  const struct wal__struct *type,
+                                  const void *output,
+                                  struct wal_error *error) WAL_MUST_USE;
 /* And may write. */
 enum wal_status wal__check_writable(const struct wal__core *core,
                                     struct wal_error *error) WAL_MUST_USE;

@@ -92,6 +92,16 @@ enum wal_status wal__check_core(const struct wal__core *core,
     return status == WAL_OK ? wal__core_check_open(core, error) : status;
 }
 
+enum wal_status wal__check_output(const struct wal__core *core,
+                                  const struct wal__struct *type,
+                                  const void *output, struct wal_error *error)
+{
+    enum wal_status status = wal__check_core(core, error);
+
+    return status == WAL_OK ? wal__struct_check_output(type, output, error)
+                            : status;
+}
+
 enum wal_status wal__check_writable(const struct wal__core *core,
                                     struct wal_error *error)
 {

@@ -13,6 +13,7 @@
 
 #include "agentwal/blob.h"
 #include "engine/files/checkpoint.h"
+#include "engine/session/doc_cursor.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 
 KIT_TEST(checkpoint__records_every_kind_of_state)

@@ -13,8 +13,8 @@
 #include "agentwal/convert.h"
 #include "convert/files/line_file.h"
 #include "convert/model/dialect.h"
-#include "engine/base/buf.h"
 #include "engine/base/containers.h"
+#include "engine/base/heap.h"
 
 #define WAL__VIEW_NAME_SIZE 64
 

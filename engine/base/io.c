@@ -1,12 +1,13 @@
 /*
- * io.c - the status of an errno, and complete reads and writes over any table
- * (io.h). No section of SPEC.md. Invariant: bytes are transferred in order and
- * without a gap; a call that makes no progress is repeated a bounded number of
- * times. Threads as the table.
+ * io.c - the status of an errno, complete reads and writes over any table, and
+ * a pool of random bytes (io.h; SPEC.md 5.1). Invariant: bytes are transferred
+ * in order and without a gap; a call that makes no progress is repeated a
+ * bounded number of times. Threads as the table.
  */
 #include "engine/base/io.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "format/bytes/assert.h"
 
@@ -149,4 +150,36 @@ enum wal_status wal__io_write_full(const struct wal__io *io,
         }
     }
     return WAL_OK;
+}
+
+/* --- random bytes ------------------------------------------------------- */
+
+void wal__random_init(struct wal__random *random)
+{
+    pthread_mutex_init(&random->mutex, NULL);
+    random->unused_size = 0;
+}
+
+void wal__random_deinit(struct wal__random *random)
+{
+    pthread_mutex_destroy(&random->mutex);
+}
+
+void wal__random_bytes(struct wal__random *random, const struct wal__io *io,
+                       void *out, size_t size)
+{
+    WAL__ASSERT(size <= WAL__RANDOM_POOL_SIZE);
+    if (random == NULL) {
+        io->random(io->ctx, out, size);
+        return;
+    }
+    pthread_mutex_lock(&random->mutex);
+    if (random->unused_size < size) {
+        io->random(io->ctx, random->bytes, sizeof(random->bytes));
+        random->unused_size = sizeof(random->bytes);
+    }
+    WAL__ASSERT(random->unused_size >= size);
+    random->unused_size -= size;
+    memcpy(out, random->bytes + random->unused_size, size);
+    pthread_mutex_unlock(&random->mutex);
 }

@@ -12,6 +12,7 @@
 #ifndef AGENTWAL_ENGINE_BASE_IO_H
 #define AGENTWAL_ENGINE_BASE_IO_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@
 #include <sys/uio.h>
 
 #include "agentwal.h"
+#include "engine/base/heap.h"
 
 struct wal__file; /* an open file; opaque, private to the implementation */
 struct wal__worktree_io;
@@ -240,5 +242,72 @@ enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device,
  * written again: a store to a map of the file does not raise SIGBUS on a full
  * disk. Unknown file systems may need some. */
 bool wal__file_system_writes_in_place(uint32_t magic);
+
+/* --- files in memory ------------------------------------------------------ */
+
+/* Creates an empty table (io_memory.c); forgets: as its field. Names are
+ * allocated from the heap, which must outlive it. WAL_ENOMEM; WAL_EIO when /proc
+ * is not mounted. */
+enum wal_status wal__io_memory_create(const struct wal__heap *heap,
+                                      bool forgets, struct wal__io **io,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* Destroys the table and every name. Handles must be closed; a map stays valid
+ * until it is unmapped. NULL does nothing. */
+void wal__io_memory_destroy(struct wal__io *io);
+
+/* --- random bytes ------------------------------------------------------- */
+
+/*
+ * Random bytes of the system's generator, and a pool of them, so that a
+ * generated id costs no system call (SPEC.md 5.1). Any thread; init and deinit
+ * one.
+ *
+ * Invariant: the pool hands out each byte once. A child of fork() inherits a
+ * copy of the pool and must not use it: its handles are refused before they
+ * do.
+ */
+enum {
+    WAL__RANDOM_POOL_SIZE = 1024
+};
+
+struct wal__random {
+    pthread_mutex_t mutex;
+    size_t unused_size; /* bytes at the front of `bytes`, not handed out yet */
+    uint8_t bytes[WAL__RANDOM_POOL_SIZE];
+};
+
+void wal__random_init(struct wal__random *random);
+void wal__random_deinit(struct wal__random *random);
+
+/* Copies at most WAL__RANDOM_POOL_SIZE bytes from the pool, or directly from io
+ * when random is NULL. */
+void wal__random_bytes(struct wal__random *random, const struct wal__io *io,
+                       void *out, size_t size);
+
+/* --- the environment ------------------------------------------------------ */
+
+/* The environment of every part of a store: its heap, its operating system
+ * interface and its directory. Constant once the store is open. Any thread. */
+enum {
+    WAL__PATH_MAX = 4096
+};
+
+struct wal__time_cache;
+
+struct wal__env {
+    const struct wal__heap *heap;
+    const struct wal__heap
+        *large_heap; /* for arrays that grow with a session */
+    const struct wal__io *io;
+    struct wal__random *random;    /* for generated ids; null: io each time */
+    struct wal__time_cache *times; /* null: each time is formatted */
+    char root[WAL__PATH_MAX];      /* the store's directory */
+    bool read_only;
+    bool is_replica;  /* the store is one (SPEC.md 11.2): then read_only too */
+    bool has_shadows; /* ID.next is in place of ID.seg (SPEC.md 3.11) */
+    bool use_pread;   /* read by pread instead of maps: WAL_OPEN_PREAD */
+    uint32_t lock_timeout_ms;
+};
 
 #endif

@@ -1,10 +1,25 @@
 /*
- * io_memory.c - names over memfds (io_memory.h). No section of SPEC.md.
+ * io_memory.c - the table of io.h for WAL_OPEN_MEMORY: names in this process
+ * over files of memfd_create(2). What has a handle or a map goes to
+ * wal__io_posix: reads, writes, maps, locks and syncs are system calls on
+ * anonymous memory. The differences:
+ *
+ * - Paths are relative and at most NAME_MAX bytes, without the components . and
+ *   ..; "." is the root. Directories are neither renamed nor removed.
+ * - A file that has a name has a descriptor, in addition to those of its
+ *   handles. RLIMIT_NOFILE bounds their number, RLIMIT_FSIZE the files' size.
+ * - Allocated bytes take memory when they are first written or mapped and read.
+ *   When memory is exhausted a write is WAL_ENOSPACE or WAL_ENOMEM.
+ * - Every handle opens its file anew, through /proc: byte locks belong to open
+ *   file descriptions, and dup(2) makes none. Without /proc there is no table.
+ *
+ * In a child of fork() only a table that it creates itself may be used.
+ *
  * Invariant: a node is in the list of its table as long as it has a name, and
  * its descriptor is open as long; the kernel keeps the content for handles and
  * maps. Any thread.
  */
-#include "engine/base/io_memory.h"
+#include "engine/base/io.h"
 
 #include <errno.h>
 #include <fcntl.h>

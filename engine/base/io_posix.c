@@ -1,6 +1,6 @@
 /*
  * io_posix.c - the table of io.h on Linux: files, names, file systems (SPEC.md
- * 3.7), clocks, futexes and processes; random.c has the random bytes.
+ * 3.7), clocks, futexes and processes, random bytes.
  * worktree_posix.c is the table of work trees.
  *
  * Invariants: one system call per call, repeated only after EINTR. A failure to
@@ -26,6 +26,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -37,7 +38,6 @@
 #include "engine/base/descriptor.h"
 #include "engine/base/heap.h"
 #include "engine/base/map.h"
-#include "engine/base/random.h"
 #include "engine/base/worktree.h"
 #include "format/bytes/assert.h"
 
@@ -1061,6 +1061,21 @@ static void process_list_mappers(void *ctx, const char *directory,
 
 /* --- the table ---------------------------------------------------------- */
 
+static void random_bytes(void *ctx, void *data, size_t size)
+{
+    (void)ctx;
+    uint8_t *out = data;
+
+    while (size > 0) {
+        ssize_t result;
+
+        WAL__RETRY_EINTR(result, getrandom(out, size, 0));
+        WAL__ASSERT(result > 0);
+        out += result;
+        size -= (size_t)result;
+    }
+}
+
 const struct wal__io wal__io_posix = {
     .open = file_open,
     .close = file_close,
@@ -1091,7 +1106,7 @@ const struct wal__io wal__io_posix = {
     .free_space = path_free_space,
     .now_ms = now_ms,
     .monotonic_ns = monotonic_ns,
-    .random = wal__random_system,
+    .random = random_bytes,
     .boot_id = process_boot_id,
     .process_id = process_id,
     .process_start_time = process_start_time,

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "agentwal/admin.h"
-#include "engine/base/buf.h"
+#include "engine/base/heap.h"
 #include "format/bytes/fmt.h"
 
 /* The key of the document. */

@@ -8,7 +8,7 @@
 
 #include <stdalign.h>
 
-#include "engine/base/buf.h"
+#include "engine/base/heap.h"
 
 /* A public struct as this library knows it. */
 struct wal__struct {

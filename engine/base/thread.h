@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "agentwal.h"
-#include "engine/base/env.h"
 #include "engine/base/error.h"
+#include "engine/base/io.h"
 
 /* As pthread_create() without attributes. The thread takes no signal of the
  * program, and can meet SIGBUS, whose handler continues a read of a file that

@@ -26,8 +26,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/base/env.h"
 #include "engine/base/error.h"
+#include "engine/base/io.h"
 #include "engine/base/struct_size.h"
 #include "engine/care/record_copy.h"
 #include "engine/care/transfer.h"

@@ -20,8 +20,8 @@
 #ifndef AGENTWAL_ENGINE_CARE_DAMAGED_STORE_H
 #define AGENTWAL_ENGINE_CARE_DAMAGED_STORE_H
 
-#include "engine/base/buf.h"
-#include "engine/base/env.h"
+#include "engine/base/heap.h"
+#include "engine/base/io.h"
 #include "format/index/index_fmt.h"
 #include "format/index/pack_index.h"
 #include "format/segment/frame.h"

@@ -20,8 +20,8 @@
 #ifndef AGENTWAL_ENGINE_CARE_LIVE_SET_H
 #define AGENTWAL_ENGINE_CARE_LIVE_SET_H
 
-#include "engine/base/buf.h"
 #include "engine/base/containers.h"
+#include "engine/base/heap.h"
 #include "format/index/index_fmt.h"
 
 /* What becomes of a record. */

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "engine/base/env.h"
+#include "engine/base/io.h"
 #include "engine/store/input_text.h"
 
 bool wal__copy_batch_is_full(const struct wal__copy_batch *batch)

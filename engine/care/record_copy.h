@@ -6,7 +6,7 @@
 #define AGENTWAL_ENGINE_CARE_RECORD_COPY_H
 
 #include "agentwal.h"
-#include "engine/base/buf.h"
+#include "engine/base/heap.h"
 #include "engine/base/io.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"

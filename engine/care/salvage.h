@@ -14,7 +14,7 @@
 
 #include "agentwal/admin.h"
 #include "engine/base/containers.h"
-#include "engine/base/spill.h"
+#include "engine/base/heap.h"
 #include "engine/care/damaged_store.h"
 #include "engine/care/record_copy.h"
 #include "engine/store/blob.h"

@@ -13,8 +13,8 @@
 #ifndef AGENTWAL_ENGINE_CARE_SEGMENT_RUN_H
 #define AGENTWAL_ENGINE_CARE_SEGMENT_RUN_H
 
-#include "engine/base/buf.h"
-#include "engine/base/env.h"
+#include "engine/base/heap.h"
+#include "engine/base/io.h"
 #include "engine/care/throttle.h"
 #include "engine/log/log.h"
 #include "format/index/index_fmt.h"

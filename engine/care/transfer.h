@@ -13,8 +13,8 @@
 
 #include "agentwal/transfer.h"
 #include "engine/base/containers.h"
+#include "engine/base/heap.h"
 #include "engine/base/sha256.h"
-#include "engine/base/spill.h"
 #include "engine/care/record_copy.h"
 #include "engine/session/session.h"
 #include "engine/store/blob.h"

@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine/base/env.h"
+#include "engine/base/io.h"
 #include "engine/base/sha256.h"
 #include "engine/base/worktree.h"
 #include "engine/files/file_set.h"

@@ -7,7 +7,7 @@
 #define AGENTWAL_ENGINE_FILES_CHECKPOINT_H
 
 #include "agentwal/checkpoint.h"
-#include "engine/base/buf.h"
+#include "engine/base/heap.h"
 #include "engine/files/capture.h"
 #include "engine/files/file_set.h"
 #include "engine/session/session.h"

@@ -8,7 +8,7 @@
 #define AGENTWAL_ENGINE_FILES_FILE_SET_H
 
 #include "agentwal/checkpoint.h"
-#include "engine/base/buf.h"
+#include "engine/base/heap.h"
 #include "engine/base/io.h"
 #include "engine/store/blob.h"
 #include "format/index/file_list.h"

@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine/base/env.h"
+#include "engine/base/io.h"
 
 enum {
     WAL__CONTROL_SIZE = 4096,

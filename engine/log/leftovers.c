@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/buf.h"
 #include "engine/base/error.h"
+#include "engine/base/heap.h"
 #include "engine/log/index_file.h"
 #include "engine/log/locks.h"
 #include "engine/log/log.h"

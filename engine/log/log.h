@@ -19,7 +19,7 @@
 
 #include <pthread.h>
 
-#include "engine/base/buf.h"
+#include "engine/base/heap.h"
 #include "engine/base/map.h"
 #include "engine/log/control.h"
 #include "engine/log/segment.h"

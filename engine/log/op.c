@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/base/prefetch.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
@@ -22,6 +21,27 @@ enum {
     RESULT_PREFETCH_SIZE = 64,
     RESERVE_USE_MAX = 4096 /* bytes of frames that may be in the reserve */
 };
+
+/* Fetches one line for exclusive ownership. __builtin_prefetch(line, 1) emits
+ * prefetchw only if the build targets processors that all have it; processors
+ * without it execute it as a no-op, so it is always used here. */
+static void prefetch_line_write(const uint8_t *line)
+{
+#ifdef __x86_64__
+    __asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
+static void prefetch_write(const void *bytes, uint64_t size)
+{
+    size_t end = wal__prefetch_size(bytes, size);
+
+    for (size_t i = 0; i < end; i += WAL__CACHE_LINE_SIZE) {
+        prefetch_line_write((const uint8_t *)bytes + i);
+    }
+}
 
 /* --- the pool ----------------------------------------------------------- */
 
@@ -68,9 +88,9 @@ static void pool_unlock(struct wal__op_pool *pool)
 static void prefetch_op(struct wal__op *op)
 {
     if (op != NULL) {
-        wal__prefetch_write(op, offsetof(struct wal__op, error.file));
-        wal__prefetch_write(&op->result, RESULT_PREFETCH_SIZE);
-        wal__prefetch_write(op + 1, REQUEST_PREFETCH_SIZE);
+        prefetch_write(op, offsetof(struct wal__op, error.file));
+        prefetch_write(&op->result, RESULT_PREFETCH_SIZE);
+        prefetch_write(op + 1, REQUEST_PREFETCH_SIZE);
     }
 }
 
@@ -147,8 +167,7 @@ void wal__op_prefetch(const struct wal__op *op, uint64_t size)
     size_t room = bytes->capacity - bytes->size;
 
     if (room > 0) {
-        wal__prefetch_write(bytes->data + bytes->size,
-                            size < room ? size : room);
+        prefetch_write(bytes->data + bytes->size, size < room ? size : room);
     }
 }
 

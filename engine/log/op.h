@@ -15,11 +15,39 @@
 #include <stdatomic.h>
 
 #include "agentwal.h"
-#include "engine/base/buf.h"
 #include "engine/base/descriptor.h"
+#include "engine/base/heap.h"
 #include "engine/log/locks.h"
 #include "engine/log/log.h"
 #include "format/segment/frame.h"
+
+/* Software prefetch loads bytes into the caches before they are used, while
+ * other work is done. It pays for bytes that were written long ago or by
+ * another thread. Any address is allowed; a bad one is ignored. */
+enum {
+    WAL__CACHE_LINE_SIZE = 64,
+    /* Bytes per call; the hardware prefetcher covers what follows. */
+    WAL__PREFETCH_MAX = 2048
+};
+
+/* A caller of the public API may pass NULL with a size. */
+static inline size_t wal__prefetch_size(const void *bytes, uint64_t size)
+{
+    if (bytes == NULL) {
+        return 0;
+    }
+    return size < WAL__PREFETCH_MAX ? (size_t)size : WAL__PREFETCH_MAX;
+}
+
+static inline void wal__prefetch_read(const void *bytes, uint64_t size)
+{
+    const uint8_t *line = bytes;
+    size_t end = wal__prefetch_size(bytes, size);
+
+    for (size_t i = 0; i < end; i += WAL__CACHE_LINE_SIZE) {
+        __builtin_prefetch(&line[i], 0);
+    }
+}
 
 /* The futex word of an operation. */
 enum wal__op_state {

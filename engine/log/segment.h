@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-#include "engine/base/env.h"
+#include "engine/base/io.h"
 #include "format/segment/record.h"
 #include "format/segment/scan.h"
 #include "format/segment/segment_fmt.h"

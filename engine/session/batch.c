@@ -9,8 +9,8 @@
  */
 #include <string.h>
 
-#include "engine/base/buf.h"
 #include "engine/base/error.h"
+#include "engine/base/heap.h"
 #include "engine/base/struct_size.h"
 #include "engine/session/doc_cursor.h"
 #include "engine/session/session.h"

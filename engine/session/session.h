@@ -9,7 +9,7 @@
 
 #include "agentwal/admin.h"
 #include "engine/base/containers.h"
-#include "engine/base/spill.h"
+#include "engine/base/heap.h"
 #include "engine/base/struct_size.h"
 #include "engine/store/core.h"
 

@@ -6,7 +6,7 @@
 #include "engine/session/store.h"
 #include "agentwal/replica.h"
 #include "engine/base/error.h"
-#include "engine/base/io_memory.h"
+#include "engine/base/io.h"
 #include "engine/log/locks.h"
 #include "engine/session/session.h"
 #include "engine/session/write_batch.h"

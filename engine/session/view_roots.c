@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "agentwal/admin.h"
-#include "engine/base/buf.h"
 #include "engine/base/error.h"
+#include "engine/base/heap.h"
 #include "engine/session/session.h"
 #include "format/bytes/assert.h"
 

@@ -10,7 +10,7 @@
 #ifndef AGENTWAL_ENGINE_SESSION_VIEW_ROOTS_H
 #define AGENTWAL_ENGINE_SESSION_VIEW_ROOTS_H
 
-#include "engine/base/env.h"
+#include "engine/base/io.h"
 #include "format/index/view_root.h"
 
 enum {

@@ -33,7 +33,6 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/base/prefetch.h"
 #include "engine/session/session.h"
 #include "engine/store/input_text.h"
 #include "engine/store/payload.h"

@@ -15,7 +15,7 @@
 
 #include <pthread.h>
 
-#include "engine/base/buf.h"
+#include "engine/base/heap.h"
 #include "engine/log/log.h"
 #include "format/segment/record_blob.h"
 

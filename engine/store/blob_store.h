@@ -10,8 +10,8 @@
 #ifndef AGENTWAL_ENGINE_STORE_BLOB_STORE_H
 #define AGENTWAL_ENGINE_STORE_BLOB_STORE_H
 
-#include "engine/base/buf.h"
 #include "engine/base/containers.h"
+#include "engine/base/heap.h"
 #include "engine/base/sha256.h"
 #include "engine/log/leader.h"
 #include "engine/store/blob.h"

@@ -16,7 +16,7 @@
 #ifndef AGENTWAL_ENGINE_STORE_BRANCH_H
 #define AGENTWAL_ENGINE_STORE_BRANCH_H
 
-#include "engine/base/buf.h"
+#include "engine/base/heap.h"
 #include "engine/store/id_table.h"
 #include "format/index/index_fmt.h"
 

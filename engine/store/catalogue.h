@@ -28,8 +28,8 @@
 #ifndef AGENTWAL_ENGINE_STORE_CATALOGUE_H
 #define AGENTWAL_ENGINE_STORE_CATALOGUE_H
 
-#include "engine/base/buf.h"
 #include "engine/base/containers.h"
+#include "engine/base/heap.h"
 #include "engine/log/log.h"
 #include "format/index/index_fmt.h"
 

@@ -13,7 +13,7 @@
 #ifndef AGENTWAL_ENGINE_STORE_COPY_STATE_H
 #define AGENTWAL_ENGINE_STORE_COPY_STATE_H
 
-#include "engine/base/env.h"
+#include "engine/base/io.h"
 #include "engine/log/control.h"
 #include "engine/store/manifest.h"
 

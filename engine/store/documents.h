@@ -14,7 +14,6 @@
 #include <stdbool.h>
 
 #include "agentwal.h"
-#include "engine/base/buf.h"
 #include "engine/base/containers.h"
 #include "engine/base/heap.h"
 #include "format/index/index_fmt.h"

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/base/buf.h"
-#include "engine/base/env.h"
+#include "engine/base/heap.h"
+#include "engine/base/io.h"
 #include "format/bytes/fmt.h"
 
 enum {

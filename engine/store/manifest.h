@@ -6,7 +6,7 @@
 #ifndef AGENTWAL_ENGINE_STORE_MANIFEST_H
 #define AGENTWAL_ENGINE_STORE_MANIFEST_H
 
-#include "engine/base/env.h"
+#include "engine/base/io.h"
 #include "format/segment/segment_fmt.h"
 
 /* Sets *exists when env->root holds a store; WAL_ENOTSTORE when a file of

@@ -10,8 +10,8 @@
 #ifndef AGENTWAL_ENGINE_STORE_TAIL_INDEX_H
 #define AGENTWAL_ENGINE_STORE_TAIL_INDEX_H
 
-#include "engine/base/buf.h"
 #include "engine/base/containers.h"
+#include "engine/base/heap.h"
 #include "format/index/index_fmt.h"
 
 struct wal__tail_index {

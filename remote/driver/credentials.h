@@ -6,7 +6,6 @@
 #define AGENTWAL_REMOTE_DRIVER_CREDENTIALS_H
 
 #include "agentwal.h"
-#include "engine/base/buf.h"
 #include "engine/base/heap.h"
 
 /* Terminated texts without control characters. */

@@ -32,7 +32,6 @@
 #include <stdbool.h>
 
 #include "agentwal.h"
-#include "engine/base/buf.h"
 #include "engine/base/heap.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "agentwal.h"
-#include "engine/base/buf.h"
+#include "engine/base/heap.h"
 
 enum {
     WAL__S3_CODE_SIZE = 64,

@@ -31,7 +31,7 @@
 
 #include "agentwal.h"
 #include "agentwal/replica.h"
-#include "engine/base/buf.h"
+#include "engine/base/heap.h"
 #include "engine/base/sha256.h"
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"

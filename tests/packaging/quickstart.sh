@@ -24,7 +24,7 @@ done
 [ ! -s errors ] || { cat errors && fail 'prints to standard error'; }
 [ -e copy/build/quickstart/quickstart-store/MANIFEST ] || fail 'no store'
 
-printf 'this is not C\n' >>copy/engine/base/status.c
+printf 'this is not C\n' >>copy/engine/base/error.c
 code=0
 copy/tools/quickstart.sh >output 2>errors || code=$?
 [ "$code" -eq 1 ] || fail "exit code $code"

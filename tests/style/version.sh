@@ -24,8 +24,8 @@ same "$(wc -w <<<"$version")" 1 'the number of versions in CMakeLists.txt'
 for tool in agentwal walcat walcheck; do
     same "$("$WALBIN/$tool" --version)" "$tool $version" "$tool --version"
 done
-same "$(sed -n 's/^#define AGENTWAL_VERSION "\(.*\)"/\1/p' engine/base/status.c)" \
-    "$version" 'the version that engine/base/status.c falls back to'
+same "$(sed -n 's/^#define AGENTWAL_VERSION "\(.*\)"/\1/p' engine/base/error.c)" \
+    "$version" 'the version that engine/base/error.c falls back to'
 same "$(sed -n 's/^version = "\(.*\)"/\1/p' bindings/python/pyproject.toml)" \
     "$version" 'the version of the Python package'
 

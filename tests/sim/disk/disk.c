@@ -93,11 +93,6 @@ void sim_disk_set_read_only(struct sim_disk *disk, bool read_only)
     disk->read_only = read_only;
 }
 
-void sim_disk_set_network(struct sim_disk *disk, const char *name)
-{
-    disk->network = name;
-}
-
 void sim_disk_advance(struct sim_disk *disk, uint64_t ns)
 {
     disk->monotonic_ns += ns;

@@ -149,7 +149,6 @@ struct sim_disk {
     uint64_t limit;
     bool read_only;
     bool populates;
-    const char *network;
     void (*on_call)(void *arg, const struct sim_event *event);
     void *on_call_arg;
 };

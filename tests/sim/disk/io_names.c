@@ -208,13 +208,8 @@ enum wal_status sim__io_storage(void *ctx, const char *path,
     enum wal_status status = sim__op_finish(&step, sys_errno);
 
     if (status == WAL_OK) {
-        const char *type = process->disk->network;
-        const char *text = type == NULL ? "ext4" : type;
-        size_t size = strnlen(text, 31);
-
-        *storage = type != NULL ? WAL__STORAGE_SHARED : WAL__STORAGE_LOCAL;
-        memcpy(name, text, size);
-        name[size] = '\0';
+        *storage = WAL__STORAGE_LOCAL;
+        memcpy(name, "ext4", sizeof("ext4"));
     }
     return status;
 }

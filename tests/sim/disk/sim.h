@@ -50,9 +50,6 @@ void sim_disk_set_limit(struct sim_disk *disk, uint64_t size);
 uint64_t sim_disk_used_bytes(const struct sim_disk *disk);
 /* Whatever would change the disk answers EROFS. */
 void sim_disk_set_read_only(struct sim_disk *disk, bool read_only);
-/* What storage answers: shared storage of this name, or a local disk for null.
- * Borrowed. */
-void sim_disk_set_network(struct sim_disk *disk, const char *name);
 
 /* Whether maps can be populated, as on Linux; else populate answers EINVAL, and
  * scans read by pread. A new disk can. */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "engine/base/buf.h"
+#include "engine/base/heap.h"
 #include "tests/lib/test.h"
 
 /* A heap that fails its allocation number `fail_at`, from 1 on. */

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/base/io_memory.h"
+#include "engine/base/io.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/io_cases.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/random.h"
+#include "engine/base/io.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/test.h"
 

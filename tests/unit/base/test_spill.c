@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/spill.h"
+#include "engine/base/heap.h"
 #include "tests/lib/test.h"
 
 enum {

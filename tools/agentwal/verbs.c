@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "tools/cli/suggest.h"
 #include "tools/cli/verbs.h"
 
 static const struct verb_help help_import = {

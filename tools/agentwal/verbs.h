@@ -10,8 +10,6 @@
 #ifndef AGENTWAL_TOOLS_AGENTWAL_VERBS_H
 #define AGENTWAL_TOOLS_AGENTWAL_VERBS_H
 
-#include <stddef.h>
-
 #include "tools/cli/cli.h"
 
 enum verb_group {

@@ -12,8 +12,6 @@
 #include "agentwal/admin.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
-#include "tools/terminal/progress.h"
-#include "tools/terminal/size.h"
 
 static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
 {

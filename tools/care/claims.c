@@ -5,8 +5,6 @@
  */
 #include "tools/care/claims.h"
 
-#include <stdio.h>
-
 #include "tools/cli/cli.h"
 
 enum wal_status care_claims_write(struct wal_claim_cursor *claims,

@@ -13,14 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agentwal/admin.h"
 #include "engine/care/bundle.h"
 #include "tools/care/care.h"
 #include "tools/care/space.h"
-#include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
-#include "tools/terminal/progress.h"
-#include "tools/terminal/size.h"
 
 enum {
     READERS_MAX = 64 /* that are named */

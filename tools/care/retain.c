@@ -11,12 +11,8 @@
 #include <string.h>
 
 #include "tools/care/retain_plan.h"
-#include "tools/cli/json.h"
-#include "tools/cli/short_id.h"
+#include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
-#include "tools/terminal/cell.h"
-#include "tools/terminal/size.h"
-#include "tools/terminal/when.h"
 
 enum {
     ID_COLUMNS = 12,

@@ -6,12 +6,10 @@
  */
 #include "tools/care/retain_plan.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "agentwal/admin.h"
 #include "format/json/json_scan.h"
-#include "tools/cli/ids.h"
 
 /* --- reading ------------------------------------------------------------ */
 

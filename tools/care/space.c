@@ -5,12 +5,8 @@
  */
 #include "tools/care/space.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tools/cli/cli.h"
-#include "tools/terminal/size.h"
 
 enum {
     ROWS = 20,

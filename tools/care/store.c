@@ -8,22 +8,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agentwal/admin.h"
 #include "format/bytes/fmt.h"
 #include "tools/care/care.h"
 #include "tools/care/claims.h"
 #include "tools/care/costs.h"
 #include "tools/care/space.h"
-#include "tools/cli/command.h"
-#include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
 #include "tools/project/refresh.h"
-#include "tools/terminal/size.h"
 
 #define SCHEMA_VERSION 1 /* the schema version that `migrate` sets */
 

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "tools/cli/verbs.h"
-#include "tools/terminal/size.h"
 
 /* --- merge ---------------------------------------------------------------- */
 

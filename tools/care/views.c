@@ -7,7 +7,6 @@
 
 #include "agentwal/convert.h"
 #include "tools/care/care.h"
-#include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
 
 static const char *state_of(const struct wal_view_info *info)

@@ -18,7 +18,6 @@
 #include "agentwal/blob.h"
 #include "convert/source/checkpoint_manifest.h"
 #include "format/bytes/fmt.h"
-#include "tools/cli/atomic_file.h"
 #include "tools/cli/json.h"
 
 #define FILE_NAME_MAX 255 /* bytes of a name in a Linux file system */

@@ -13,7 +13,6 @@
 
 #include "agentwal/checkpoint.h"
 #include "tools/cli/cli.h"
-#include "tools/terminal/progress.h"
 
 /* A checkpoint that was exported, or was complete already. */
 struct cli_checkpoint_exported {

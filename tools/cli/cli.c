@@ -1,20 +1,20 @@
 /*
- * cli.c - errors, exit codes and memory of the command line tools.
+ * cli.c - errors, exit codes, memory and files of the command line tools, and
+ * the store of a command: where it is, creating, opening and closing it.
  *
- * Invariant: a tool that rejects its command line prints one line with the
- * argument and the reason, and changes nothing.
- *
- * Threads: the tools are single-threaded.
+ * Invariant: a store and its missing parents are created with mode 0700, and
+ * standard error names the store that was created.
  */
 #include "tools/cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/cli/json.h"
@@ -440,4 +440,602 @@ char *cli_absolute_path(const char *path)
     joined = cli_alloc(strlen(here) + strlen(path) + 2);
     sprintf(joined, "%s/%s", here, path);
     return joined;
+}
+
+struct cli_ids_slot {
+    uint64_t hash;
+    char *text; /* NULL: the slot is free */
+    uint32_t size;
+    uint32_t value;
+};
+
+/* --- a map from ids to numbers ------------------------------------------ */
+
+/* 64-bit FNV-1a. */
+static uint64_t hash_text(struct wal_slice text)
+{
+    const uint8_t *data = text.data;
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < text.size; i++) {
+        hash = (hash ^ data[i]) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+/* Returns the slot of the id, or the free slot for it. */
+static struct cli_ids_slot *find_slot(const struct cli_ids *ids,
+                                      struct wal_slice id, uint64_t hash)
+{
+    size_t at = hash & (ids->capacity - 1);
+    struct cli_ids_slot *item = &ids->items[at];
+
+    while (item->text != NULL &&
+           !(item->hash == hash && item->size == id.size &&
+             memcmp(item->text, id.data, id.size) == 0)) {
+        at = (at + 1) & (ids->capacity - 1);
+        item = &ids->items[at];
+    }
+    return item;
+}
+
+static void grow(struct cli_ids *ids)
+{
+    struct cli_ids larger = {.count = ids->count};
+
+    larger.capacity = ids->capacity > 0 ? ids->capacity * 2 : 64;
+    larger.items = cli_alloc(larger.capacity * sizeof(larger.items[0]));
+    for (size_t i = 0; i < ids->capacity; i++) {
+        struct cli_ids_slot *item = &ids->items[i];
+        struct wal_slice id = {item->text, item->size};
+        if (item->text != NULL) {
+            *find_slot(&larger, id, item->hash) = *item;
+        }
+    }
+    free(ids->items);
+    *ids = larger;
+}
+
+uint32_t *cli_ids_find(const struct cli_ids *ids, struct wal_slice id)
+{
+    struct cli_ids_slot *item;
+
+    if (ids->capacity == 0 || id.size == 0) {
+        return NULL;
+    }
+    item = find_slot(ids, id, hash_text(id));
+    return item->text != NULL ? &item->value : NULL;
+}
+
+uint32_t *cli_ids_get_or_add(struct cli_ids *ids, struct wal_slice id)
+{
+    uint64_t hash = hash_text(id);
+    struct cli_ids_slot *item;
+
+    if (2 * (ids->count + 1) > ids->capacity) {
+        grow(ids);
+    }
+    item = find_slot(ids, id, hash);
+    if (item->text == NULL) {
+        item->hash = hash;
+        item->text = cli_copy_text(id.data, id.size);
+        item->size = (uint32_t)id.size;
+        item->value = 0;
+        ids->count++;
+    }
+    return &item->value;
+}
+
+void cli_ids_deinit(struct cli_ids *ids)
+{
+    for (size_t i = 0; i < ids->capacity; i++) {
+        free(ids->items[i].text);
+    }
+    free(ids->items);
+    *ids = (struct cli_ids){.items = NULL};
+}
+
+/* --- files that get their name when they are complete ------------------- */
+
+int cli_make_directory_at(int parent, const char *name)
+{
+    if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) {
+        return -1;
+    }
+    return openat(parent, name,
+                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int cli_atomic_file_create(struct cli_atomic_file *file, int directory)
+{
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+
+    *file = (struct cli_atomic_file){.fd = -1, .directory = directory};
+    for (unsigned i = 0; file->fd < 0 && i < 1000; i++) {
+        snprintf(file->temporary, sizeof(file->temporary), ".checkpoint-%ld-%u",
+                 (long)getpid(), i);
+        file->fd = openat(directory, file->temporary, flags, 0600);
+        if (file->fd < 0 && errno != EEXIST) {
+            break;
+        }
+    }
+    return file->fd >= 0 ? 0 : errno;
+}
+
+int cli_atomic_file_write(const struct cli_atomic_file *file, const void *data,
+                          size_t size)
+{
+    const char *next = data;
+
+    while (size > 0) {
+        ssize_t done = write(file->fd, next, size);
+
+        if (done < 0 && errno != EINTR) {
+            return errno;
+        }
+        next += done > 0 ? done : 0;
+        size -= done > 0 ? (size_t)done : 0;
+    }
+    return 0;
+}
+
+int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name,
+                           int error_number)
+{
+    if (close(file->fd) != 0 && error_number == 0) {
+        error_number = errno;
+    }
+    if (error_number == 0 && renameat(file->directory, file->temporary,
+                                      file->directory, name) != 0) {
+        error_number = errno;
+    }
+    if (error_number != 0) {
+        unlinkat(file->directory, file->temporary, 0);
+    }
+    file->fd = -1;
+    return error_number;
+}
+
+/* --- the store ---------------------------------------------------------- */
+
+/* Returns the path of the store that no option and no AGENTWAL_STORE names; the
+ * process owns it. NULL when there is no home directory. */
+static char *default_store(void)
+{
+    const char *data = getenv("XDG_DATA_HOME");
+    const char *home = getenv("HOME");
+    char *path = NULL;
+
+    /* The XDG specification ignores relative paths. */
+    if (data != NULL && data[0] == '/') {
+        home = data;
+        data = "agentwal";
+    } else if (home != NULL && home[0] == '/') {
+        data = ".local/share/agentwal";
+    } else {
+        return NULL;
+    }
+    if (asprintf(&path, "%s/%s", home, data) < 0) {
+        path = NULL;
+    }
+    return path;
+}
+
+static int check_store(const struct cli *cli, const char *what,
+                       const char *store)
+{
+    if (store[0] == '\0') {
+        return cli_error(cli, CLI_USAGE, what,
+                         "is empty; it must name the "
+                         "directory of a store");
+    }
+    if (store[0] == '~') {
+        return cli_error(cli, CLI_USAGE, what,
+                         "'%s' begins with '~', which the shell did not "
+                         "expand; write the path of the home directory, or "
+                         "./%s",
+                         store, store);
+    }
+    return CLI_CONTINUE;
+}
+
+/* Sets cli->store. */
+static int find_store(struct cli *cli)
+{
+    const char *variable = getenv("AGENTWAL_STORE");
+
+    if (cli->store != NULL) {
+        return check_store(cli, "--store", cli->store);
+    }
+    if (variable != NULL) {
+        cli->store = variable;
+        return check_store(cli, "AGENTWAL_STORE", variable);
+    }
+    cli->store = default_store();
+    if (cli->store == NULL) {
+        return cli_error(cli, CLI_USAGE, "--store",
+                         "is required: neither AGENTWAL_STORE nor HOME names a "
+                         "directory");
+    }
+    return CLI_CONTINUE;
+}
+
+int cli_insert_store(struct cli *cli)
+{
+    size_t at = (size_t)cli->store_at;
+    size_t count = (size_t)cli->count;
+    char **items;
+    int code;
+
+    if (cli->store_at == CLI_NO_STORE || count < at) {
+        return CLI_CONTINUE;
+    }
+    code = find_store(cli);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    items = cli_alloc((count + 2) * sizeof(items[0]));
+    memcpy(items, cli->items, at * sizeof(items[0]));
+    /* cli_keep_text owns it; no command writes to its operands. */
+    items[at] = (char *)(uintptr_t)cli_keep_text(cli->store);
+    memcpy(items + at + 1, cli->items + at, (count - at) * sizeof(items[0]));
+    cli->items = items;
+    cli->count++;
+    return CLI_CONTINUE;
+}
+
+struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags)
+{
+    struct wal_open_options options = WAL_INIT(wal_open_options);
+
+    options.flags = flags;
+    if (cli->strict) {
+        options.flags |= WAL_OPEN_STRICT;
+    }
+    if (cli->force_network_fs) {
+        options.flags |= WAL_OPEN_NETWORK_FS;
+    }
+    return options;
+}
+
+/* Creates the parents of a directory that are missing. The store itself is made
+ * by wal_open. Returns CLI_CONTINUE, or prints the error and returns the exit
+ * code. */
+static int make_parents(const struct cli *cli, const char *path)
+{
+    char *copy = cli_copy_text(path, strlen(path));
+    int code = CLI_CONTINUE;
+
+    for (char *slash = strchr(copy + 1, '/');
+         slash != NULL && code == CLI_CONTINUE;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(copy, 0700) != 0 && errno != EEXIST) {
+            code = cli_error(cli, CLI_FAILED, path,
+                             "creating the directory %s failed: %s", copy,
+                             strerror(errno));
+        }
+        *slash = '/';
+    }
+    free(copy);
+    return code;
+}
+
+/* Prints why there is no store at the path of a verb. */
+static int report_missing(const struct cli *cli, const char *path)
+{
+    return cli_error_status(
+        cli, WAL_ENOTSTORE, path,
+        "there is no store yet; create one with: agentwal init, "
+        "or import sessions with: agentwal import PATH");
+}
+
+static bool has_file(const char *path, const char *name)
+{
+    struct stat stat;
+    char *file = cli_alloc(strlen(path) + strlen(name) + 2);
+    bool exists;
+
+    strcat(strcat(strcpy(file, path), "/"), name);
+    exists = lstat(file, &stat) == 0;
+    free(file);
+    return exists;
+}
+
+/* Whether there is nothing, or what a creation left that was cut short: it is
+ * repeated (SPEC 3.7). */
+static bool is_missing(const char *path)
+{
+    struct stat stat;
+
+    return (lstat(path, &stat) != 0 && (errno == ENOENT || errno == ENOTDIR)) ||
+           (has_file(path, "LOCK") && has_file(path, "log") &&
+            !has_file(path, "MANIFEST"));
+}
+
+int cli_require_store(const struct cli *cli, const char *path)
+{
+    return is_missing(path) ? report_missing(cli, path) : CLI_CONTINUE;
+}
+
+/*
+ * Warns where others may write the directory of a new store: they could put
+ * files in place of its files. Also with the sticky bit, with which they can
+ * still add names. A group that is the user's own is taken as private.
+ */
+static void warn_if_shared(const struct cli *cli, const char *path)
+{
+    struct stat stat_of;
+
+    if (stat(path, &stat_of) == 0 &&
+        ((stat_of.st_mode & S_IWOTH) != 0 ||
+         ((stat_of.st_mode & S_IWGRP) != 0 && stat_of.st_gid != getegid()))) {
+        cli_note(cli, path,
+                 "warning: other users may write to this directory, and put "
+                 "files in place of those of the store; chmod go-w prevents "
+                 "that");
+    }
+}
+
+int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
+                   struct wal_store **store)
+{
+    bool missing = is_missing(path);
+    struct wal_open_options options;
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code;
+
+    if (missing && cli->adds_to_store) {
+        flags |= WAL_OPEN_CREATE;
+    }
+    if (missing && (flags & WAL_OPEN_CREATE) == 0) {
+        return report_missing(cli, path);
+    }
+    code = missing ? make_parents(cli, path) : CLI_CONTINUE;
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    options = cli_open_options(cli, flags);
+    status = wal_open(path, &options, store, &error);
+    if (status != WAL_OK) {
+        return cli_report(cli, path, status, &error);
+    }
+    if (missing) {
+        cli_note(cli, path, "created this store");
+    }
+    if ((flags & WAL_OPEN_CREATE) != 0) {
+        warn_if_shared(cli, path);
+    }
+    return CLI_CONTINUE;
+}
+
+int cli_close_store(const struct cli *cli, const char *path,
+                    struct wal_store *store, int code)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_close(store, &error);
+
+    if (status == WAL_EPOISONED && code != CLI_OK && code != CLI_CONTINUE) {
+        return code; /* the same failure, which was reported */
+    }
+    if (status != WAL_OK) {
+        return cli_worse_code(code, cli_report(cli, path, status, &error));
+    }
+    return code;
+}
+
+/* --- what the verbs share ----------------------------------------------- */
+
+int cli_begin(struct cli *cli, int argc, char **argv,
+              const struct cli_option *options, int least, int most,
+              uint32_t flags, struct wal_store **store)
+{
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, least, most);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[1], flags, store);
+    }
+    return code;
+}
+
+int cli_begin_session(struct cli *cli, int argc, char **argv,
+                      const struct cli_option *options, int least, int most,
+                      uint32_t flags, struct wal_store **store,
+                      struct wal_session **session)
+{
+    int code = cli_begin(cli, argc, argv, options, least, most, flags, store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, *store, cli->items[2], session);
+    return code == CLI_CONTINUE
+               ? code
+               : cli_close_store(cli, cli->items[1], *store, code);
+}
+
+int cli_end_session(const struct cli *cli, struct wal_store *store,
+                    struct wal_session *session, int code)
+{
+    wal_session_close(session);
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+static int resolve_directory(const struct cli *cli, const char *option,
+                             const char *option_value, char **directory)
+{
+    char *path = option_value != NULL ? cli_absolute_path(option_value) : NULL;
+    int code = cli_check_size(cli, option, path, CLI_TEXT_MAX);
+
+    if (code == CLI_CONTINUE) {
+        *directory = path;
+    } else {
+        free(path);
+    }
+    return code;
+}
+
+int cli_resolve_cwd(const struct cli *cli, const char *cwd, char **directory)
+{
+    return resolve_directory(cli, "--cwd", cwd, directory);
+}
+
+int cli_resolve_root(const struct cli *cli, const char *option, char **root)
+{
+    return resolve_directory(cli, "--root", option, root);
+}
+
+int cli_check_checkpoint_id(const struct cli *cli, const char *what,
+                            const char *id)
+{
+    if (id != NULL && id[0] == '\0') {
+        return cli_error(cli, CLI_USAGE, what, "is empty");
+    }
+    return cli_check_id(cli, what, id);
+}
+
+int cli_report_file(const struct cli *cli, const char *what,
+                    enum wal_status status, const struct wal_error *error)
+{
+    /* The file of a damaged blob is a segment: name the operand instead. */
+    bool is_named = error->file[0] != '\0' && status != WAL_ECORRUPT;
+
+    return cli_report(cli, is_named ? error->file : what, status, error);
+}
+
+char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice,
+                     size_t *size)
+{
+    char *input = NULL;
+    size_t capacity = 0;
+    size_t read_size;
+
+    *size = 0;
+    do {
+        if (*size == capacity) {
+            capacity = capacity > 0 ? capacity * 2 : 65536;
+            input = cli_realloc(input, capacity);
+        }
+        read_size = fread(input + *size, 1, capacity - *size, stdin);
+        *size += read_size;
+    } while (read_size > 0 && *size <= most);
+    if (ferror(stdin)) {
+        cli_error(cli, CLI_FAILED, "standard input", "%s", strerror(errno));
+    } else if (*size > most) {
+        cli_error(cli, CLI_FAILED, "standard input", "too large%s", advice);
+    } else {
+        return input;
+    }
+    free(input);
+    return NULL;
+}
+
+int cli_print_done(const struct cli *cli, const char *key, const char *value,
+                   const char *sentence)
+{
+    struct wal__json_out json;
+
+    if (!cli->json) {
+        printf("%s ", sentence);
+        cli_print_name(stdout, cli_slice(value));
+        putchar('\n');
+    } else {
+        cli_json_init(&json, stdout);
+        wal__json_out_open(&json, '{');
+        cli_json_member_text(&json, key, cli_slice(value));
+        wal__json_out_close_line(&json);
+    }
+    return CLI_OK;
+}
+
+int cli_print_id(const struct cli *cli, struct wal_session *session)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_get_info(session, &info, &error);
+    struct wal__json_out json;
+
+    if (status == WAL_OK && cli->json) {
+        cli_json_init(&json, stdout);
+        wal__json_out_open(&json, '{');
+        cli_json_member_text(&json, "sessionId", info.id);
+        wal__json_out_close_line(&json);
+    } else if (status == WAL_OK) {
+        fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
+        putchar('\n');
+    }
+    wal_session_close(session);
+    return status == WAL_OK ? CLI_OK
+                            : cli_report(cli, cli->items[0], status, &error);
+}
+
+static void print_appended_sentence(const struct wal_session_info *info,
+                                    const struct wal_append_result *result,
+                                    const uint64_t *queued)
+{
+    uint64_t count = queued != NULL ? *queued : result->appended;
+
+    printf("%s %" PRIu64 " %s to the session ",
+           queued != NULL ? "queued" : "appended", count,
+           cli_plural(count, "entry", "entries"));
+    cli_print_name(stdout, info->id);
+    if (result->duplicates > 0) {
+        printf("; %" PRIu32 " known", result->duplicates);
+    }
+    if (result->last_id[0] != '\0') {
+        fputs("; the last one is ", stdout);
+        cli_print_name(stdout, cli_slice(result->last_id));
+    }
+    putchar('\n');
+    fflush(stdout);
+}
+
+void cli_print_appended(const struct cli *cli, struct wal_session *session,
+                        const struct wal_append_result *result,
+                        const uint64_t *queued)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal__json_out json;
+
+    if (wal_session_get_info(session, &info, NULL) != WAL_OK) {
+        info.id.size = 0;
+    }
+    if (!cli->json) {
+        print_appended_sentence(&info, result, queued);
+        return;
+    }
+    cli_json_init(&json, stdout);
+    wal__json_out_open(&json, '{');
+    cli_json_member_text(&json, "sessionId", info.id);
+    cli_json_member_text_or_null(&json, "lastAppendedEntryId",
+                                 cli_slice(result->last_id));
+    wal__json_out_member_count(&json, "appendedCount", result->appended);
+    wal__json_out_member_count(&json, "duplicateCount", result->duplicates);
+    if (queued != NULL) {
+        wal__json_out_member_count(&json, "queued", *queued);
+    }
+    wal__json_out_close_line(&json);
+    fflush(stdout);
+}
+
+void cli_print_conflict(const struct cli *cli, struct wal_slice expected,
+                        struct wal_slice actual)
+{
+    struct wal__json_out json;
+
+    if (!cli->json) {
+        return;
+    }
+    cli_json_init(&json, stdout);
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_open(&json, "conflict", '{');
+    cli_json_member_text(&json, "expected", expected);
+    cli_json_member_text(&json, "actual", actual);
+    wal__json_out_close(&json, '}');
+    wal__json_out_close_line(&json);
+    fflush(stdout);
 }

@@ -1,22 +1,20 @@
 /*
  * cli.h - common code of the command line tools: options, errors, exit codes,
- * opening a store and finding a session in it.
+ * memory, and opening the store and the session that the operands name.
  *
  * Invariant: standard output carries results only; everything else is written
- * to standard error as `TOOL: what: why`.
+ * to standard error as `TOOL: what: why`. A tool that rejects its command line
+ * prints one line with the argument and the reason, and changes nothing.
  *
  * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_CLI_H
 #define AGENTWAL_TOOLS_CLI_CLI_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "agentwal.h"
 #include "tools/terminal/terminal.h"
+
+struct cli_ids_slot;
 
 enum cli_exit {
     CLI_CONTINUE = -1, /* not an exit code: the tool has work to do */
@@ -172,7 +170,9 @@ bool cli_output_failed(void);
 /* Allocates; when memory is exhausted the process exits with CLI_FAILED.
  * cli_alloc zeroes the memory. cli_copy_text terminates the copy with NUL. */
 void *cli_alloc(size_t size);
+
 void *cli_realloc(void *data, size_t size);
+
 char *cli_copy_text(const void *data, size_t size);
 
 /* Opens a file whose bytes are a text in memory when it is closed; the caller
@@ -188,6 +188,7 @@ void *cli_reserve(void *items, size_t count, size_t *capacity,
                   size_t item_size);
 
 struct wal_slice cli_slice(const char *text);
+
 bool cli_slice_equal(struct wal_slice a, struct wal_slice b);
 
 /* Combines the options of the command line with these flags. */
@@ -236,5 +237,144 @@ int cli_open_session_exact(const struct cli *cli, struct wal_store *store,
 char *cli_absolute_path(const char *path);
 
 #define CLI_ERROR_INIT WAL_INIT(wal_error)
+
+/* --- a map from ids to numbers ------------------------------------------ */
+
+/* Zeroed: an empty table. */
+struct cli_ids {
+    struct cli_ids_slot *items;
+    size_t count;
+    size_t capacity; /* 0 or a power of two */
+};
+
+/* Returns the number of the id, which the caller may change; valid until the
+ * next cli_ids_get_or_add. NULL: the id is not in the map. */
+uint32_t *cli_ids_find(const struct cli_ids *ids, struct wal_slice id);
+
+/* As cli_ids_find; adds the id with 0 when it is missing. */
+uint32_t *cli_ids_get_or_add(struct cli_ids *ids, struct wal_slice id);
+
+void cli_ids_deinit(struct cli_ids *ids);
+
+
+/* --- files that get their name when they are complete ------------------- */
+
+/* A file that still has its temporary name. */
+struct cli_atomic_file {
+    int fd;
+    int directory; /* borrowed; must stay open until the commit */
+    char temporary[64];
+};
+
+/* Opens the directory `name` in the directory `parent`, creates it when
+ * missing, and follows no symbolic link. Returns a descriptor, or -1 with errno
+ * set. */
+int cli_make_directory_at(int parent, const char *name);
+
+/* Creates the temporary file. Returns 0 or an errno value. */
+int cli_atomic_file_create(struct cli_atomic_file *file, int directory);
+
+/* Appends the bytes. Returns 0 or an errno value. */
+int cli_atomic_file_write(const struct cli_atomic_file *file, const void *data,
+                          size_t size);
+
+/* Closes the file. With error_number 0 renames it to `name`, else deletes it.
+ * Returns error_number, or the errno value of the close or rename that failed.
+ * Does not sync. */
+int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name,
+                           int error_number);
+
+/* --- what the verbs share ----------------------------------------------- */
+
+/* Reads the options, checks that there are `least` to `most` operands (the
+ * first is the verb's name), and opens the store, the second operand.
+ * CLI_CONTINUE or the exit code. */
+int cli_begin(struct cli *cli, int argc, char **argv,
+              const struct cli_option *options, int least, int most,
+              uint32_t flags, struct wal_store **store);
+
+/* As cli_begin, and opens the session, the third operand. */
+int cli_begin_session(struct cli *cli, int argc, char **argv,
+                      const struct cli_option *options, int least, int most,
+                      uint32_t flags, struct wal_store **store,
+                      struct wal_session **session);
+
+/* Closes both; returns the worse of `code` and the code of closing. */
+int cli_end_session(const struct cli *cli, struct wal_store *store,
+                    struct wal_session *session, int code);
+
+/* Sets *directory to the absolute path of --cwd, which the caller frees; null
+ * for null. CLI_USAGE if it is too long, with *directory unchanged; else
+ * CLI_CONTINUE. */
+int cli_resolve_cwd(const struct cli *cli, const char *cwd, char **directory);
+
+/* As cli_resolve_cwd, for --root. */
+int cli_resolve_root(const struct cli *cli, const char *option, char **root);
+
+/* CLI_USAGE if a checkpoint's id is empty or too long; else CLI_CONTINUE. */
+int cli_check_checkpoint_id(const struct cli *cli, const char *what,
+                            const char *id);
+
+/* As cli_report, but names the file of the error if it has one. */
+int cli_report_file(const struct cli *cli, const char *what,
+                    enum wal_status status, const struct wal_error *error);
+
+/* Opens the session of an id, or creates it in the current directory when there
+ * is none. CLI_CONTINUE or the exit code. */
+int cli_open_or_create_session(const struct cli *cli, struct wal_store *store,
+                               const char *id, struct wal_session **session);
+
+/* Reads all of standard input; the caller frees it. Null, after printing why,
+ * if it cannot be read or has more than `most` bytes; then the text ends with
+ * `advice`. */
+char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice,
+                     size_t *size);
+
+/* Prints what a verb did: the sentence and the value, or {key: value}. Returns
+ * CLI_OK. */
+int cli_print_done(const struct cli *cli, const char *key, const char *value,
+                   const char *sentence);
+
+/* Prints a session's id, as text or as {"sessionId"}, and closes it. */
+int cli_print_id(const struct cli *cli, struct wal_session *session);
+
+/* Prints {"sessionId","lastAppendedEntryId","appendedCount", "duplicateCount"},
+ * and "queued" if it is not null: the number of entries that were queued and
+ * whose outcome is unknown. For people: a sentence. */
+void cli_print_appended(const struct cli *cli, struct wal_session *session,
+                        const struct wal_append_result *result,
+                        const uint64_t *queued);
+
+/* Prints {"conflict":{"expected","actual"}}; for people nothing, because the
+ * error says it. */
+void cli_print_conflict(const struct cli *cli, struct wal_slice expected,
+                        struct wal_slice actual);
+
+/* --- the name that a user meant ----------------------------------------- */
+
+struct cli_suggestion {
+    const char *typed;
+    const char *nearest; /* NULL: no name is near */
+    size_t distance;     /* of `nearest` */
+};
+
+/* Keeps the name if it is nearer than the names before it. A name is near when
+ * one insertion, deletion, substitution or exchange of neighbours for each
+ * three characters leads to it, or when it begins with what was typed. */
+void cli_suggest(struct cli_suggestion *suggestion, const char *name);
+
+/* The number of insertions, deletions, substitutions and exchanges of
+ * neighbours that make one word from the other. Words longer than 63 bytes are
+ * infinitely distant. */
+size_t cli_edit_distance(const char *from, const char *to);
+
+/* --- times -------------------------------------------------------------- */
+
+/* Reads the argument of an option: 2026-11-20, 2026-11-20T14:03 (local time), a
+ * time in ISO 8601 with a zone, or an age such as 90m, 12h, 7d or 2w. NULL: *ms
+ * stays as it is. Returns CLI_CONTINUE, or prints an error and returns
+ * CLI_USAGE. */
+int cli_parse_time(const struct cli *cli, const char *option, const char *text,
+                   int64_t *ms);
 
 #endif

@@ -1,20 +1,22 @@
 /*
- * json.c - write JSON and plain text.
+ * json.c - write JSON and plain text, and session entries to and from lines of
+ * JSON (json.h).
  *
  * Invariant: only cli_json_raw writes bytes that were not checked here; its
- * callers have scanned them.
- *
- * Threads: the tools are single-threaded.
+ * callers have scanned them. Reading an entry allocates only for strings with
+ * escapes.
  */
 #include "tools/cli/json.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "convert/model/dialect.h"
+#include "convert/source/entry_payload.h"
 #include "format/bytes/fmt.h"
-#include "format/json/json_scan.h"
-#include "tools/terminal/cell.h"
-#include "tools/terminal/utf8.h"
+#include "format/json/json_value.h"
+#include "tools/cli/cli.h"
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
@@ -303,4 +305,356 @@ size_t cli_print_name(FILE *file, struct wal_slice name)
         }
     }
     return printed;
+}
+
+/* --- entries ------------------------------------------------------------ */
+
+enum {
+    KEY_ID,
+    KEY_PARENT,
+    KEY_TYPE,
+    KEY_TIME,
+    KEY_RUN,
+    KEY_PAYLOAD,
+    KEY_META,
+    KEY_COUNT
+};
+
+static const char *const keys[KEY_COUNT] = {
+    [KEY_ID] = "id",     [KEY_PARENT] = "parentId",
+    [KEY_TYPE] = "type", [KEY_TIME] = "timestamp",
+    [KEY_RUN] = "runId", [KEY_PAYLOAD] = "payload",
+    [KEY_META] = "meta",
+};
+
+void cli_texts_deinit(struct cli_texts *texts)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        free(texts->items[i]);
+    }
+    free(texts->items);
+    *texts = (struct cli_texts){.items = NULL};
+}
+
+struct wal_slice cli_unescape(const struct wal__json_token *token,
+                              struct cli_texts *texts)
+{
+    struct wal_slice text = {NULL, 0};
+    uint8_t *buffer;
+    size_t size;
+
+    if (token->kind != WAL__JSON_STRING) {
+        return text;
+    }
+    if (!token->has_escapes) {
+        text.data = token->span.data + 1;
+        text.size = token->span.size - 2;
+        return text;
+    }
+    buffer = cli_alloc(token->span.size);
+    if (wal__json_unescape(token->span, buffer, token->span.size, &size,
+                           NULL) != WAL__JSON_OK) {
+        free(buffer);
+        return text;
+    }
+    texts->items = cli_reserve(texts->items, texts->count, &texts->capacity,
+                               sizeof(texts->items[0]));
+    texts->items[texts->count++] = (char *)buffer;
+    text.data = buffer;
+    text.size = size;
+    return text;
+}
+
+/* Returns a description of the first faulty member, or NULL. */
+static const char *member_problem(const struct wal__json_member *members)
+{
+    static const size_t strings[] = {KEY_ID, KEY_TYPE, KEY_TIME, KEY_RUN};
+    static const char *const problems[] = {
+        "\"id\" is not a string", "\"type\" is not a string",
+        "\"timestamp\" is not a string", "\"runId\" is not a string"};
+
+    for (size_t i = 0; i < 4; i++) {
+        enum wal__json_kind kind = members[strings[i]].value.kind;
+        if (kind != WAL__JSON_STRING && kind != WAL__JSON_NONE) {
+            return problems[i];
+        }
+    }
+    if (members[KEY_TYPE].value.kind == WAL__JSON_NONE) {
+        return "\"type\" is missing";
+    }
+    if (members[KEY_PAYLOAD].value.kind == WAL__JSON_NONE) {
+        return "\"payload\" is missing";
+    }
+    if (members[KEY_ID].value.kind == WAL__JSON_STRING &&
+        members[KEY_ID].value.span.size == 2) {
+        return "\"id\" is empty";
+    }
+    if (members[KEY_PARENT].value.kind == WAL__JSON_STRING
+            ? members[KEY_PARENT].value.span.size == 2
+            : members[KEY_PARENT].value.kind != WAL__JSON_NULL &&
+                  members[KEY_PARENT].value.kind != WAL__JSON_NONE) {
+        return "\"parentId\" is neither an id nor null";
+    }
+    if (members[KEY_META].value.kind != WAL__JSON_OBJECT &&
+        members[KEY_META].value.kind != WAL__JSON_NONE) {
+        return "\"meta\" is not an object";
+    }
+    return NULL;
+}
+
+static struct wal_slice value_slice(const struct wal__json_member *member)
+{
+    struct wal_slice slice = {NULL, 0};
+
+    if (member->value.kind != WAL__JSON_NONE) {
+        slice.data = member->value.span.data;
+        slice.size = member->value.span.size;
+    }
+    return slice;
+}
+
+/* Returns KEY_COUNT for an unknown key. */
+static size_t find_key(struct wal__json_span name)
+{
+    size_t key = 0;
+
+    while (key < KEY_COUNT && !wal__json_string_is(name, keys[key])) {
+        key++;
+    }
+    return key;
+}
+
+/* Returns true if every member of the object is a known key and occurs once;
+ * otherwise `why` names the member. The object must be valid JSON. */
+static bool check_members(const void *line, size_t size, char *why,
+                          size_t why_size)
+{
+    bool seen[KEY_COUNT] = {false};
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+
+    wal__json_scan_init(&scan, line, size);
+    while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
+           token.kind != WAL__JSON_END) {
+        size_t key;
+        if (token.kind != WAL__JSON_KEY || token.depth != 1) {
+            continue;
+        }
+        key = find_key(token.span);
+        if (key == KEY_COUNT || seen[key]) {
+            snprintf(why, why_size, "the member %.*s %s",
+                     token.span.size < 80 ? (int)token.span.size : 80,
+                     (const char *)token.span.data,
+                     key == KEY_COUNT ? "is not a member of an entry"
+                                      : "occurs twice");
+            return false;
+        }
+        seen[key] = true;
+    }
+    return true;
+}
+
+bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
+                    struct wal_entry *entry, char *why, size_t why_size)
+{
+    struct wal__json_member members[KEY_COUNT];
+    enum wal__json_status status;
+    const char *problem;
+    size_t offset = 0;
+
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        members[i] = (struct wal__json_member){.key = keys[i]};
+    }
+    status = wal__json_members(line, size, members, KEY_COUNT, &offset);
+    if (status == WAL__JSON_NOT_OBJECT) {
+        snprintf(why, why_size, "not a JSON object");
+        return false;
+    }
+    if (status != WAL__JSON_OK) {
+        snprintf(why, why_size, "not JSON: %s at byte %zu",
+                 wal__json_status_text(status), offset);
+        return false;
+    }
+    if (!check_members(line, size, why, why_size)) {
+        return false;
+    }
+    problem = member_problem(members);
+    if (problem != NULL) {
+        snprintf(why, why_size, "%s", problem);
+        return false;
+    }
+    *entry = (struct wal_entry){
+        .struct_size = sizeof(*entry),
+        .id = cli_unescape(&members[KEY_ID].value, texts),
+        .parent_id = cli_unescape(&members[KEY_PARENT].value, texts),
+        .type = cli_unescape(&members[KEY_TYPE].value, texts),
+        .timestamp = cli_unescape(&members[KEY_TIME].value, texts),
+        .run_id = cli_unescape(&members[KEY_RUN].value, texts),
+        .payload = value_slice(&members[KEY_PAYLOAD]),
+        .meta = value_slice(&members[KEY_META]),
+    };
+    if (members[KEY_PARENT].value.kind == WAL__JSON_NULL) {
+        entry->flags = WAL_ENTRY_ROOT;
+    }
+    return true;
+}
+
+char *cli_entry_detach(struct wal_entry *entry)
+{
+    char *payload = NULL;
+
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        payload =
+            cli_copy_text(entry->payload.data, (size_t)entry->payload.size);
+        entry->payload.data = payload;
+    }
+    return payload;
+}
+
+bool cli_entry_json(const struct wal_entry *entry, struct wal__json_span *value)
+{
+    struct wal__json_span text =
+        wal__line_text(entry->payload.data, entry->payload.size);
+    struct wal__json_scan scan;
+    struct wal__json_token token, end;
+
+    wal__json_scan_init(&scan, text.data, text.size);
+    if (wal__json_scan_skip(&scan, &token) != WAL__JSON_OK ||
+        wal__json_scan_next(&scan, &end) != WAL__JSON_OK ||
+        end.kind != WAL__JSON_END) {
+        return false;
+    }
+    *value = token.span;
+    return true;
+}
+
+static void write_meta(struct wal__json_out *json, struct wal_slice meta,
+                       bool is_damaged)
+{
+    const char *data = meta.data;
+    size_t size = meta.size;
+
+    if (size == 0 && !is_damaged) {
+        return;
+    }
+    wal__json_out_key(json, "meta");
+    if (!is_damaged) {
+        cli_json_raw(json, meta);
+        return;
+    }
+    wal__json_out_open(json, '{');
+    /* Copies the members between the braces; white space may surround them. */
+    while (size > 0 && data[size - 1] != '}') {
+        size--;
+    }
+    while (size > 0 && *data != '{') {
+        data++;
+        size--;
+    }
+    for (size_t i = 1; i + 1 < size; i++) {
+        struct wal_slice members = {data + 1, size - 2};
+        if (strchr(" \t\r\n", data[i]) == NULL) {
+            cli_json_raw(json, members);
+            break;
+        }
+    }
+    wal__json_out_member_bool(json, "damaged", true);
+    wal__json_out_close(json, '}');
+}
+
+static bool write_piece(void *ctx, const void *data, size_t size)
+{
+    const struct wal_slice piece = {data, size};
+
+    cli_json_raw_continue(ctx, piece);
+    return !cli_output_failed();
+}
+
+static enum wal_status write_payload(struct wal__json_out *json,
+                                     struct wal_store *store,
+                                     const struct wal_entry *entry,
+                                     bool *is_damaged, struct wal_error *error)
+{
+    struct cli_json_pieces pieces = {.out = json};
+    struct wal__json_span value = {NULL, 0};
+    struct wal_slice text;
+
+    wal__json_out_key(json, "payload");
+    *is_damaged = false;
+    if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0) {
+        wal__json_out_value(json, value);
+        return wal__entry_payload_visit(NULL, store, entry, write_piece,
+                                        &pieces, error);
+    }
+    if (cli_entry_json(entry, &value)) {
+        text.data = value.data;
+        text.size = value.size;
+        cli_json_raw(json, text);
+        return WAL_OK;
+    }
+    cli_json_text(json, entry->payload);
+    *is_damaged =
+        !wal__line_is_blank(entry->payload.data, (size_t)entry->payload.size);
+    return WAL_OK;
+}
+
+static enum wal_status write_entry(struct wal__json_out *json,
+                                   struct wal_store *store,
+                                   const struct wal_entry *entry,
+                                   struct wal_error *error)
+{
+    enum wal_status status;
+    bool is_damaged;
+
+    wal__json_out_open(json, '{');
+    cli_json_member_text(json, "id", entry->id);
+    cli_json_member_text_or_null(json, "parentId", entry->parent_id);
+    cli_json_member_text(json, "type", entry->type);
+    cli_json_member_text(json, "timestamp", entry->timestamp);
+    if (entry->run_id.size > 0) {
+        cli_json_member_text(json, "runId", entry->run_id);
+    }
+    status = write_payload(json, store, entry, &is_damaged, error);
+    write_meta(json, entry->meta, is_damaged);
+    wal__json_out_close(json, '}');
+    return status;
+}
+
+/* Writes an entry as a value, and the end of its line. */
+static enum wal_status write_loaded(struct wal__json_out *json,
+                                    struct wal_store *store,
+                                    const struct wal_entry *entry,
+                                    bool ends_line, struct wal_error *error)
+{
+    struct wal_entry loaded = *entry;
+    enum wal_status status;
+    char *memory = NULL;
+
+    status = (entry->flags & WAL_ENTRY_LINE) != 0
+                 ? wal__entry_payload_load(NULL, store, &loaded, &memory, error)
+                 : wal__entry_payload_verify(NULL, store, entry, error);
+    if (status == WAL_OK) {
+        status = write_entry(json, store, &loaded, error);
+        if (ends_line) {
+            wal__json_out_newline(json);
+        }
+    }
+    free(memory);
+    return status;
+}
+
+enum wal_status cli_entry_write(struct wal__json_out *json,
+                                struct wal_store *store,
+                                const struct wal_entry *entry,
+                                struct wal_error *error)
+{
+    return write_loaded(json, store, entry, true, error);
+}
+
+enum wal_status cli_entry_write_value(struct wal__json_out *json,
+                                      struct wal_store *store,
+                                      const struct wal_entry *entry,
+                                      struct wal_error *error)
+{
+    return write_loaded(json, store, entry, false, error);
 }

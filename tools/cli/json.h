@@ -1,9 +1,12 @@
 /*
  * json.h - what the tools write as JSON, one value a line, by the writer of
- * format/json/json_out.h: texts and values that may be of anyone.
+ * format/json/json_out.h: texts and values that may be of anyone; and session
+ * entries as lines of JSON:
+ * {"id","parentId","type","timestamp","runId"?,"payload","meta"?}.
  *
  * Invariant: the output is valid JSON in valid UTF-8 for any text. The writer
- * places the commas.
+ * places the commas. A payload is read and written byte for byte, including the
+ * text of its numbers.
  *
  * Threads: the tools are single-threaded.
  */
@@ -11,11 +14,11 @@
 #define AGENTWAL_TOOLS_CLI_JSON_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "agentwal.h"
 #include "format/json/json_out.h"
+#include "format/json/json_scan.h"
 
 /* Begins output to a file. Whether it failed is the file's to say. */
 void cli_json_init(struct wal__json_out *json, FILE *file);
@@ -45,6 +48,7 @@ struct cli_json_pieces {
     uint8_t held[4]; /* the first bytes of a character, at a piece's end */
     size_t held_count;
 };
+
 void cli_json_raw_continue(struct cli_json_pieces *pieces,
                            struct wal_slice text);
 
@@ -54,8 +58,10 @@ void cli_json_time(struct wal__json_out *json, int64_t unix_ms);
 /* Members: a key and its value. */
 void cli_json_member_text(struct wal__json_out *json, const char *key,
                           struct wal_slice text);
+
 void cli_json_member_text_or_null(struct wal__json_out *json, const char *key,
                                   struct wal_slice text);
+
 void cli_json_member_time(struct wal__json_out *json, const char *key,
                           int64_t unix_ms);
 
@@ -76,5 +82,55 @@ size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns,
  * invalid UTF-8 bytes become \xNN, so that different names look different.
  * Returns the columns printed. */
 size_t cli_print_name(FILE *file, struct wal_slice name);
+
+/* --- entries ------------------------------------------------------------ */
+
+/* Owns strings that had to be unescaped. Zeroed: none. */
+struct cli_texts {
+    char **items;
+    size_t count;
+    size_t capacity;
+};
+
+void cli_texts_deinit(struct cli_texts *texts);
+
+/*
+ * Parses one line. The entry's slices point into the line and into texts.
+ * Returns false when the line is not an entry, and then writes the reason to
+ * `why`, a buffer of why_size bytes.
+ */
+bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
+                    struct wal_entry *entry, char *why, size_t why_size);
+
+/* Makes the entry valid beyond the next call on its cursor: copies the payload
+ * of a redacted entry. The caller frees the result, which is NULL for other
+ * entries: their slices stay valid. */
+char *cli_entry_detach(struct wal_entry *entry);
+
+/*
+ * Writes one line. A payload that is not JSON is written as a string, and meta
+ * gets "damaged":true. An out-of-line payload is streamed, except for an entry
+ * with WAL_ENTRY_LINE: whether that is JSON is known only from all of it. When
+ * the payload cannot be read, returns the error before writing anything.
+ */
+enum wal_status cli_entry_write(struct wal__json_out *json,
+                                struct wal_store *store,
+                                const struct wal_entry *entry,
+                                struct wal_error *error);
+
+/* The same as a value of an open object or array. */
+enum wal_status cli_entry_write_value(struct wal__json_out *json,
+                                      struct wal_store *store,
+                                      const struct wal_entry *entry,
+                                      struct wal_error *error);
+
+/* Sets *value to the payload without surrounding white space and byte order
+ * mark. Returns false when the payload is not JSON. */
+bool cli_entry_json(const struct wal_entry *entry,
+                    struct wal__json_span *value);
+
+/* Unescapes a JSON string; texts owns the result. Empty for other values. */
+struct wal_slice cli_unescape(const struct wal__json_token *token,
+                              struct cli_texts *texts);
 
 #endif

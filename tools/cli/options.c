@@ -1,24 +1,22 @@
 /*
- * options.c - the verb line: options and operands.
- *
- * Invariant: a tool that rejects its command line prints one line with the
- * argument and the reason, and changes nothing.
- *
- * Threads: the tools are single-threaded.
+ * options.c - the verb line: options and operands, the name that a user meant,
+ * and times.
  */
+#include "tools/cli/cli.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "format/json/json_scan.h"
-#include "tools/cli/cli.h"
+#include "format/payload/timestamp.h"
 #include "tools/cli/json.h"
-#include "tools/cli/suggest.h"
 
-#define OPTIONS_MAX  32
+#define OPTIONS_MAX 32
+
 #define FIRST_OPTION 256 /* option values start above every character */
 
 /* The tables that the command line is matched with. */
@@ -373,4 +371,141 @@ int cli_check_object(const struct cli *cli, const char *what, const char *text)
                ? CLI_CONTINUE
                : cli_error(cli, CLI_USAGE, what, "not a JSON object: %s",
                            wal__json_status_text(json_status));
+}
+
+/* --- the name that a user meant ----------------------------------------- */
+
+enum {
+    WORD_MAX = 63
+};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t cli_edit_distance(const char *from, const char *to)
+{
+    size_t from_size = strlen(from);
+    size_t to_size = strlen(to);
+    size_t rows[3][WORD_MAX + 1];
+    size_t *before = rows[0];
+    size_t *above = rows[1];
+    size_t *row = rows[2];
+
+    if (from_size > WORD_MAX || to_size > WORD_MAX) {
+        return SIZE_MAX;
+    }
+    for (size_t j = 0; j <= to_size; j++) {
+        above[j] = j;
+        before[j] = j;
+    }
+    for (size_t i = 1; i <= from_size; i++) {
+        size_t *free_row = before;
+
+        row[0] = i;
+        for (size_t j = 1; j <= to_size; j++) {
+            size_t cost = from[i - 1] == to[j - 1] ? 0 : 1;
+            bool is_exchange = i > 1 && j > 1 && from[i - 1] == to[j - 2] &&
+                               from[i - 2] == to[j - 1];
+
+            row[j] = least(above[j] + 1, row[j - 1] + 1);
+            row[j] = least(row[j], above[j - 1] + cost);
+            if (is_exchange) {
+                row[j] = least(row[j], before[j - 2] + 1);
+            }
+        }
+        before = above;
+        above = row;
+        row = free_row;
+    }
+    return above[to_size];
+}
+
+void cli_suggest(struct cli_suggestion *suggestion, const char *name)
+{
+    size_t size = strlen(suggestion->typed);
+    size_t distance = cli_edit_distance(suggestion->typed, name);
+    bool is_prefix = size >= 3 && strncmp(suggestion->typed, name, size) == 0;
+
+    if (is_prefix) {
+        distance = 1;
+    }
+    if (size == 0 || distance > (size + 2) / 3 || distance >= strlen(name)) {
+        return;
+    }
+    if (suggestion->nearest == NULL || distance < suggestion->distance) {
+        suggestion->nearest = name;
+        suggestion->distance = distance;
+    }
+}
+
+/* --- times -------------------------------------------------------------- */
+
+/* Reads NUMBER and a unit as an age. */
+static bool read_age(const char *text, int64_t *ms)
+{
+    static const struct {
+        char unit;
+        int64_t ms;
+    } units[] = {{'m', 60000},
+                 {'h', 3600000},
+                 {'d', 86400000},
+                 {'w', 7 * INT64_C(86400000)}};
+    char *end = NULL;
+    unsigned long count = strtoul(text, &end, 10);
+
+    if (text[0] < '0' || text[0] > '9' || count > 100000 || *end == '\0' ||
+        end[1] != '\0') {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (*end == units[i].unit) {
+            *ms = when_now_ms() - (int64_t)count * units[i].ms;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads a date, or a date and time, of the local zone. */
+static bool read_local(const char *text, int64_t *ms)
+{
+    static const char *const forms[] = {"%Y-%m-%d", "%Y-%m-%dT%H:%M",
+                                        "%Y-%m-%dT%H:%M:%S"};
+
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        struct tm parts;
+        const char *end;
+        time_t seconds;
+        int day;
+
+        memset(&parts, 0, sizeof(parts));
+        parts.tm_isdst = -1;
+        end = strptime(text, forms[i], &parts);
+        if (end == NULL || *end != '\0') {
+            continue;
+        }
+        day = parts.tm_mday;
+        seconds = mktime(&parts);
+        *ms = (int64_t)seconds * 1000;
+        return seconds != (time_t)-1 && parts.tm_mday == day;
+    }
+    return false;
+}
+
+int cli_parse_time(const struct cli *cli, const char *option, const char *text,
+                   int64_t *ms)
+{
+    struct wal__json_span span = {(const uint8_t *)text,
+                                  text == NULL ? 0 : strlen(text)};
+
+    if (text == NULL || read_age(text, ms) || read_local(text, ms) ||
+        wal__model_time_read_text(span, ms)) {
+        return CLI_CONTINUE;
+    }
+    return cli_error(cli, CLI_USAGE, option,
+                     "\"%s\" is no time; use 2026-11-20, 2026-11-20T14:03, or "
+                     "an age such as 12h or 7d",
+                     text);
 }

@@ -1,22 +1,349 @@
 /*
- * session.c - find a session by the name that the user gives.
+ * session.c - finds a session by the name that the user gives, shortens ids,
+ * and prints sessions (session.h).
  *
  * Invariant: a name that matches several sessions opens none of them.
- *
- * Threads: the tools are single-threaded.
  */
 #include "tools/cli/session.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agentwal/checkpoint.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
-#include "tools/cli/short_id.h"
+#include "format/bytes/fmt.h"
+
+/* --- accepting ------------------------------------------------------------ */
+
+/* --- printing ------------------------------------------------------------- */
+
+enum {
+    WHOLE_SIZE = 12, /* ids up to this size are printed complete */
+    /* Comparisons for ids that share their ending, before giving up. */
+    COMPARISONS_MAX = 1000000
+};
+
+/* --- accepting ------------------------------------------------------------ */
+
+static void keep(char **items, size_t *count, struct wal_slice id)
+{
+    if (*count < CLI_MATCH_NAMED) {
+        items[*count] = cli_copy_text(id.data, (size_t)id.size);
+    }
+    ++*count;
+}
+
+void cli_match_add(struct cli_match *match, struct wal_slice id)
+{
+    const char *text = id.data;
+    size_t size = strlen(match->name);
+
+    if (size > id.size) {
+        return;
+    }
+    if (memcmp(text, match->name, size) == 0) {
+        keep(match->prefixes, &match->prefix_count, id);
+    } else if (size >= CLI_SHORT_MIN &&
+               memcmp(text + id.size - size, match->name, size) == 0) {
+        keep(match->endings, &match->ending_count, id);
+    }
+}
+
+/* Sets *id to the one id that begins with the name, or, if none does, ends with
+ * it; NULL if there is none. *id is valid until the deinit. Returns
+ * CLI_CONTINUE, or prints the candidates and returns CLI_NEGATIVE. */
+static int cli_match_finish(const struct cli *cli,
+                            const struct cli_match *match, const char *kind,
+                            const char **id)
+{
+    bool is_prefix = match->prefix_count > 0;
+    size_t count = is_prefix ? match->prefix_count : match->ending_count;
+    char *const *items = is_prefix ? match->prefixes : match->endings;
+    char text[CLI_MATCH_NAMED * (CLI_ID_MAX + 2) + 1] = "";
+    size_t used = 0;
+
+    *id = count == 1 ? items[0] : NULL;
+    if (count <= 1) {
+        return CLI_CONTINUE;
+    }
+    for (size_t i = 0; i < count && i < CLI_MATCH_NAMED; i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+                                 i > 0 ? ", " : "", items[i]);
+    }
+    return cli_error(cli, CLI_NEGATIVE, match->name, "matches %zu %s%s: %s",
+                     count, kind,
+                     count > CLI_MATCH_NAMED ? ", for example" : "", text);
+}
+
+void cli_match_deinit(struct cli_match *match)
+{
+    for (size_t i = 0; i < CLI_MATCH_NAMED; i++) {
+        free(match->prefixes[i]);
+        free(match->endings[i]);
+    }
+}
+
+/* Adds the entries; sets *exists if one has exactly the name. */
+static enum wal_status match_entries(struct cli_match *match,
+                                     struct wal_session *session,
+                                     uint32_t stream, bool *exists,
+                                     struct wal_error *error)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
+                 WAL_ENTRY_CURSOR_OUT_OF_LINE,
+        .stream = stream,
+    };
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_entry_cursor *cursor = NULL;
+    enum wal_status status =
+        wal_entry_cursor_open(session, &options, &cursor, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    *exists = wal_entry_cursor_get(cursor, cli_slice(match->name), &entry,
+                                   NULL) == WAL_OK;
+    while (!*exists && (status == WAL_OK || cli_is_damage(status))) {
+        status = wal_entry_cursor_next(cursor, &entry, error);
+        if (status == WAL_OK) {
+            cli_match_add(match, entry.id);
+        }
+    }
+    wal_entry_cursor_close(cursor);
+    return WAL_OK;
+}
+
+static enum wal_status match_heads(struct cli_match *match,
+                                   struct wal_session *session, uint32_t stream,
+                                   bool *exists, struct wal_error *error)
+{
+    struct cli_heads heads = {.items = NULL};
+    enum wal_status status = cli_heads_read(&heads, session, error);
+
+    for (size_t i = 0; status == WAL_OK && i < heads.count; i++) {
+        if (heads.items[i].stream == stream) {
+            cli_match_add(match, heads.items[i].name);
+            *exists = *exists || cli_slice_equal(heads.items[i].name,
+                                                 cli_slice(match->name));
+        }
+    }
+    cli_heads_deinit(&heads);
+    return status;
+}
+
+static enum wal_status match_checkpoints(struct cli_match *match,
+                                         struct wal_session *session,
+                                         bool *exists, struct wal_error *error)
+{
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
+    struct wal_checkpoint_cursor *checkpoints = NULL;
+    enum wal_status status =
+        wal_checkpoint_cursor_open(session, &checkpoints, error);
+
+    while (status == WAL_OK || status == WAL_ECORRUPT) {
+        status = wal_checkpoint_cursor_next(checkpoints, &info, error);
+        if (status == WAL_OK) {
+            cli_match_add(match, info.id);
+            *exists =
+                *exists || cli_slice_equal(info.id, cli_slice(match->name));
+        }
+    }
+    wal_checkpoint_cursor_close(checkpoints);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static const char *kind_name(unsigned kinds)
+{
+    if (kinds == CLI_NAME_CHECKPOINT) {
+        return "checkpoints";
+    }
+    return kinds == CLI_NAME_HEAD    ? "heads"
+           : kinds == CLI_NAME_ENTRY ? "entries"
+                                     : "entries and heads";
+}
+
+int cli_complete_name(const struct cli *cli, struct wal_session *session,
+                      uint32_t stream, unsigned kinds, const char **name)
+{
+    struct cli_match match = {.name = *name};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = WAL_OK;
+    const char *id = NULL;
+    bool exists = false;
+    int code = CLI_CONTINUE;
+
+    if (*name == NULL || strlen(*name) < CLI_SHORT_MIN) {
+        return CLI_CONTINUE;
+    }
+    if ((kinds & CLI_NAME_HEAD) != 0) {
+        status = match_heads(&match, session, stream, &exists, &error);
+    }
+    if (status == WAL_OK && !exists && (kinds & CLI_NAME_CHECKPOINT) != 0) {
+        status = match_checkpoints(&match, session, &exists, &error);
+    }
+    if (status == WAL_OK && !exists && (kinds & CLI_NAME_ENTRY) != 0) {
+        status = match_entries(&match, session, stream, &exists, &error);
+    }
+    if (status != WAL_OK) {
+        code = cli_report(cli, *name, status, &error);
+    } else if (!exists) {
+        code = cli_match_finish(cli, &match, kind_name(kinds), &id);
+    }
+    if (id != NULL) {
+        *name = cli_keep_text(id);
+    }
+    cli_match_deinit(&match);
+    return code;
+}
+
+/* --- printing ------------------------------------------------------------- */
+
+static bool is_hex_digit(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
+           (c >= 'A' && c <= 'F');
+}
+
+static bool can_shorten(struct wal_slice id)
+{
+    const char *text = id.data;
+
+    if (id.size <= WHOLE_SIZE) {
+        return false;
+    }
+    for (size_t i = 0; i < CLI_SHORT_SIZE; i++) {
+        if (!is_hex_digit(text[id.size - 1 - i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The first or last characters of an id, as many as are printed. */
+static struct wal_slice part_of(struct wal_slice id, bool is_ending)
+{
+    const char *text = id.data;
+
+    if (id.size > CLI_SHORT_SIZE) {
+        id.data = is_ending ? text + id.size - CLI_SHORT_SIZE : text;
+        id.size = CLI_SHORT_SIZE;
+    }
+    return id;
+}
+
+void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id)
+{
+    ids->items = cli_reserve(ids->items, ids->count, &ids->capacity,
+                             sizeof(ids->items[0]));
+    ids->items[ids->count++] = id;
+    ++*cli_ids_get_or_add(&ids->endings, part_of(id, true));
+    (void)cli_ids_get_or_add(&ids->beginnings, part_of(id, false));
+}
+
+void cli_short_ids_add_sessions(struct cli_short_ids *ids,
+                                struct wal_store *store)
+{
+    struct wal_session_cursor_options options =
+        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_store_info about = WAL_INIT(wal_store_info);
+    enum wal_status status = wal_store_get_info(store, &about, NULL);
+
+    if (status != WAL_OK || about.sessions > CLI_SHORT_SESSIONS) {
+        return;
+    }
+    ids->owns_items = true;
+    status = WAL_END;
+    for (int i = 0; i < 2 && status == WAL_END; i++) {
+        struct wal_session_cursor *list = NULL;
+
+        options.flags = i == 0 ? 0 : (uint32_t)WAL_SESSION_CURSOR_TRASH;
+        status = wal_session_cursor_open(store, &options, &list, NULL);
+        while (status == WAL_OK && (status = wal_session_cursor_next(
+                                        list, &info, NULL)) == WAL_OK) {
+            info.id.data = cli_copy_text(info.id.data, (size_t)info.id.size);
+            cli_short_ids_add(ids, info.id);
+        }
+        wal_session_cursor_close(list);
+    }
+    ids->is_complete = status == WAL_END;
+}
+
+/* The number of characters at the end that two ids share. */
+static size_t common_ending(struct wal_slice a, struct wal_slice b)
+{
+    const char *one = a.data;
+    const char *two = b.data;
+    size_t size = 0;
+
+    while (size < a.size && size < b.size &&
+           one[a.size - 1 - size] == two[b.size - 1 - size]) {
+        size++;
+    }
+    return size;
+}
+
+/* The size of the shortest ending that no other id has. */
+static size_t unique_size(struct cli_short_ids *ids, struct wal_slice id)
+{
+    const uint32_t *count = cli_ids_find(&ids->endings, part_of(id, true));
+    size_t longest = CLI_SHORT_SIZE - 1;
+
+    if (count != NULL && *count == 1) {
+        return CLI_SHORT_SIZE;
+    }
+    if (ids->comparisons > COMPARISONS_MAX) {
+        return (size_t)id.size;
+    }
+    ids->comparisons += ids->count;
+    for (size_t i = 0; i < ids->count; i++) {
+        size_t common = common_ending(id, ids->items[i]);
+        if (common > longest && !cli_slice_equal(id, ids->items[i])) {
+            longest = common;
+        }
+    }
+    return longest + 1;
+}
+
+struct wal_slice cli_short_id(struct cli_short_ids *ids, struct wal_slice id)
+{
+    struct wal_slice ending = id;
+    size_t size;
+
+    if (!ids->is_complete || ids->count == 0 || !can_shorten(id)) {
+        return id;
+    }
+    size = unique_size(ids, id);
+    if (size > id.size) {
+        return id;
+    }
+    ending.data = (const char *)id.data + id.size - size;
+    ending.size = size;
+    /* A beginning is preferred when a name is looked up. */
+    return cli_ids_find(&ids->beginnings, part_of(ending, false)) != NULL
+               ? id
+               : ending;
+}
+
+void cli_short_ids_deinit(struct cli_short_ids *ids)
+{
+    for (size_t i = 0; ids->owns_items && i < ids->count; i++) {
+        free((void *)(uintptr_t)ids->items[i].data);
+    }
+    cli_ids_deinit(&ids->endings);
+    cli_ids_deinit(&ids->beginnings);
+    free(ids->items);
+    *ids = (struct cli_short_ids){.items = NULL};
+}
+
+/* --- a session by its name ---------------------------------------------- */
 
 struct candidate {
     char *id;
@@ -406,4 +733,301 @@ void cli_heads_deinit(struct cli_heads *heads)
     }
     free(heads->items);
     *heads = (struct cli_heads){.items = NULL};
+}
+
+/* --- printing sessions -------------------------------------------------- */
+
+bool cli_session_move(struct wal_store *store,
+                      const struct wal_session_info *info,
+                      struct wal_session_move *move)
+{
+    struct wal_session *session = NULL;
+    const bool result =
+        (info->flags & WAL_SESSION_MOVED) != 0 &&
+        wal_session_open(store, info->id, &session, NULL) == WAL_OK &&
+        wal_session_get_move(session, move, NULL) == WAL_OK;
+
+    wal_session_close(session);
+    return result;
+}
+
+/* Nobody has a session yet that was handed off. */
+static void write_move(struct wal__json_out *json,
+                       const struct wal_session_move *move)
+{
+    static const uint8_t none[sizeof(move->store)];
+    char store[2 * sizeof(move->store) + 1] = "";
+
+    if (memcmp(move->store, none, sizeof(none)) != 0) {
+        wal__hex_write(move->store, sizeof(move->store), store);
+    }
+    cli_json_member_text_or_null(json, "movedTo", cli_slice(move->host));
+    cli_json_member_text_or_null(json, "movedToStore", cli_slice(store));
+}
+
+void cli_session_json(struct wal__json_out *json,
+                      const struct wal_session_info *info,
+                      const struct wal_session_move *move)
+{
+    cli_json_member_text(json, "sessionId", info->id);
+    cli_json_member_text_or_null(json, "title", info->title);
+    cli_json_member_text_or_null(json, "firstText", info->first_text);
+    cli_json_member_text_or_null(json, "cwd", info->cwd);
+    cli_json_member_text_or_null(json, "projectId", info->project);
+    cli_json_member_text_or_null(json, "parentId", info->parent_id);
+    cli_json_member_time(json, "created", info->created_ms);
+    cli_json_member_time(json, "updated", info->updated_ms);
+    wal__json_out_member_count(json, "entries", info->entries);
+    cli_json_member_text_or_null(json, "head", info->head);
+    if ((info->flags & WAL_SESSION_TRASHED) != 0) {
+        wal__json_out_member_bool(json, "trashed", true);
+    }
+    if ((info->flags & WAL_SESSION_MOVED) != 0) {
+        wal__json_out_member_bool(json, "moved", true);
+    }
+    if (move != NULL) {
+        write_move(json, move);
+    }
+}
+
+static void write_row(struct wal__json_out *json, struct wal_store *store,
+                      const struct wal_session_info *info)
+{
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+
+    wal__json_out_open(json, '{');
+    cli_session_json(json, info,
+                     cli_session_move(store, info, &move) ? &move : NULL);
+    wal__json_out_close_line(json);
+}
+
+/* The table that verbs print. Widths are in columns; 0: no limit. */
+struct table {
+    const struct terminal *terminal;
+    struct cli_short_ids ids;
+    size_t id_width;
+    size_t directory_width;
+    size_t title_width;
+    int64_t now_ms;
+    const char *home;
+};
+
+enum {
+    ID_WIDTH_MAX = 36, /* of a UUID */
+    ENTRIES_WIDTH = 7,
+    DIRECTORY_WIDTH_MIN = 12,
+    DIRECTORY_WIDTH = 28,
+    TITLE_WIDTH_MIN = 12,
+    TITLE_NAME_MAX = 255, /* bytes of a file's name */
+    GAPS = 4 * 2
+};
+
+static void table_init(struct table *table, const struct cli *cli,
+                       struct wal_store *store)
+{
+    size_t columns = cli->terminal->columns;
+    size_t fixed = GAPS + WHEN_AGE_COLUMNS + ENTRIES_WIDTH;
+    size_t width;
+
+    *table = (struct table){
+        .terminal = cli->terminal,
+        .id_width = sizeof("SESSION") - 1,
+        .now_ms = when_now_ms(),
+        .home = getenv("HOME"),
+    };
+    cli_short_ids_add_sessions(&table->ids, store);
+    for (size_t i = 0; i < table->ids.count; i++) {
+        struct wal_slice id = cli_short_id(&table->ids, table->ids.items[i]);
+        width = cell_width(id.data, (size_t)id.size);
+        table->id_width = width > table->id_width ? width : table->id_width;
+    }
+    if (table->id_width > ID_WIDTH_MAX || !table->ids.is_complete) {
+        table->id_width = ID_WIDTH_MAX;
+    }
+    table->directory_width = DIRECTORY_WIDTH;
+    if (columns == 0) {
+        return;
+    }
+    fixed += table->id_width;
+    width = columns > fixed ? columns - fixed : 0;
+    if (width / 3 < table->directory_width) {
+        table->directory_width =
+            width / 3 > DIRECTORY_WIDTH_MIN ? width / 3 : DIRECTORY_WIDTH_MIN;
+    }
+    table->title_width = width > table->directory_width + TITLE_WIDTH_MIN
+                             ? width - table->directory_width
+                             : TITLE_WIDTH_MIN;
+}
+
+struct wal_slice cli_session_title(const struct wal_session_info *info,
+                                   char text[CLI_TEXT_MAX])
+{
+    struct wal__source source;
+    const char *slash;
+
+    if (info->title.size > 0) {
+        return info->title;
+    }
+    if (info->first_text.size > 0) {
+        return info->first_text;
+    }
+    if (!wal__source_parse(info->source, &source)) {
+        return cli_slice("(no messages)");
+    }
+    slash = strrchr(source.path, '/');
+    snprintf(text, CLI_TEXT_MAX, "(no messages) %.*s", TITLE_NAME_MAX,
+             slash != NULL && slash[1] != '\0' ? slash + 1 : source.path);
+    return cli_slice(text);
+}
+
+/* Prints a directory, with ~ for the user's home. Without a limit of the line's
+ * width it is never cut. */
+static void put_directory(const struct table *table, struct wal_slice directory)
+{
+    size_t home_size = table->home != NULL ? strlen(table->home) : 0;
+    const char *at = directory.data;
+    size_t size = (size_t)directory.size;
+    char text[CLI_TEXT_MAX + 2];
+    size_t width;
+
+    if (home_size > 1 && size >= home_size && size <= CLI_TEXT_MAX &&
+        memcmp(at, table->home, home_size) == 0 &&
+        (size == home_size || at[home_size] == '/')) {
+        text[0] = '~';
+        memcpy(text + 1, at + home_size, size - home_size);
+        at = text;
+        size = size - home_size + 1;
+    }
+    width = cell_width(at, size);
+    if (table->title_width > 0 || width < table->directory_width) {
+        width = table->directory_width;
+    }
+    if (width > 0) {
+        cell_print(stdout, at, size, width, CELL_PAD | CELL_KEEP_END);
+    }
+}
+
+static void print_move(struct wal_store *store,
+                       const struct wal_session_info *info)
+{
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+
+    if (cli_session_move(store, info, &move) && move.host[0] != '\0') {
+        printf("  [moved to %s]", move.host);
+    } else if ((info->flags & WAL_SESSION_MOVED) != 0) {
+        fputs("  [moved]", stdout);
+    }
+}
+
+static void put_row(struct table *table, struct wal_store *store,
+                    const struct wal_session_info *info)
+{
+    struct wal_slice id = cli_short_id(&table->ids, info->id);
+    char text[CLI_TEXT_MAX];
+    struct wal_slice title = cli_session_title(info, text);
+    char age[WHEN_SIZE];
+
+    terminal_put_style(table->terminal, TERMINAL_ID);
+    if (id.size == info->id.size) {
+        /* A complete id is never cut. */
+        size_t width = cli_print_name(stdout, id);
+        printf("%*s",
+               width < table->id_width ? (int)(table->id_width - width) : 0,
+               "");
+    } else {
+        cell_print(stdout, id.data, (size_t)id.size, table->id_width, CELL_PAD);
+    }
+    terminal_put_style(table->terminal, TERMINAL_DIM);
+    when_age(info->updated_ms, table->now_ms, age);
+    printf("  %-*s", WHEN_AGE_COLUMNS, age);
+    terminal_put_style(table->terminal, TERMINAL_PLAIN);
+    printf("  %*llu  ", ENTRIES_WIDTH, (unsigned long long)info->entries);
+    put_directory(table, info->cwd);
+    if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
+        terminal_put_style(table->terminal, TERMINAL_ALARM);
+        fputs("  [damaged]", stdout);
+        terminal_put_style(table->terminal, TERMINAL_PLAIN);
+    }
+    print_move(store, info);
+    if (title.size > 0) {
+        fputs("  ", stdout);
+        cell_print(stdout, title.data, (size_t)title.size, table->title_width,
+                   0);
+    }
+    putchar('\n');
+}
+
+static void put_header(const struct table *table)
+{
+    terminal_put_style(table->terminal, TERMINAL_STRONG);
+    printf("%-*s  %-*s  %*s  %-*s  %s\n", (int)table->id_width, "SESSION",
+           WHEN_AGE_COLUMNS, "UPDATED", ENTRIES_WIDTH, "ENTRIES",
+           (int)table->directory_width, "DIRECTORY", "TITLE");
+    terminal_put_style(table->terminal, TERMINAL_PLAIN);
+}
+
+/* After the last session of a page: prints the cursor of the next page if there
+ * are more sessions. */
+static enum wal_status print_cursor(struct wal_session_cursor *list,
+                                    struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    char cursor[WAL_CURSOR_TEXT_SIZE];
+    enum wal_status status = wal_session_cursor_encode(list, cursor, error);
+
+    if (status == WAL_OK) {
+        status = wal_session_cursor_next(list, &info, error);
+    }
+    if (status == WAL_OK) {
+        fprintf(stderr, "%s\n", cursor);
+    }
+    return status;
+}
+
+int cli_print_sessions(const struct cli *cli, struct wal_store *store,
+                       const char *path,
+                       const struct wal_session_cursor_options *options,
+                       uint64_t limit, bool cursor)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status;
+    struct table table = {.terminal = cli->terminal};
+    struct wal__json_out json;
+    uint64_t count = 0;
+
+    if (!cli->json) {
+        table_init(&table, cli, store);
+    }
+    status = wal_session_cursor_open(store, options, &list, &error);
+    if (status == WAL_OK) {
+        cli_start_pager(cli);
+    }
+    cli_json_init(&json, stdout);
+    while (status == WAL_OK && (limit == 0 || count < limit) &&
+           !cli_output_failed() &&
+           (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
+        if (cli->json) {
+            write_row(&json, store, &info);
+        } else {
+            if (count == 0) {
+                put_header(&table);
+            }
+            put_row(&table, store, &info);
+        }
+        count++;
+    }
+    cli_short_ids_deinit(&table.ids);
+    if (status == WAL_OK && cursor && count == limit) {
+        status = print_cursor(list, &error);
+    }
+    wal_session_cursor_close(list);
+    if (status == WAL_EINVAL && strstr(error.text, "cursor") != NULL) {
+        return cli_error(cli, CLI_USAGE, "--after",
+                         "is not a cursor; use the text that --cursor printed");
+    }
+    return status == WAL_OK || status == WAL_END
+               ? CLI_OK
+               : cli_report(cli, path, status, &error);
 }

@@ -6,7 +6,6 @@
 #include "tools/cli/transfer.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "tools/cli/json.h"

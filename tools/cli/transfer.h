@@ -13,7 +13,6 @@
 
 #include "agentwal/transfer.h"
 #include "tools/cli/cli.h"
-#include "tools/terminal/progress.h"
 
 /* One call of the library. */
 struct cli_transfer {

@@ -10,7 +10,6 @@
 
 #include "convert/source/checkpoint_manifest.h"
 #include "tools/cli/checkpoint_export.h"
-#include "tools/terminal/progress.h"
 
 static bool has_checkpoints(struct wal_session *session)
 {

@@ -3,13 +3,10 @@
  *
  * Threads: the tools are single-threaded.
  */
-
-#include <stdio.h>
 #include <string.h>
 
 #include "convert/model/dialect.h"
 #include "tools/cli/json.h"
-#include "tools/cli/suggest.h"
 #include "tools/cli/verbs.h"
 
 static bool carries(const struct wal__dialect *dialect, unsigned feature)

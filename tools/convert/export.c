@@ -21,14 +21,10 @@
 #include "convert/source/session_dir_files.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
-#include "tools/cli/ids.h"
-#include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
 #include "tools/convert/export_dir.h"
-#include "tools/convert/export_source.h"
 #include "tools/convert/output_file.h"
 #include "tools/convert/view.h"
-#include "tools/terminal/progress.h"
 
 struct item {
     char *id;

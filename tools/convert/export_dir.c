@@ -8,13 +8,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "convert/model/dialect.h"
 #include "convert/source/session_dir_files.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"

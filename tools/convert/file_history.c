@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,8 +17,6 @@
 #include "convert/source/source_name.h"
 #include "format/json/json_value.h"
 #include "format/payload/timestamp.h"
-#include "tools/cli/entry.h"
-#include "tools/cli/ids.h"
 #include "tools/convert/export_source.h"
 #include "tools/convert/output_file.h"
 

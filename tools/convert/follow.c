@@ -12,15 +12,12 @@
  *
  * Threads: the tools are single-threaded.
  */
-
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/cli/ids.h"
 #include "tools/cli/verbs.h"
 #include "tools/convert/follow_views.h"
 #include "tools/convert/output_file.h"
@@ -87,14 +84,6 @@ static bool must_stop(void)
     return cli_output_failed() ||
            (poll(&output, 1, 0) > 0 &&
             (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0);
-}
-
-static time_t seconds(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
 }
 
 /* ------------------------------------------------------------ sessions --- */
@@ -248,13 +237,13 @@ static enum wal_status retry_failed(struct follow *follow,
 
     if (views->failing == 0) {
         follow->retry_delay = 1;
-        follow->retry_time = seconds() + 1;
-    } else if (seconds() >= follow->retry_time) {
+        follow->retry_time = when_steady_ms() / 1000 + 1;
+    } else if (when_steady_ms() / 1000 >= follow->retry_time) {
         status = update_filtered(follow, is_failing, NULL, error);
         if (status == WAL_OK && !must_stop()) {
             convert_views_clear_failing(views, update_count);
         }
-        follow->retry_time = seconds() + follow->retry_delay;
+        follow->retry_time = when_steady_ms() / 1000 + follow->retry_delay;
         if (follow->retry_delay < RETRY_MAX_S) {
             follow->retry_delay *= 2;
         }

@@ -65,17 +65,9 @@ void convert_views_deinit(struct convert_views *views)
     free(views->sessions);
 }
 
-static time_t seconds(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
 void convert_views_close_idle(struct convert_views *views)
 {
-    time_t now = seconds();
+    time_t now = when_steady_ms() / 1000;
 
     for (size_t i = 0; i < CONVERT_OPEN_VIEWS_MAX; i++) {
         if (views->open_views[i].number != 0 &&
@@ -326,7 +318,7 @@ bool convert_views_update(struct convert_views *views,
     if (status == WAL_OK) {
         status = flush(views, open_view, id, &error);
         open_view->update_number = update_number;
-        open_view->time = seconds();
+        open_view->time = when_steady_ms() / 1000;
     }
     if ((status == WAL_ENOTFOUND || status == WAL_ETRASHED) &&
         is_gone(views, info->id)) {

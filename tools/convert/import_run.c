@@ -11,11 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "tools/cli/json.h"
 #include "tools/convert/import_print.h"
-#include "tools/terminal/progress.h"
 
 #define STOP      1    /* result of a callback that stops the import */
 #define FOLLOW_MS 1000 /* between checks for a signal that came before a wait */
@@ -58,15 +56,7 @@ void convert_end_interrupted(const struct cli *cli)
 
 /* ------------------------------------------------------------ progress --- */
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void size_text(uint64_t bytes, char *text, size_t size)
+static void size_words(uint64_t bytes, char *text, size_t size)
 {
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
     double number = (double)bytes;
@@ -84,13 +74,13 @@ void convert_print_bytes(FILE *file, uint64_t bytes)
 {
     char text[32];
 
-    size_text(bytes, text, sizeof(text));
+    size_words(bytes, text, sizeof(text));
     fputs(text, file);
 }
 
 static void show_progress(struct convert_run *run, uint64_t done)
 {
-    double seconds = (double)(now_ms() - run->start_ms) / 1000;
+    double seconds = (double)(when_steady_ms() - run->start_ms) / 1000;
     double rate = seconds > 0 ? (double)done / seconds : 0;
     uint64_t total = run->total.bytes > done ? run->total.bytes : done;
     char size[32];
@@ -100,8 +90,8 @@ static void show_progress(struct convert_run *run, uint64_t done)
     if (!progress_is_due(&run->progress)) {
         return;
     }
-    size_text(total, size, sizeof(size));
-    size_text((uint64_t)rate, rate_text, sizeof(rate_text));
+    size_words(total, size, sizeof(size));
+    size_words((uint64_t)rate, rate_text, sizeof(rate_text));
     snprintf(text, sizeof(text),
              "%3.0f %% of %s, %" PRIu64 " of %" PRIu64 " files, %s/s, %.0f s "
              "left",
@@ -281,7 +271,7 @@ static void print_warnings(const struct convert_run *run)
 void convert_run_print(const struct convert_run *run)
 {
     const struct wal_import_result *result = &run->result;
-    double seconds = (double)(now_ms() - run->start_ms) / 1000;
+    double seconds = (double)(when_steady_ms() - run->start_ms) / 1000;
 
     if (run->cli->json) {
         print_json(run, seconds);
@@ -366,7 +356,7 @@ static void begin(struct convert_run *run, const struct wal_slice *paths,
 {
     run->paths = paths;
     run->path_count = count;
-    run->start_ms = now_ms();
+    run->start_ms = when_steady_ms();
     progress_init(&run->progress, !run->cli->no_progress);
     scan(run, paths, count);
     run->result = (struct wal_import_result)WAL_INIT(wal_import_result);

@@ -10,12 +10,9 @@
 #ifndef AGENTWAL_TOOLS_CONVERT_IMPORT_RUN_H
 #define AGENTWAL_TOOLS_CONVERT_IMPORT_RUN_H
 
-#include <stdio.h>
-
 #include "agentwal/import.h"
 #include "tools/cli/cli.h"
 #include "tools/project/project.h"
-#include "tools/terminal/progress.h"
 
 enum {
     CONVERT_WARNINGS_MAX = 64, /* different texts that are counted */

@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli/cli.h"
-
 #define BUFFER_SIZE ((size_t)256 << 10) /* bytes; few large writes */
 
 bool convert_path_is_beneath(const char *path)

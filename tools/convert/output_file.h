@@ -10,11 +10,6 @@
 #ifndef AGENTWAL_TOOLS_CONVERT_OUTPUT_FILE_H
 #define AGENTWAL_TOOLS_CONVERT_OUTPUT_FILE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "tools/cli/cli.h"
 
 /* Returns true if the relative path has no empty, "." or ".." component. */

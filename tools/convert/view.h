@@ -7,7 +7,6 @@
 #ifndef AGENTWAL_TOOLS_CONVERT_VIEW_H
 #define AGENTWAL_TOOLS_CONVERT_VIEW_H
 
-#include "agentwal.h"
 #include "agentwal/convert.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/json.h"

@@ -8,18 +8,14 @@
  */
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/bytes/fmt.h"
-#include "tools/cli/command.h"
-#include "tools/cli/short_id.h"
+#include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/files/changes.h"
 #include "tools/files/paths.h"
-#include "tools/terminal/size.h"
-#include "tools/terminal/when.h"
 
 static const struct cli_option no_options[] = {{.name = NULL}};
 

@@ -7,7 +7,6 @@
 
 #include "convert/source/checkpoint_manifest.h"
 #include "tools/cli/checkpoint_export.h"
-#include "tools/cli/command.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
 

@@ -13,10 +13,8 @@
 
 #include "convert/import/checkpoint_import.h"
 #include "convert/source/checkpoint_manifest.h"
-#include "tools/cli/command.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
-#include "tools/terminal/progress.h"
 
 /* One run of the command; the callbacks' ctx. */
 struct import {

@@ -7,12 +7,10 @@
  * Threads: the tool has one thread.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/command.h"
-#include "tools/cli/short_id.h"
+#include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/files/changes.h"
 

@@ -12,12 +12,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/cli/cli.h"
@@ -39,14 +36,6 @@ struct roots {
 bool cli_git_is_commit(const char *text, unsigned digits)
 {
     return strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* Returns false for variables that select another repository or change what git
@@ -178,7 +167,7 @@ static bool read_roots(int input, int64_t deadline, struct roots *roots)
 
     do {
         struct pollfd wait = {.fd = input, .events = POLLIN};
-        int64_t left = deadline - now_ms();
+        int64_t left = deadline - when_steady_ms();
         int ready = left > 0 ? poll(&wait, 1, (int)left) : 0;
         if (ready == 0 || (ready < 0 && errno != EINTR)) {
             return false;
@@ -202,7 +191,7 @@ static bool has_succeeded(pid_t child, int64_t deadline)
         if (ended == 0) {
             poll(NULL, 0, 1);
         }
-    } while (ended == 0 && now_ms() < deadline);
+    } while (ended == 0 && when_steady_ms() < deadline);
     if (ended == 0) {
         kill(child, SIGKILL);
         while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
@@ -214,7 +203,7 @@ static bool has_succeeded(pid_t child, int64_t deadline)
 bool cli_git_root_commit(const char *top, char commit[CLI_COMMIT_SIZE])
 {
     struct roots roots = {.size = 0};
-    int64_t deadline = now_ms() + TIME_LIMIT_MS;
+    int64_t deadline = when_steady_ms() + TIME_LIMIT_MS;
     int pipe_fds[2];
     bool is_complete;
     bool has_commit;

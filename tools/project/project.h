@@ -14,8 +14,6 @@
 #ifndef AGENTWAL_TOOLS_PROJECT_PROJECT_H
 #define AGENTWAL_TOOLS_PROJECT_PROJECT_H
 
-#include <stdbool.h>
-
 #include "agentwal.h"
 #include "tools/project/git.h"
 

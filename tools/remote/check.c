@@ -5,14 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agentwal/remote.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
 #include "tools/remote/config.h"
 #include "tools/remote/open.h"
 #include "tools/remote/print.h"
 #include "tools/remote/store_id.h"
-#include "tools/terminal/size.h"
 
 struct check {
     const struct cli *cli;

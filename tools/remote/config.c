@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -16,7 +15,6 @@
 #include "format/bytes/fmt.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_value.h"
-#include "tools/cli/atomic_file.h"
 #include "tools/cli/verbs.h"
 
 static const char file_name[] = "remote.json";

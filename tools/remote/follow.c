@@ -4,7 +4,6 @@
 #include "tools/remote/follow.h"
 
 #include <signal.h>
-#include <stdio.h>
 
 #include "tools/remote/open.h"
 #include "tools/remote/print.h"

@@ -3,7 +3,6 @@
  */
 #include "tools/remote/moves.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "agentwal/admin.h"

@@ -3,8 +3,6 @@
  */
 #include "tools/remote/open.h"
 
-#include <stdio.h>
-
 #include "tools/remote/print.h"
 
 enum {

@@ -4,13 +4,10 @@
 #include "tools/remote/print.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "format/bytes/fmt.h"
-#include "tools/cli/json.h"
 #include "tools/cli/session.h"
 #include "tools/remote/config.h"
-#include "tools/terminal/size.h"
 
 enum {
     ID_WIDTH = 36, /* columns, of a UUID */

@@ -4,8 +4,6 @@
  *
  * Threads: the tool has one thread.
  */
-#include "agentwal/remote.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

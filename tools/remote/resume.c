@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "agentwal/admin.h"
-#include "agentwal/remote.h"
 #include "agentwal/transfer.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verbs.h"

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <time.h>
 
 #include "tools/remote/moves.h"
@@ -50,14 +49,6 @@ void remote_ship_init(void)
     (void)sigprocmask(SIG_BLOCK, &signals, NULL);
 }
 
-static int64_t now_s(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
 static bool is_signal_pending(void)
 {
     sigset_t pending;
@@ -81,7 +72,8 @@ static int32_t wait_for_remote(void *ctx, uint64_t waited_ms,
     if (ended_s == 0) {
         return is_long && is_signal_pending();
     }
-    if (is_long || now_s() >= ended_s + END_SECONDS || is_signal_pending()) {
+    if (is_long || when_steady_ms() / 1000 >= ended_s + END_SECONDS ||
+        is_signal_pending()) {
         following->must_end = true;
     }
     return following->must_end;
@@ -200,7 +192,7 @@ int remote_ship(const struct cli *cli, const char *url,
     if (status == WAL_OK) {
         remote_print_following(cli, url);
         status = wait_for_end(&upkeep, shipper, &info, &error);
-        following.ended_s = now_s();
+        following.ended_s = when_steady_ms() / 1000;
         wal_remote_shipper_stop(shipper);
     }
     if (status != WAL_OK) {

@@ -4,22 +4,16 @@
  *
  * Threads: the tool has one thread.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <wctype.h>
 
-#include "tools/cli/cli.h"
-#include "tools/cli/json.h"
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/shown/documents.h"
 #include "tools/shown/resume.h"
-#include "tools/terminal/cell.h"
 #include "tools/terminal/screen.h"
-#include "tools/terminal/utf8.h"
-#include "tools/terminal/when.h"
 #include "tools/walcat/walcat.h"
 
 /* --- load and filter sessions --------------------------------------------- */

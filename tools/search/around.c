@@ -3,8 +3,6 @@
  */
 #include "tools/search/around.h"
 
-#include <string.h>
-
 #include "tools/shown/documents.h"
 
 enum {

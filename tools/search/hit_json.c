@@ -3,7 +3,6 @@
  */
 #include "tools/search/hit_json.h"
 
-#include "tools/cli/cli.h"
 #include "tools/shown/resume.h"
 
 const char *search_role_name(uint32_t role)

@@ -6,16 +6,11 @@
 #include "tools/search/print.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "tools/cli/entry.h"
-#include "tools/cli/json.h"
-#include "tools/cli/short_id.h"
+#include "tools/cli/session.h"
 #include "tools/search/around.h"
 #include "tools/search/hit_json.h"
 #include "tools/shown/resume.h"
-#include "tools/terminal/when.h"
 #include "tools/walcat/walcat.h"
 
 /* What the callbacks need. */

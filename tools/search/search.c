@@ -3,18 +3,12 @@
  *
  * Threads: the tool has one thread.
  */
-#include "agentwal/search.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/json.h"
-#include "tools/cli/time.h"
 #include "tools/cli/verbs.h"
 #include "tools/search/print.h"
-#include "tools/terminal/progress.h"
-#include "tools/terminal/size.h"
 
 /* The options of the command line. */
 struct arguments {

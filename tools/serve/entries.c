@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#include "tools/cli/ids.h"
 #include "tools/shown/documents.h"
 #include "tools/shown/entries.h"
 #include "tools/shown/entry_json.h"

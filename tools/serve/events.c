@@ -29,7 +29,6 @@
 
 #include "agentwal/checkpoint.h"
 #include "agentwal/record.h"
-#include "tools/cli/entry.h"
 #include "tools/shown/entry_json.h"
 #include "tools/shown/session_json.h"
 
@@ -931,14 +930,6 @@ enum {
     RETRY_MS = 200 /* after an error of the store */
 };
 
-static int64_t now_ms(void)
-{
-    struct timespec now = {0};
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void sleep_us(uint64_t us)
 {
     const struct timespec time = {.tv_sec = (time_t)(us / 1000000),
@@ -1065,7 +1056,7 @@ static void drop_sent(struct serve_feed *feed)
 static void wake_clients(struct serve_feed *feed)
 {
     const struct recent *recent = &feed->recent;
-    int64_t now = now_ms();
+    int64_t now = when_steady_ms();
 
     for (struct client *client = feed->clients; client != NULL;
          client = client->next) {
@@ -1139,7 +1130,7 @@ static size_t send_bytes(struct client *client, const char *bytes, size_t size,
         client->rest_size = size - now;
         client->rest_at = 0;
     }
-    client->sent_ms = now_ms();
+    client->sent_ms = when_steady_ms();
     return now;
 }
 
@@ -1153,7 +1144,7 @@ static size_t send_rest(struct client *client, char *data, size_t max)
     if (client->rest_at == client->rest_size) {
         drop_rest(client);
     }
-    client->sent_ms = now_ms();
+    client->sent_ms = when_steady_ms();
     return size;
 }
 
@@ -1302,7 +1293,7 @@ static struct client *add_client(struct serve_exchange *exchange,
     client->connection = exchange->connection;
     client->session = session;
     client->rest = cli_alloc(128);
-    client->sent_ms = now_ms();
+    client->sent_ms = when_steady_ms();
     client->position = check_position(feed, position);
     pthread_mutex_lock(&feed->lock);
     client->start = feed->recent.end;

@@ -20,7 +20,6 @@
 #include <stdatomic.h>
 
 #include "tools/cli/cli.h"
-#include "tools/cli/json.h"
 #include "tools/shown/shown.h"
 
 enum {

@@ -18,9 +18,7 @@
 
 #include "agentwal/convert.h"
 #include "format/json/json_merge.h"
-#include "format/json/json_scan.h"
 #include "format/json/json_value.h"
-#include "tools/cli/entry.h"
 
 #define GLOBAL_PROJECT "global"
 

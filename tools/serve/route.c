@@ -3,7 +3,6 @@
  */
 #include "tools/serve/api.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/page/page.h"

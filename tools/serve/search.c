@@ -4,9 +4,7 @@
 #include "tools/serve/api.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "agentwal/search.h"
 #include "tools/search/hit_json.h"
 
 enum {

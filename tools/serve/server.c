@@ -18,7 +18,6 @@
  * cookie and makes those before it void; the first request with a valid cookie
  * uses the link's key up, and time does.
  */
-#include "format/bytes/fmt.h"
 #include "tools/serve/http.h"
 
 #include <arpa/inet.h>
@@ -34,6 +33,8 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "format/bytes/fmt.h"
 
 enum {
     BACKLOG = 1024,
@@ -259,14 +260,6 @@ struct serve_peer {
     bool is_evicted; /* a stranger that is counted no more */
 };
 
-static time_t now_s(void)
-{
-    struct timespec now = {0};
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
 /* Lock. */
 static void evict(struct serve_server *server, struct serve_peer *peer)
 {
@@ -347,7 +340,7 @@ static void begin_connection(struct serve_server *server,
     struct serve_peer *peer = cli_alloc(sizeof(*peer));
 
     peer->fd = info != NULL ? info->connect_fd : -1;
-    peer->begun = peer->since = now_s();
+    peer->begun = peer->since = when_steady_ms() / 1000;
     peer->is_foreign = !server->has_port && has_other_user(peer->fd);
     *socket_context = peer;
     pthread_mutex_lock(&server->lock);
@@ -450,7 +443,7 @@ static void peer_wait_for(struct serve_server *server,
     if (peer != NULL) {
         pthread_mutex_lock(&server->lock);
         peer->wait = what;
-        peer->since = now_s();
+        peer->since = when_steady_ms() / 1000;
         pthread_mutex_unlock(&server->lock);
     }
 }
@@ -461,7 +454,7 @@ static void shut_slow_down(struct serve_server *server)
     time_t stranger_limit = (time_t)server->idle_s < SERVE_STRANGER_S
                                 ? (time_t)server->idle_s
                                 : SERVE_STRANGER_S;
-    time_t now = now_s();
+    time_t now = when_steady_ms() / 1000;
 
     for (struct serve_peer *peer = server->peers; peer != NULL;
          peer = peer->next) {

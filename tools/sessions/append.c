@@ -7,15 +7,12 @@
  * Threads: the tool has one thread.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "convert/model/dialect.h"
-#include "tools/cli/command.h"
-#include "tools/cli/entry.h"
+#include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
 
 enum {
@@ -74,7 +71,6 @@ static int parse_entry(struct append *append, const char *line, size_t size)
  * sent again. Without random bytes the library makes the id. */
 static void complete_id(struct append *append, struct wal_entry *entry)
 {
-    struct timespec now;
     uint64_t ms;
     uint8_t bytes[10];
 
@@ -84,8 +80,7 @@ static void complete_id(struct append *append, struct wal_entry *entry)
     if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
         return;
     }
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    ms = (uint64_t)when_now_ms();
     (void)snprintf(append->id, sizeof(append->id),
                    "%08x-%04x-7%01x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
                    (unsigned)(ms >> 16 & UINT32_MAX), (unsigned)(ms & 0xffff),

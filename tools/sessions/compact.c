@@ -10,9 +10,7 @@
 #include <stdlib.h>
 
 #include "tools/care/care.h"
-#include "tools/cli/command.h"
-#include "tools/cli/json.h"
-#include "tools/cli/short_id.h"
+#include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 
 /* Larger than any summary that the engine accepts. */

@@ -7,12 +7,10 @@
  *
  * Threads: the tool has one thread.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/json/json_scan.h"
-#include "tools/cli/command.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
 

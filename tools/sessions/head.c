@@ -7,11 +7,8 @@
  * Threads: the tool has one thread.
  */
 #include <inttypes.h>
-#include <stdio.h>
 
-#include "tools/cli/command.h"
-#include "tools/cli/json.h"
-#include "tools/cli/short_id.h"
+#include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 
 struct request {

@@ -7,16 +7,13 @@
  */
 #include <inttypes.h>
 #include <search.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/cli/command.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
 #include "tools/project/project.h"
-#include "tools/terminal/when.h"
 
 static const struct cli_option no_options[] = {{.name = NULL}};
 

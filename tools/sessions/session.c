@@ -5,13 +5,10 @@
  *
  * Threads: the tool has one thread.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "tools/care/care.h"
-#include "tools/cli/command.h"
-#include "tools/cli/json.h"
-#include "tools/cli/short_id.h"
+#include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/project/project.h"
 #include "tools/project/refresh.h"

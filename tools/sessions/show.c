@@ -9,16 +9,12 @@
 #include <agentwal/admin.h>
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "tools/cli/command.h"
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/files/changes.h"
 #include "tools/project/refresh.h"
-#include "tools/terminal/cell.h"
-#include "tools/terminal/when.h"
 
 static const struct cli_option no_options[] = {{.name = NULL}};
 

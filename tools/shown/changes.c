@@ -3,7 +3,6 @@
  */
 #include "tools/shown/changes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

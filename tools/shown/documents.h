@@ -10,7 +10,7 @@
 #ifndef AGENTWAL_TOOLS_SHOWN_DOCUMENTS_H
 #define AGENTWAL_TOOLS_SHOWN_DOCUMENTS_H
 
-#include "tools/cli/entry.h"
+#include "tools/cli/json.h"
 
 /* Zeroed: none. */
 struct shown_documents {

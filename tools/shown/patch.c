@@ -8,8 +8,6 @@
  */
 #include "tools/shown/patch.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,10 +7,7 @@
  */
 #include "tools/shown/resume.h"
 
-#include <stdio.h>
 #include <string.h>
-
-#include "tools/terminal/utf8.h"
 
 struct writer {
     char *text;

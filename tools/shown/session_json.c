@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/cli.h"
 #include "tools/cli/session.h"
 #include "tools/shown/resume.h"
 

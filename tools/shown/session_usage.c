@@ -3,7 +3,6 @@
  */
 #include "tools/shown/session_usage.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "convert/model/dialect.h"

@@ -10,7 +10,7 @@
 #ifndef AGENTWAL_TOOLS_SHOWN_SHOWN_H
 #define AGENTWAL_TOOLS_SHOWN_SHOWN_H
 
-#include "tools/cli/entry.h"
+#include "tools/cli/json.h"
 
 enum {
     SHOWN_LIMIT = 16384, /* bytes of a text in a list of entries */

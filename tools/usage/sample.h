@@ -10,9 +10,6 @@
 #ifndef AGENTWAL_TOOLS_USAGE_SAMPLE_H
 #define AGENTWAL_TOOLS_USAGE_SAMPLE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "agentwal.h"
 #include "format/json/json_text.h"
 

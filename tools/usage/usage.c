@@ -7,7 +7,6 @@
 #include "tools/usage/usage.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,8 +15,6 @@
 #include "convert/model/dialect.h"
 #include "convert/model/model_table.h"
 #include "format/payload/timestamp.h"
-#include "tools/cli/cli.h"
-#include "tools/cli/time.h"
 #include "tools/cli/verbs.h"
 
 /* --- texts with numbers --------------------------------------------------- */

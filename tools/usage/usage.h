@@ -6,11 +6,8 @@
 #ifndef AGENTWAL_TOOLS_USAGE_USAGE_H
 #define AGENTWAL_TOOLS_USAGE_USAGE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "tools/cli/json.h"
-#include "tools/terminal/progress.h"
+#include "tools/terminal/terminal.h"
 #include "tools/usage/sample.h"
 
 /* Texts with numbers: models, days, projects. Equal texts have the same number.

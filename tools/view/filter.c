@@ -5,12 +5,10 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "tools/cli/cli.h"
 #include "tools/view/secret.h"
 
 /* --- escapes of JSON, URLs and terminals in a text ------------------------ */

@@ -7,11 +7,9 @@
 #define AGENTWAL_TOOLS_VIEW_FILTER_H
 
 #include <regex.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "tools/cli/cli.h"
-#include "tools/cli/entry.h"
+#include "tools/cli/json.h"
 
 /* Whether the byte before `at` is the last one of an escape: "\n" and "\u003c"
  * of JSON in a text, "%20" of a URL, a colour of a terminal. */

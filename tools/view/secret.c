@@ -6,12 +6,8 @@
 #include "tools/view/secret.h"
 
 #include <ctype.h>
-#include <stdint.h>
 #include <string.h>
 #include <strings.h>
-
-#include "tools/cli/cli.h"
-#include "tools/view/filter.h"
 
 enum {
     NAME_MAX_SIZE = 128, /* bytes of a variable's name */

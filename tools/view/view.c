@@ -5,12 +5,9 @@
  *
  * Threads: the tool has one thread.
  */
-
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/cli/session.h"
@@ -21,7 +18,6 @@
 #include "tools/shown/entry_json.h"
 #include "tools/shown/session_json.h"
 #include "tools/shown/session_usage.h"
-#include "tools/terminal/size.h"
 #include "tools/view/filter.h"
 
 enum {

@@ -9,10 +9,8 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "tools/cli/entry.h"
 #include "tools/shown/documents.h"
 #include "tools/walcat/walcat.h"
 

@@ -23,7 +23,6 @@
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
-#include "tools/cli/json.h"
 #include "tools/store_file/block.h"
 #include "tools/walcat/frames_blob.h"
 #include "tools/walcat/frames_names.h"

@@ -7,8 +7,6 @@
 #include "tools/walcat/frames_blob.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include "format/segment/record_blob.h"
 #include "tools/cli/cli.h"

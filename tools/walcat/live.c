@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "format/payload/timestamp.h"
-#include "tools/terminal/when.h"
 
 enum {
     SINCE_LAST = 64 /* entries of a session to begin the search for a time */

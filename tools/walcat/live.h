@@ -9,7 +9,6 @@
 #define AGENTWAL_TOOLS_WALCAT_LIVE_H
 
 #include "tools/cli/cli.h"
-#include "tools/cli/ids.h"
 #include "tools/cli/tail.h"
 
 enum {

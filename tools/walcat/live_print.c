@@ -12,10 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tools/cli/entry.h"
-#include "tools/cli/short_id.h"
-#include "tools/terminal/cell.h"
-#include "tools/terminal/when.h"
+#include "tools/cli/session.h"
 #include "tools/walcat/live.h"
 #include "tools/walcat/walcat.h"
 

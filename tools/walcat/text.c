@@ -12,7 +12,7 @@
 #include "convert/source/entry_payload.h"
 #include "format/json/json_scan.h"
 #include "format/payload/message_text.h"
-#include "tools/cli/entry.h"
+#include "tools/cli/json.h"
 #include "tools/walcat/walcat.h"
 
 struct writer {

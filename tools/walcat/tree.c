@@ -10,14 +10,9 @@
  * Threads: the tool has one thread.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "tools/cli/entry.h"
-#include "tools/cli/ids.h"
 #include "tools/cli/session.h"
-#include "tools/cli/short_id.h"
 #include "tools/shown/documents.h"
 #include "tools/walcat/walcat.h"
 

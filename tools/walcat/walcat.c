@@ -10,7 +10,6 @@
 #include "tools/walcat/walcat.h"
 
 #include "tools/cli/session.h"
-#include "tools/cli/short_id.h"
 #include "tools/cli/verbs.h"
 #include "tools/walcat/live.h"
 

@@ -9,8 +9,6 @@
 #ifndef AGENTWAL_TOOLS_WALCAT_WALCAT_H
 #define AGENTWAL_TOOLS_WALCAT_WALCAT_H
 
-#include <stdio.h>
-
 #include "tools/cli/cli.h"
 
 /* The selection of a session's entries, and their form. */

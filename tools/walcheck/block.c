@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "tools/walcheck/pack.h"
-#include "tools/walcheck/walcheck.h"
 
 /* --- the scan ------------------------------------------------------------- */
 

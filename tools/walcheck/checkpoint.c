@@ -4,7 +4,6 @@
  *
  * Threads: any, each with its own reader.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/json/json_scan.h"

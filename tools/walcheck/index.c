@@ -14,12 +14,10 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/walcheck/pack.h"
-#include "tools/walcheck/walcheck.h"
 
 static const char rebuilt[] = "; it is derived, and is built again when needed";
 

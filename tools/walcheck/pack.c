@@ -6,7 +6,6 @@
  * their segment; all other functions belong to the main thread.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/bytes/bytes.h"

@@ -13,7 +13,6 @@
 
 #include "agentwal/admin.h"
 #include "tools/cli/json.h"
-#include "tools/terminal/progress.h"
 #include "tools/walcheck/walcheck.h"
 
 /* A note of the report: what is missing in OUT or was changed. */

@@ -8,7 +8,6 @@
  * Threads: check_segment_scan any thread, one per segment; all other functions
  * the main thread.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #include "format/bytes/crc32.h"
 #include "format/payload/session_time.h"
 #include "tools/walcheck/pack.h"
-#include "tools/walcheck/walcheck.h"
 
 struct scan {
     struct check_segment *segment;

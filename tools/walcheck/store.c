@@ -19,9 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/terminal/progress.h"
 #include "tools/walcheck/pack.h"
-#include "tools/walcheck/walcheck.h"
 
 enum {
     SCAN_AHEAD = 2,          /* segments scanned before they are replayed */

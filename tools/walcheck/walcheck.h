@@ -19,15 +19,9 @@
 #define AGENTWAL_TOOLS_WALCHECK_WALCHECK_H
 
 #include "engine/care/damaged_store.h"
-#include "format/index/index_fmt.h"
-#include "format/segment/record.h"
 #include "format/segment/record_blob.h"
-#include "format/segment/scan.h"
-#include "format/segment/segment_fmt.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/ids.h"
 #include "tools/store_file/block.h"
-#include "tools/store_file/file.h"
 
 /* --- damage --------------------------------------------------------------- */
 

@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agentwal/admin.h"
-#include "tools/terminal/cell.h"
-#include "tools/terminal/when.h"
 #include "tools/walcat/walcat.h"
 
 enum {

@@ -8,7 +8,7 @@
 #ifndef AGENTWAL_TOOLS_WATCH_VIEW_H
 #define AGENTWAL_TOOLS_WATCH_VIEW_H
 
-#include "tools/cli/short_id.h"
+#include "tools/cli/session.h"
 #include "tools/terminal/screen.h"
 #include "tools/walcat/live.h"
 

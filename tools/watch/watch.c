@@ -3,16 +3,12 @@
  *
  * Threads: the tool has one thread.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli/json.h"
-#include "tools/cli/time.h"
 #include "tools/cli/verbs.h"
 #include "tools/shown/resume.h"
-#include "tools/terminal/when.h"
 #include "tools/watch/view.h"
 
 enum {

@@ -1,7 +1,7 @@
 /*
  * test_terminal.c - texts, times, sizes and names for people (tools/terminal,
- * tools/cli/suggest.h, tools/cli/short_id.h), and the keys of a terminal
- * (tools/terminal/key.h).
+ * tools/cli/cli.h, tools/cli/session.h), and the keys of a terminal
+ * (tools/terminal/screen.h).
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -10,13 +10,8 @@
 #include <time.h>
 
 #include "tests/lib/test.h"
-#include "tools/cli/short_id.h"
-#include "tools/cli/suggest.h"
-#include "tools/terminal/cell.h"
-#include "tools/terminal/key.h"
-#include "tools/terminal/size.h"
-#include "tools/terminal/utf8.h"
-#include "tools/terminal/when.h"
+#include "tools/cli/session.h"
+#include "tools/terminal/screen.h"
 
 enum {
     SECOND_MS = 1000,

@@ -11,8 +11,7 @@
 
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
-#include "tools/shown/documents.h"
-#include "tools/shown/resume.h"
+#include "tools/shown/shown.h"
 #include "tools/terminal/screen.h"
 #include "tools/walcat/walcat.h"
 

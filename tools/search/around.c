@@ -3,7 +3,7 @@
  */
 #include "tools/search/around.h"
 
-#include "tools/shown/documents.h"
+#include "tools/shown/shown.h"
 
 enum {
     HIDDEN_MAX = 256 /* entries that depth counts and a cursor leaves out */

@@ -3,7 +3,7 @@
  */
 #include "tools/search/hit_json.h"
 
-#include "tools/shown/resume.h"
+#include "tools/shown/shown.h"
 
 const char *search_role_name(uint32_t role)
 {

@@ -10,7 +10,7 @@
 #include "tools/cli/session.h"
 #include "tools/search/around.h"
 #include "tools/search/hit_json.h"
-#include "tools/shown/resume.h"
+#include "tools/shown/shown.h"
 #include "tools/walcat/walcat.h"
 
 /* What the callbacks need. */

@@ -10,11 +10,6 @@
 
 #include <stdlib.h>
 
-#include "tools/shown/documents.h"
-#include "tools/shown/entries.h"
-#include "tools/shown/entry_json.h"
-#include "tools/shown/session_json.h"
-
 enum {
     PAYLOAD_MAX = 64 << 20 /* bytes of a payload that is read */
 };

@@ -29,8 +29,6 @@
 
 #include "agentwal/checkpoint.h"
 #include "agentwal/record.h"
-#include "tools/shown/entry_json.h"
-#include "tools/shown/session_json.h"
 
 /* --- the log in order --------------------------------------------------- */
 

@@ -19,7 +19,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "tools/cli/cli.h"
 #include "tools/shown/shown.h"
 
 enum {

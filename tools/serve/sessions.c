@@ -12,9 +12,6 @@
 #include "agentwal/blob.h"
 #include "agentwal/convert.h"
 #include "format/bytes/fmt.h"
-#include "tools/shown/changes.h"
-#include "tools/shown/session_json.h"
-#include "tools/shown/session_usage.h"
 #include "tools/usage/usage.h"
 
 enum {

@@ -1,12 +1,961 @@
 /*
- * entries.c - all entries of a session (entries.h).
+ * entries.c - entries of a session as they are shown: their parts, images,
+ * a tree; and those that are documents of an import.
+ *
+ * Invariant: an image of more than IMAGE_MAX bytes is named without its data.
+ * The slices of documents point into `text` and `texts`, which stay
+ * as they are once all of the export is read.
  */
-#include "tools/shown/entries.h"
+#include "tools/shown/shown.h"
 
-#include "tools/cli/cli.h"
-#include "tools/shown/documents.h"
-#include "tools/shown/entry_json.h"
-#include "tools/shown/session_json.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentwal/convert.h"
+#include "convert/model/dialect.h"
+#include "convert/source/entry_payload.h"
+#include "convert/source/source_name.h"
+#include "format/json/json_value.h"
+#include "format/payload/message_text.h"
+#include "format/payload/timestamp.h"
+
+static int32_t add_text(void *ctx, const void *data, uint64_t size)
+{
+    struct shown_documents *documents = ctx;
+
+    while (documents->text_capacity - documents->text_size < size) {
+        documents->text = cli_reserve(documents->text, documents->text_capacity,
+                                      &documents->text_capacity, sizeof(char));
+    }
+    memcpy(documents->text + documents->text_size, data, (size_t)size);
+    documents->text_size += (size_t)size;
+    return 0;
+}
+
+static enum wal_status read_text(struct shown_documents *documents,
+                                 struct wal_store *store,
+                                 struct wal_session *session,
+                                 struct wal_error *error)
+{
+    const struct wal_view_options options = {
+        .struct_size = sizeof(options),
+        .dialect = cli_slice("entries"),
+        .put = add_text,
+        .ctx = documents,
+    };
+    struct wal_view *view = NULL;
+    enum wal_status status =
+        wal_view_open(store, session, &options, &view, error);
+
+    if (status == WAL_OK) {
+        status = wal_view_flush(view, NULL, error);
+    }
+    wal_view_close(view);
+    return status;
+}
+
+/* Adds the lines of the export as entries: without the header, which is the
+ * parent of roots, up to the first one that the log has. */
+static void add_entries(struct shown_documents *documents,
+                        struct wal_entry_cursor *cursor)
+{
+    const char *line = documents->text;
+    const char *end = line + documents->text_size;
+    struct wal_entry header = WAL_INIT(wal_entry);
+    struct wal_entry known = WAL_INIT(wal_entry);
+    struct wal_entry entry;
+    const char *newline;
+    char why[128];
+
+    for (; line < end; line = newline + 1) {
+        newline = memchr(line, '\n', (size_t)(end - line));
+        entry = (struct wal_entry)WAL_INIT(wal_entry);
+        if (newline == NULL ||
+            !cli_entry_read(line, (size_t)(newline - line), &documents->texts,
+                            &entry, why, sizeof(why))) {
+            return;
+        }
+        if (line == documents->text) {
+            header = entry;
+            continue;
+        }
+        if (wal_entry_cursor_get(cursor, entry.id, &known, NULL) !=
+            WAL_ENOTFOUND) {
+            return;
+        }
+        if (cli_slice_equal(entry.type, cli_slice("session_info"))) {
+            continue; /* the title, which is the session's */
+        }
+        if (cli_slice_equal(entry.parent_id, header.id)) {
+            entry.parent_id = cli_slice(NULL);
+        }
+        documents->items =
+            cli_reserve(documents->items, documents->count,
+                        &documents->capacity, sizeof(documents->items[0]));
+        documents->items[documents->count++] = entry;
+    }
+}
+
+static bool has_document(struct wal_store *store, struct wal_session *session)
+{
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    struct wal_doc_cursor *cursor = NULL;
+    bool is_found =
+        wal_doc_cursor_open(store, session, NULL, &cursor, NULL) == WAL_OK &&
+        wal_doc_cursor_next(cursor, &doc, NULL) != WAL_END;
+
+    wal_doc_cursor_close(cursor);
+    return is_found;
+}
+
+/* Whether messages may be in documents: of an import, or of its fork, which
+ * has them too. */
+static bool has_messages(struct wal_store *store, struct wal_session *session,
+                         const struct wal_session_info *info)
+{
+    struct wal__source source;
+
+    return (info->flags & WAL_SESSION_FORK) != 0
+               ? has_document(store, session)
+               : info->documents > 0 &&
+                     wal__source_parse(info->source, &source) &&
+                     strcmp(source.dialect, "opencode") == 0;
+}
+
+enum wal_status shown_documents_read(struct shown_documents *documents,
+                                     struct wal_store *store,
+                                     struct wal_session *session,
+                                     struct wal_entry_cursor *cursor,
+                                     struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    if (status != WAL_OK || !has_messages(store, session, &info)) {
+        return status;
+    }
+    status = read_text(documents, store, session, error);
+    if (status == WAL_OK && documents->text_size > 0) {
+        add_entries(documents, cursor);
+    }
+    return status;
+}
+
+void shown_documents_deinit(struct shown_documents *documents)
+{
+    free(documents->items);
+    free(documents->text);
+    cli_texts_deinit(&documents->texts);
+    *documents = (struct shown_documents){.items = NULL};
+}
+
+size_t shown_documents_parent(const struct shown_documents *documents,
+                              const struct wal_entry *entry)
+{
+    size_t count = documents->count;
+    struct wal__json_token after = {.kind = WAL__JSON_NONE};
+
+    if (entry->parent_id.size > 0 || entry->stream != 0 || count == 0) {
+        return count;
+    }
+    if (entry->meta.size > 0 &&
+        wal__json_find(entry->meta.data, (size_t)entry->meta.size, "after",
+                       &after) == WAL__JSON_OK &&
+        after.kind == WAL__JSON_STRING) {
+        for (size_t i = 0; i < count; i++) {
+            const struct wal_slice *id = &documents->items[i].id;
+            if (wal__json_string_equals(after.span, id->data,
+                                        (size_t)id->size)) {
+                return i;
+            }
+        }
+    }
+    return count - 1;
+}
+
+size_t shown_documents_compaction(const struct shown_documents *documents)
+{
+    for (size_t i = documents->count; i > 0; i--) {
+        if (cli_slice_equal(documents->items[i - 1].type,
+                            cli_slice(WAL_TYPE_COMPACTION_SUMMARY))) {
+            return i - 1;
+        }
+    }
+    return 0;
+}
+
+enum {
+    IMAGE_MAX = 4 << 20 /* bytes of Base64 */
+};
+
+/* --- images ------------------------------------------------------------- */
+
+struct image {
+    struct wal_slice type;
+    struct wal_slice data; /* Base64 */
+    struct wal_slice digest;
+};
+
+/* Whether a text may be Base64: it then has no secret in another form. */
+static bool is_base64(struct wal_slice text)
+{
+    const unsigned char *at = text.data;
+
+    for (uint64_t i = 0; i < text.size; i++) {
+        bool is_letter = (at[i] | 0x20) >= 'a' && (at[i] | 0x20) <= 'z';
+        if (!is_letter && !(at[i] >= '0' && at[i] <= '9') && at[i] != '+' &&
+            at[i] != '/' && at[i] != '=') {
+            return false;
+        }
+    }
+    return text.size > 0;
+}
+
+static bool is_digest(struct wal_slice text)
+{
+    const char *at = text.data;
+
+    for (uint64_t i = 0; i < text.size; i++) {
+        if (at[i] == '\0' || strchr("0123456789abcdef", at[i]) == NULL) {
+            return false;
+        }
+    }
+    return text.size == 64;
+}
+
+/* Reads "data:TYPE;base64,DATA". */
+static bool read_url(struct wal_slice url, struct image *image)
+{
+    static const char scheme[] = "data:";
+    static const char form[] = ";base64,";
+    const size_t prefix = sizeof(scheme) - 1;
+    const char *text = url.data;
+    const char *found;
+
+    if (url.size <= prefix || memcmp(text, scheme, prefix) != 0) {
+        return false;
+    }
+    found = memmem(text + prefix,
+                   url.size < 256 ? (size_t)url.size - prefix : 256 - prefix,
+                   form, sizeof(form) - 1);
+    if (found == NULL) {
+        return false;
+    }
+    image->type =
+        (struct wal_slice){text + prefix, (size_t)(found - text) - prefix};
+    found += sizeof(form) - 1;
+    image->data =
+        (struct wal_slice){found, url.size - (uint64_t)(found - text)};
+    return true;
+}
+
+static bool is_image_type(struct wal_slice type)
+{
+    static const char prefix[] = "image/";
+
+    return type.size >= sizeof(prefix) - 1 && type.size < 64 &&
+           memcmp(type.data, prefix, sizeof(prefix) - 1) == 0;
+}
+
+static bool read_image(struct wal__json_span block, struct cli_texts *texts,
+                       struct image *image)
+{
+    enum {
+        DATA,
+        MIME,
+        DIGEST,
+        SOURCE_DATA,
+        SOURCE_TYPE,
+        URL,
+        IMAGE_URL,
+        NESTED_URL,
+        MIME_OF_FILE,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [DATA] = {.key = "data"},
+        [MIME] = {.key = "mimeType"},
+        [DIGEST] = {.key = "digest"},
+        [SOURCE_DATA] = {.parent = "source", .key = "data"},
+        [SOURCE_TYPE] = {.parent = "source", .key = "media_type"},
+        [URL] = {.key = "url"},
+        [IMAGE_URL] = {.key = "image_url"},
+        [NESTED_URL] = {.parent = "image_url", .key = "url"},
+        [MIME_OF_FILE] = {.key = "mime"},
+    };
+    struct wal_slice text[COUNT];
+
+    if (wal__json_members(block.data, block.size, m, COUNT, NULL) !=
+        WAL__JSON_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        text[i] = cli_unescape(&m[i].value, texts);
+    }
+    *image = (struct image){.digest = text[DIGEST]};
+    if (!read_url(text[URL], image) && !read_url(text[IMAGE_URL], image) &&
+        !read_url(text[NESTED_URL], image)) {
+        bool has_source = text[SOURCE_DATA].size > 0;
+        image->data = text[has_source ? SOURCE_DATA : DATA];
+        image->type = text[has_source ? SOURCE_TYPE : MIME];
+        if (image->type.size == 0) {
+            image->type = text[MIME_OF_FILE];
+        }
+    }
+    return is_image_type(image->type) &&
+           (is_base64(image->data) || is_digest(image->digest));
+}
+
+/* Writes a block as a part of kind image; false if it is none. */
+static bool shown_image(struct shown *shown, struct wal__json_span block)
+{
+    struct cli_texts texts = {.items = NULL};
+    struct image image;
+    bool is_image = read_image(block, &texts, &image);
+
+    if (is_image) {
+        wal__json_out_open(shown->json, '{');
+        cli_json_member_text(shown->json, "kind", cli_slice("image"));
+        shown_member(shown, "mimeType", image.type);
+        if (!is_base64(image.data)) {
+            cli_json_member_text(shown->json, "digest", image.digest);
+        } else if (image.data.size <= IMAGE_MAX) {
+            cli_json_member_text(shown->json, "data", image.data);
+        }
+        wal__json_out_member_count(shown->json, "bytes",
+                                   image.data.size / 4 * 3);
+        wal__json_out_close(shown->json, '}');
+    }
+    cli_texts_deinit(&texts);
+    return is_image;
+}
+
+/* Writes the images in a list of blocks; none for any other value. */
+static void images(struct shown *shown, const struct wal__json_token *blocks)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+
+    if (blocks->kind != WAL__JSON_ARRAY) {
+        return;
+    }
+    wal__json_scan_init(&scan, blocks->span.data, blocks->span.size);
+    if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK) {
+        return;
+    }
+    while (wal__json_scan_skip(&scan, &token) == WAL__JSON_OK &&
+           token.kind != WAL__JSON_ARRAY_END) {
+        if (token.kind == WAL__JSON_OBJECT) {
+            (void)shown_image(shown, token.span);
+        }
+    }
+}
+
+/* --- parts -------------------------------------------------------------- */
+
+struct writer {
+    struct shown *shown;
+    bool is_result; /* of a message: its texts are the result of a tool */
+};
+
+/* Texts that are joined. Zeroed: none. */
+struct joined {
+    char *data;
+    size_t size;
+    size_t capacity;
+};
+
+static bool is_string(const struct wal__json_token *token, const char *text)
+{
+    return token->kind == WAL__JSON_STRING &&
+           wal__json_string_is(token->span, text);
+}
+
+/* Finds the first of these members that is a string. */
+static struct wal__json_token find_string(struct wal__json_span object,
+                                          const char *const *keys)
+{
+    struct wal__json_token none = {.kind = WAL__JSON_NONE};
+    struct wal__json_token value;
+
+    for (size_t i = 0; keys[i] != NULL; i++) {
+        if (wal__json_find(object.data, object.size, keys[i], &value) ==
+                WAL__JSON_OK &&
+            value.kind == WAL__JSON_STRING) {
+            return value;
+        }
+    }
+    return none;
+}
+
+static bool is_error(struct wal__json_span object)
+{
+    struct wal__json_member m[] = {
+        {.key = "is_error"},
+        {.key = "isError"},
+        {.parent = "state", .key = "status"},
+    };
+
+    return wal__json_members(object.data, object.size, m, 3, NULL) ==
+               WAL__JSON_OK &&
+           (m[0].value.kind == WAL__JSON_TRUE ||
+            m[1].value.kind == WAL__JSON_TRUE ||
+            is_string(&m[2].value, "error"));
+}
+
+/* --- joining ------------------------------------------------------------ */
+
+static void join(struct joined *joined, struct wal_slice text)
+{
+    while (joined->capacity - joined->size < text.size + 1) {
+        joined->data = cli_reserve(joined->data, joined->capacity,
+                                   &joined->capacity, sizeof(char));
+    }
+    if (text.size > 0) {
+        memcpy(joined->data + joined->size, text.data, (size_t)text.size);
+        joined->size += (size_t)text.size;
+    }
+}
+
+/* Adds a text, on a separate line. */
+static void join_text(void *ctx, const struct wal__message_part *part)
+{
+    struct joined *joined = ctx;
+    struct cli_texts texts = {.items = NULL};
+
+    if (part->kind != WAL__PART_TEXT && part->kind != WAL__PART_THINKING) {
+        return;
+    }
+    if (joined->size > 0) {
+        join(joined, cli_slice("\n"));
+    }
+    join(joined, cli_unescape(&part->text, &texts));
+    cli_texts_deinit(&texts);
+}
+
+/* --- parts -------------------------------------------------------------- */
+
+static void open_part(struct shown *shown, const char *kind)
+{
+    wal__json_out_open(shown->json, '{');
+    cli_json_member_text(shown->json, "kind", cli_slice(kind));
+}
+
+static void put_string(struct shown *shown, const char *key,
+                       const struct wal__json_token *string)
+{
+    struct cli_texts texts = {.items = NULL};
+
+    shown_member(shown, key, cli_unescape(string, &texts));
+    cli_texts_deinit(&texts);
+}
+
+static void put_text(struct shown *shown, const char *kind,
+                     const struct wal__json_token *string)
+{
+    struct cli_texts texts = {.items = NULL};
+    struct wal_slice text = cli_unescape(string, &texts);
+
+    if (text.size > 0) {
+        open_part(shown, kind);
+        shown_text(shown, text);
+        wal__json_out_close(shown->json, '}');
+    }
+    cli_texts_deinit(&texts);
+}
+
+static void put_call(struct shown *shown, const struct wal__message_part *part)
+{
+    static const char *const ids[] = {"call_id", "callID", "id", NULL};
+    struct wal__json_token id = find_string(part->block, ids);
+
+    open_part(shown, "call");
+    put_string(shown, "id", &id);
+    put_string(shown, "name", &part->text);
+    shown_arguments(shown, &part->value);
+    wal__json_out_close(shown->json, '}');
+}
+
+static void put_result(struct shown *shown, struct wal__json_span object,
+                       const struct joined *joined)
+{
+    static const char *const ids[] = {"tool_use_id", "call_id",      "callID",
+                                      "toolCallId",  "tool_call_id", NULL};
+    struct wal__json_token id = find_string(object, ids);
+
+    open_part(shown, "result");
+    put_string(shown, "id", &id);
+    if (shown->hides_results) {
+        cli_json_member_text(shown->json, "text", cli_slice(""));
+        wal__json_out_member_bool(shown->json, "cut", true);
+        wal__json_out_member_count(shown->json, "bytes", joined->size);
+    } else {
+        shown_text(shown, (struct wal_slice){joined->data, joined->size});
+    }
+    wal__json_out_member_bool(shown->json, "error", is_error(object));
+    wal__json_out_close(shown->json, '}');
+}
+
+/* Writes a result of a block, and the images in it. */
+static void put_block_result(struct shown *shown,
+                             const struct wal__message_part *part)
+{
+    struct joined joined = {.data = NULL};
+
+    wal__message_visit_result(&part->value, join_text, &joined);
+    if (joined.size == 0 && part->value.kind == WAL__JSON_OBJECT) {
+        join(&joined,
+             (struct wal_slice){part->value.span.data, part->value.span.size});
+    }
+    put_result(shown, part->block, &joined);
+    free(joined.data);
+    if (!shown->hides_results) {
+        images(shown, &part->value);
+    }
+}
+
+static void put_other(struct shown *shown, const struct wal__json_token *name)
+{
+    open_part(shown, "other");
+    put_string(shown, "name", name);
+    wal__json_out_close(shown->json, '}');
+}
+
+static void put_part(void *ctx, const struct wal__message_part *part)
+{
+    const struct writer *writer = ctx;
+    struct shown *shown = writer->shown;
+
+    switch (part->kind) {
+    case WAL__PART_TEXT:
+        if (!writer->is_result) {
+            put_text(shown, "text", &part->text);
+        }
+        break;
+    case WAL__PART_THINKING:
+        put_text(shown, "thinking", &part->text);
+        break;
+    case WAL__PART_CALL:
+        put_call(shown, part);
+        break;
+    case WAL__PART_RESULT:
+        put_block_result(shown, part);
+        break;
+    case WAL__PART_OTHER:
+        if (writer->is_result && shown->hides_results) {
+            break;
+        }
+        if (!shown_image(shown, part->block)) {
+            put_other(shown, &part->text);
+        }
+        break;
+    }
+}
+
+/* --- messages ----------------------------------------------------------- */
+
+static bool is_tool(const struct wal__message *message)
+{
+    return message->item.size == 0 && (is_string(&message->role, "tool") ||
+                                       is_string(&message->role, "toolResult"));
+}
+
+static void put_message(struct shown *shown, const struct wal__message *message)
+{
+    struct writer writer = {shown, is_tool(message)};
+    struct joined joined = {.data = NULL};
+
+    if (writer.is_result) {
+        wal__message_visit(message, join_text, &joined);
+        put_result(shown, message->object, &joined);
+        free(joined.data);
+    }
+    wal__message_visit(message, put_part, &writer);
+}
+
+/* Whether a message is the summary with which a compaction goes on. */
+static bool is_summary(struct wal__json_span payload)
+{
+    struct wal__json_token mark;
+
+    return wal__json_find(payload.data, payload.size, "isCompactSummary",
+                          &mark) == WAL__JSON_OK &&
+           mark.kind == WAL__JSON_TRUE;
+}
+
+/* Whether the type of an entry says that its text replaces entries. */
+static bool is_summary_type(struct wal_slice type)
+{
+    return cli_slice_equal(type, cli_slice(WAL_TYPE_COMPACTION_SUMMARY)) ||
+           cli_slice_equal(type, cli_slice(WAL_TYPE_COMPACTION)) ||
+           cli_slice_equal(type, cli_slice(WAL_TYPE_BRANCH_SUMMARY)) ||
+           cli_slice_equal(type, cli_slice("compacted"));
+}
+
+static void put_summary(struct shown *shown, const struct wal__message *message)
+{
+    struct joined joined = {.data = NULL};
+
+    wal__message_visit(message, join_text, &joined);
+    open_part(shown, "summary");
+    shown_text(shown, (struct wal_slice){joined.data, joined.size});
+    wal__json_out_close(shown->json, '}');
+    free(joined.data);
+}
+
+/* An entry without a text: its type, and that of what is in it. */
+static void put_name(struct shown *shown, const struct wal_entry *entry,
+                     struct wal__json_span payload)
+{
+    struct wal__json_member m[] = {
+        {.key = "subtype"},
+        {.parent = "payload", .key = "type"},
+        {.parent = "attachment", .key = "type"},
+    };
+    char name[CLI_ID_MAX * 2 + 2];
+    struct wal_slice inner = {NULL, 0};
+    size_t size = (size_t)entry->type.size;
+    struct cli_texts texts = {.items = NULL};
+
+    if (wal__json_members(payload.data, payload.size, m, 3, NULL) ==
+        WAL__JSON_OK) {
+        for (size_t i = 0; i < 3 && inner.size == 0; i++) {
+            inner = cli_unescape(&m[i].value, &texts);
+        }
+    }
+    memcpy(name, entry->type.data, size);
+    if (inner.size > 0 && inner.size <= CLI_ID_MAX) {
+        name[size++] = ' ';
+        memcpy(name + size, inner.data, (size_t)inner.size);
+        size += (size_t)inner.size;
+    }
+    open_part(shown, "other");
+    shown_member(shown, "name", (struct wal_slice){name, size});
+    wal__json_out_close(shown->json, '}');
+    cli_texts_deinit(&texts);
+}
+
+/* Writes the member "parts". The payload of the entry is in line. */
+static void parts(struct shown *shown, const struct wal_entry *entry)
+{
+    struct wal__json_span payload;
+    struct wal__json_token note;
+    struct wal__message message;
+    const char *key;
+
+    wal__json_out_member_open(shown->json, "parts", '[');
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        /* Nothing of it is shown. */
+    } else if (!cli_entry_json(entry, &payload)) {
+        open_part(shown, "text");
+        shown_text(shown, entry->payload);
+        wal__json_out_close(shown->json, '}');
+    } else if (wal__message_find(payload, &message)) {
+        if (is_summary(payload)) {
+            put_summary(shown, &message);
+        } else {
+            put_message(shown, &message);
+        }
+    } else if (wal__message_find_note(payload, &note, &key)) {
+        put_text(shown, is_summary_type(entry->type) ? "summary" : "text",
+                 &note);
+    } else {
+        put_name(shown, entry, payload);
+    }
+    wal__json_out_close(shown->json, ']');
+}
+
+/* --- role --------------------------------------------------------------- */
+
+/* What a message consists of. */
+struct contents {
+    bool has_result;
+    bool has_other;
+};
+
+static void note_part(void *ctx, const struct wal__message_part *part)
+{
+    struct contents *contents = ctx;
+
+    if (part->kind == WAL__PART_RESULT) {
+        contents->has_result = true;
+    } else {
+        contents->has_other = true;
+    }
+}
+
+/* Returns the role of an entry in the words of docs/seeing.md, or NULL. A
+ * message of a user that has nothing but results is of the role tool. */
+static const char *shown_role(const struct wal_entry *entry)
+{
+    static const char *const roles[][2] = {
+        {"user", "user"},     {"assistant", "assistant"},
+        {"tool", "tool"},     {"toolResult", "tool"},
+        {"system", "system"}, {"developer", "system"},
+    };
+    struct contents contents = {.has_result = false};
+    struct wal__json_span payload;
+    struct wal__message message;
+
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0 ||
+        !cli_entry_json(entry, &payload) ||
+        !wal__message_find(payload, &message)) {
+        return NULL;
+    }
+    if (is_string(&message.role, "user")) {
+        wal__message_visit(&message, note_part, &contents);
+        return contents.has_result && !contents.has_other ? "tool" : "user";
+    }
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+        if (is_string(&message.role, roles[i][0])) {
+            return roles[i][1];
+        }
+    }
+    return NULL;
+}
+
+/* --- preview ------------------------------------------------------------ */
+
+/* Adds texts, and the names of calls in brackets. */
+static void preview_part(void *ctx, const struct wal__message_part *part)
+{
+    struct joined *joined = ctx;
+    struct cli_texts texts = {.items = NULL};
+
+    if (part->kind == WAL__PART_CALL) {
+        join(joined, cli_slice(joined->size > 0 ? " [" : "["));
+        join(joined, cli_unescape(&part->text, &texts));
+        join(joined, cli_slice("]"));
+    } else if (part->kind == WAL__PART_RESULT) {
+        wal__message_visit_result(&part->value, join_text, joined);
+    } else if (part->kind == WAL__PART_TEXT) {
+        join_text(joined, part);
+    }
+    cli_texts_deinit(&texts);
+}
+
+static void join_preview(struct joined *joined, const struct wal_entry *entry,
+                         bool hides_results)
+{
+    struct cli_texts texts = {.items = NULL};
+    struct wal__json_span payload;
+    struct wal__json_token note;
+    struct wal__message message;
+    const char *role = shown_role(entry);
+    const char *key;
+
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0 ||
+        !cli_entry_json(entry, &payload) ||
+        (hides_results && role != NULL && strcmp(role, "tool") == 0)) {
+        return;
+    }
+    if (wal__message_find(payload, &message)) {
+        wal__message_visit(&message, preview_part, joined);
+    } else if (wal__message_find_note(payload, &note, &key)) {
+        join(joined, cli_unescape(&note, &texts));
+    }
+    cli_texts_deinit(&texts);
+}
+
+/* Writes the member "text": the beginning of the entry's texts. */
+static void preview(struct shown *shown, const struct wal_entry *entry)
+{
+    struct cli_texts texts = {.items = NULL};
+    struct joined joined = {.data = NULL};
+    struct wal_slice text;
+
+    join_preview(&joined, entry, shown->hides_results);
+    text = (struct wal_slice){joined.data, joined.size};
+    if (shown->strike != NULL) {
+        text = shown->strike(shown->ctx, cli_slice(NULL), text, &texts);
+    }
+    cli_json_member_text(shown->json, "text", shown_cut(text, SHOWN_PREVIEW));
+    cli_texts_deinit(&texts);
+    free(joined.data);
+}
+
+/* --- an entry ----------------------------------------------------------- */
+
+int64_t shown_entry_time(const struct wal_entry *entry)
+{
+    struct wal__json_span text = {entry->timestamp.data,
+                                  (size_t)entry->timestamp.size};
+    int64_t ms = 0;
+
+    (void)wal__model_time_read_text(text, &ms);
+    return ms;
+}
+
+static void put_role(struct shown *shown, const struct wal_entry *entry)
+{
+    const char *role = shown_role(entry);
+
+    cli_json_member_text_or_null(shown->json, "role", cli_slice(role));
+}
+
+/* Writes the name of the model that answered. */
+static void put_model(struct shown *shown, const struct wal_entry *entry)
+{
+    static const char *const places[][2] = {
+        {NULL, "model"},      {"message", "model"}, {"info", "modelID"},
+        {"payload", "model"}, {NULL, "modelId"},
+    };
+    enum {
+        COUNT = sizeof(places) / sizeof(places[0])
+    };
+    struct wal__json_member m[COUNT];
+    struct wal__json_span payload;
+    struct cli_texts texts = {.items = NULL};
+    struct wal_slice model = {NULL, 0};
+
+    for (size_t i = 0; i < COUNT; i++) {
+        m[i] = (struct wal__json_member){.parent = places[i][0],
+                                         .key = places[i][1]};
+    }
+    if ((entry->flags & WAL_ENTRY_REDACTED) == 0 &&
+        cli_entry_json(entry, &payload) &&
+        wal__json_members(payload.data, payload.size, m, COUNT, NULL) ==
+            WAL__JSON_OK) {
+        for (size_t i = 0; i < COUNT && model.size == 0; i++) {
+            model = cli_unescape(&m[i].value, &texts);
+        }
+    }
+    shown_member(shown, "model", shown_cut(model, CLI_ID_MAX));
+    cli_texts_deinit(&texts);
+}
+
+/* Whether a payload is neither JSON nor a blank line. */
+static bool is_damaged(const struct wal_entry *entry)
+{
+    struct wal__json_span payload;
+
+    return !cli_entry_json(entry, &payload) &&
+           !wal__line_is_blank(entry->payload.data,
+                               (size_t)entry->payload.size);
+}
+
+/* Writes the members that an entry and a node of a tree have. */
+static void put_place(struct shown *shown, const struct wal_entry *entry)
+{
+    cli_json_member_text(shown->json, "id", entry->id);
+    cli_json_member_text_or_null(shown->json, "parentId", entry->parent_id);
+    shown_member(shown, "type", entry->type);
+    shown_time(shown, "time", shown_entry_time(entry));
+    wal__json_out_member_count(shown->json, "sequence", entry->sequence);
+}
+
+static void put_entry(struct shown *shown, const struct wal_entry *entry,
+                      bool is_read)
+{
+    uint64_t size =
+        entry->payload_size > 0 ? entry->payload_size : entry->payload.size;
+
+    put_place(shown, entry);
+    wal__json_out_member_count(shown->json, "depth", entry->depth);
+    put_role(shown, entry);
+    put_model(shown, entry);
+    wal__json_out_member_bool(shown->json, "redacted",
+                              (entry->flags & WAL_ENTRY_REDACTED) != 0);
+    wal__json_out_member_bool(shown->json, "damaged",
+                              !is_read || is_damaged(entry));
+    wal__json_out_member_count(shown->json, "bytes", size);
+    if (is_read) {
+        parts(shown, entry);
+    } else {
+        wal__json_out_member_open(shown->json, "parts", '[');
+        wal__json_out_close(shown->json, ']');
+    }
+}
+
+/* Writes the payload: JSON, or a text that is none. */
+static void put_payload(struct shown *shown, const struct wal_entry *entry)
+{
+    struct wal__json_span payload;
+
+    wal__json_out_key(shown->json, "payload");
+    if ((entry->flags & WAL_ENTRY_REDACTED) == 0 &&
+        cli_entry_json(entry, &payload)) {
+        cli_json_raw(shown->json,
+                     (struct wal_slice){payload.data, payload.size});
+    } else {
+        cli_json_text_or_null(shown->json,
+                              (entry->flags & WAL_ENTRY_REDACTED) != 0
+                                  ? cli_slice(NULL)
+                                  : entry->payload);
+    }
+}
+
+/* Reads the payload. An entry that cannot be read has none. */
+static enum wal_status load(struct wal_store *store, struct wal_entry *entry,
+                            char **memory, bool *is_read,
+                            struct wal_error *error)
+{
+    enum wal_status status =
+        wal__entry_payload_load(NULL, store, entry, memory, error);
+
+    *is_read = status == WAL_OK;
+    return status == WAL_ENOMEM ? status : WAL_OK;
+}
+
+/* Writes an entry, with_payload or without. */
+static enum wal_status write_entry(struct shown *shown, struct wal_store *store,
+                                   const struct wal_entry *entry,
+                                   bool with_payload, struct wal_error *error)
+{
+    struct wal_entry loaded = *entry;
+    char *memory = NULL;
+    bool is_read;
+    enum wal_status status = load(store, &loaded, &memory, &is_read, error);
+
+    if (status == WAL_OK) {
+        wal__json_out_open(shown->json, '{');
+        put_entry(shown, &loaded, is_read);
+        if (with_payload) {
+            put_payload(shown, &loaded);
+        }
+        wal__json_out_close(shown->json, '}');
+    }
+    free(memory);
+    return status;
+}
+
+enum wal_status shown_entry(struct shown *shown, struct wal_store *store,
+                            const struct wal_entry *entry,
+                            struct wal_error *error)
+{
+    return write_entry(shown, store, entry, false, error);
+}
+
+enum wal_status shown_entry_with_payload(struct shown *shown,
+                                         struct wal_store *store,
+                                         const struct wal_entry *entry,
+                                         struct wal_error *error)
+{
+    return write_entry(shown, store, entry, true, error);
+}
+
+/* Writes an entry as a node of a tree. */
+static enum wal_status node(struct shown *shown, struct wal_store *store,
+                            const struct wal_entry *entry,
+                            struct wal_error *error)
+{
+    struct wal_entry loaded = *entry;
+    char *memory = NULL;
+    bool is_read;
+    enum wal_status status = load(store, &loaded, &memory, &is_read, error);
+
+    if (status == WAL_OK) {
+        wal__json_out_open(shown->json, '{');
+        put_place(shown, &loaded);
+        put_role(shown, &loaded);
+        preview(shown, &loaded);
+        wal__json_out_close(shown->json, '}');
+    }
+    free(memory);
+    return status;
+}
+
+/* --- all entries -------------------------------------------------------- */
 
 static enum wal_status visit_log(const struct shown_documents *documents,
                                  struct wal_entry_cursor *cursor,
@@ -77,7 +1026,7 @@ static enum wal_status put_node(void *ctx, const struct wal_entry *entry,
 {
     const struct nodes *nodes = ctx;
 
-    return shown_node(nodes->shown, nodes->store, entry, error);
+    return node(nodes->shown, nodes->store, entry, error);
 }
 
 enum wal_status shown_tree(struct shown *shown, struct wal_store *store,

@@ -1,9 +1,20 @@
 /*
- * shown.c - writes texts of sessions as JSON (shown.h).
+ * shown.c - sessions and their texts as they are shown; the command that
+ * continues one; its usage (shown.h).
+ *
+ * Invariant: in a command every text of a session is quoted as sh, its kin and
+ * fish read it, or consists of characters that no shell treats specially; a
+ * directory with characters that a terminal obeys is left out.
  */
 #include "tools/shown/shown.h"
 
-#include "tools/cli/cli.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "convert/model/dialect.h"
+#include "convert/source/entry_payload.h"
+#include "tools/cli/session.h"
+#include "tools/usage/usage.h"
 
 static struct wal_slice strike_value(struct shown *shown, struct wal_slice key,
                                      struct wal_slice text,
@@ -201,4 +212,379 @@ void shown_time(struct shown *shown, const char *key, int64_t ms)
     } else {
         wal__json_out_member_count(shown->json, key, (uint64_t)ms);
     }
+}
+
+/* --- the command that continues a session ------------------------------- */
+
+struct writer {
+    char *text;
+    size_t size;
+};
+
+static void put(struct writer *writer, const char *text, size_t size)
+{
+    size_t room = SHOWN_RESUME_SIZE - 1 - writer->size;
+
+    size = size < room ? size : room;
+    memcpy(writer->text + writer->size, text, size);
+    writer->size += size;
+    writer->text[writer->size] = '\0';
+}
+
+static void put_literal(struct writer *writer, const char *text)
+{
+    put(writer, text, strlen(text));
+}
+
+static bool is_plain(struct wal_slice text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789._/~+@:,=-";
+    const char *at = text.data;
+
+    /* zsh replaces a word that begins with '=' by the path of a command. */
+    if (text.size == 0 || at[0] == '-' || at[0] == '~' || at[0] == '=') {
+        return false;
+    }
+    for (uint64_t i = 0; i < text.size; i++) {
+        if (at[i] == '\0' || strchr(plain, at[i]) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether a terminal obeys a character, as it does when it is pasted. */
+static bool has_control(struct wal_slice text)
+{
+    const uint8_t *data = text.data;
+    size_t step;
+
+    for (uint64_t at = 0; at < text.size; at += step) {
+        step = utf8_size(data + at, (size_t)(text.size - at));
+        if (step == 0 || utf8_is_control(data + at)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Writes a text as one word of a shell, which is no option. Backslashes are
+ * outside of the single quotes: fish takes one inside as an escape of what
+ * follows, sh does not. */
+static void put_word(struct writer *writer, struct wal_slice text)
+{
+    const char *at = text.data;
+
+    if (text.size > 0 && at[0] == '-') {
+        put_literal(writer, "-- ");
+    }
+    if (is_plain(text)) {
+        put(writer, at, (size_t)text.size);
+        return;
+    }
+    put_literal(writer, "'");
+    for (uint64_t i = 0; i < text.size; i++) {
+        if (at[i] == '\'' || at[i] == '\\') {
+            const char escaped[] = {'\'', '\\', at[i], '\''};
+
+            put(writer, escaped, sizeof(escaped));
+        } else {
+            put(writer, &at[i], 1);
+        }
+    }
+    put_literal(writer, "'");
+}
+
+static bool has_dialect(struct wal_slice source, const char *name)
+{
+    size_t size = strlen(name);
+
+    return source.size > size && memcmp(source.data, name, size) == 0 &&
+           ((const char *)source.data)[size] == ' ';
+}
+
+/* Whether the client knows the session by its id: it has none with a number,
+ * and none without a text. */
+static bool is_client_id(struct wal_slice id)
+{
+    return is_plain(id) && memchr(id.data, '~', (size_t)id.size) == NULL;
+}
+
+void shown_resume_text(const struct wal_session_info *info,
+                       char text[SHOWN_RESUME_SIZE])
+{
+    static const struct {
+        const char *dialect;
+        const char *command;
+    } clients[] = {
+        {"claude", "claude --resume "},
+        {"codex", "codex resume "},
+        {"pi", "pi --session "},
+        {"opencode", "opencode -s "},
+    };
+    struct writer writer = {.text = text};
+    const char *command = NULL;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++) {
+        if (has_dialect(info->source, clients[i].dialect) &&
+            is_client_id(info->id)) {
+            command = clients[i].command;
+        }
+    }
+    if (command == NULL) {
+        put_literal(&writer, "agentwal cat --text ");
+    } else {
+        if (info->cwd.size > 0 && !has_control(info->cwd)) {
+            put_literal(&writer, "cd ");
+            put_word(&writer, info->cwd);
+            put_literal(&writer, " && ");
+        }
+        put_literal(&writer, command);
+    }
+    put_word(&writer, info->id);
+}
+
+/* --- sessions ----------------------------------------------------------- */
+
+/* The name of a dialect is before the first blank of a source. */
+static struct wal_slice client_of(struct wal_slice source)
+{
+    const char *text = source.data;
+    const char *blank =
+        source.size > 0 ? memchr(text, ' ', (size_t)source.size) : NULL;
+
+    return blank == NULL ? cli_slice("agentwal")
+                         : (struct wal_slice){text, (uint64_t)(blank - text)};
+}
+
+static void put_resume(struct shown *shown, const struct wal_session_info *info)
+{
+    char *text = cli_alloc(SHOWN_RESUME_SIZE);
+
+    shown_resume_text(info, text);
+    shown_member(shown, "resume", cli_slice(text));
+    free(text);
+}
+
+void shown_session(struct shown *shown, const struct wal_session_info *info)
+{
+    struct wal__json_out *json = shown->json;
+
+    wal__json_out_open(json, '{');
+    cli_json_member_text(json, "id", info->id);
+    wal__json_out_member_count(shown->json, "number", info->number);
+    shown_member(shown, "title", info->title);
+    shown_member(shown, "text", info->first_text);
+    shown_member(shown, "cwd", info->cwd);
+    shown_member(shown, "projectId", info->project);
+    cli_json_member_text(json, "client", client_of(info->source));
+    cli_json_member_text_or_null(json, "parentId", info->parent_id);
+    shown_time(shown, "created", info->created_ms);
+    shown_time(shown, "updated", info->updated_ms);
+    wal__json_out_member_count(shown->json, "entries", info->entries);
+    wal__json_out_member_count(shown->json, "bytes", info->bytes);
+    wal__json_out_member_count(shown->json, "sequence", info->last_sequence);
+    cli_json_member_text_or_null(json, "head", info->head);
+    wal__json_out_member_bool(shown->json, "damaged",
+                              (info->flags & WAL_SESSION_DAMAGED) != 0);
+    put_resume(shown, info);
+    wal__json_out_close(json, '}');
+}
+
+enum wal_status shown_heads(struct shown *shown, struct wal_session *session,
+                            struct wal_error *error)
+{
+    struct cli_heads heads = {.items = NULL};
+    enum wal_status status = cli_heads_read(&heads, session, error);
+
+    if (status == WAL_OK) {
+        wal__json_out_member_open(shown->json, "heads", '[');
+        for (size_t i = 0; i < heads.count; i++) {
+            if (heads.items[i].stream == 0) {
+                wal__json_out_open(shown->json, '{');
+                shown_member(shown, "name", heads.items[i].name);
+                cli_json_member_text_or_null(shown->json, "entryId",
+                                             heads.items[i].entry_id);
+                wal__json_out_close(shown->json, '}');
+            }
+        }
+        wal__json_out_close(shown->json, ']');
+    }
+    cli_heads_deinit(&heads);
+    return status;
+}
+
+/* --- usage -------------------------------------------------------------- */
+
+struct reading {
+    struct wal_store *store;
+    struct usage_codex codex;
+    struct usage_answers answers;
+    char **entry_ids; /* of each answer: the first entry that has it */
+    size_t capacity;
+};
+
+/* The sum of the answers of a model. */
+struct sum {
+    struct usage_tokens tokens;
+    double cost;
+    uint64_t requests;
+    uint64_t costed;
+};
+
+/* Where the answers of a line go, and the entry whose line it is. */
+struct answering {
+    struct reading *reading;
+    const struct wal_entry *entry;
+};
+
+static void add_answer(void *ctx, const struct usage_sample *sample)
+{
+    const struct answering *answering = ctx;
+    struct reading *reading = answering->reading;
+    const struct wal_slice id = answering->entry->id;
+    size_t before = reading->answers.count;
+
+    usage_answers_add(&reading->answers, 0, sample);
+    if (reading->answers.count > before) {
+        reading->entry_ids =
+            cli_reserve(reading->entry_ids, before, &reading->capacity,
+                        sizeof(reading->entry_ids[0]));
+        reading->entry_ids[before] = cli_copy_text(id.data, (size_t)id.size);
+    }
+}
+
+static void read_line(struct reading *reading, const struct wal_entry *entry)
+{
+    struct answering answering = {.reading = reading, .entry = entry};
+
+    if (usage_may_count(entry->payload)) {
+        usage_read_line(
+            wal__line_text(entry->payload.data, (size_t)entry->payload.size),
+            shown_entry_time(entry), &reading->codex, add_answer, &answering);
+    }
+}
+
+static enum wal_status read_entry(void *ctx, const struct wal_entry *entry,
+                                  struct wal_error *error)
+{
+    struct reading *reading = ctx;
+    struct wal_entry loaded = *entry;
+    char *memory = NULL;
+    enum wal_status status;
+
+    status =
+        wal__entry_payload_load(NULL, reading->store, &loaded, &memory, error);
+    if (status == WAL_OK) {
+        read_line(reading, &loaded);
+    }
+    free(memory);
+    return status == WAL_ENOMEM ? status : WAL_OK;
+}
+
+static void put_tokens(struct shown *shown, const struct usage_tokens *tokens)
+{
+    wal__json_out_member_count(shown->json, "inputTokens", tokens->input);
+    wal__json_out_member_count(shown->json, "outputTokens", tokens->output);
+    wal__json_out_member_count(shown->json, "cacheReadTokens",
+                               tokens->cache_read);
+    wal__json_out_member_count(shown->json, "cacheWriteTokens",
+                               tokens->cache_write);
+    wal__json_out_member_count(shown->json, "reasoningTokens",
+                               tokens->reasoning);
+    wal__json_out_member_count(shown->json, "totalTokens", tokens->total);
+}
+
+static void put_cost(struct shown *shown, bool has_cost, double cost)
+{
+    char text[64];
+
+    if (!has_cost) {
+        shown_null(shown, "cost");
+        return;
+    }
+    snprintf(text, sizeof(text), "%.9g", cost);
+    wal__json_out_key(shown->json, "cost");
+    cli_json_raw(shown->json, cli_slice(text));
+}
+
+static void put_turns(struct shown *shown, const struct reading *reading)
+{
+    const struct usage_answers *answers = &reading->answers;
+
+    wal__json_out_member_open(shown->json, "turns", '[');
+    for (size_t i = 0; i < answers->count; i++) {
+        const struct usage_answer *answer = &answers->items[i];
+
+        wal__json_out_open(shown->json, '{');
+        cli_json_member_text(shown->json, "entryId",
+                             cli_slice(reading->entry_ids[i]));
+        shown_time(shown, "time", answer->time_ms);
+        shown_member(shown, "model",
+                     cli_slice(answers->models.items[answer->model]));
+        put_tokens(shown, &answer->tokens);
+        put_cost(shown, answer->has_cost, answer->cost);
+        wal__json_out_close(shown->json, '}');
+    }
+    wal__json_out_close(shown->json, ']');
+}
+
+static void add(struct sum *sum, const struct usage_answer *answer)
+{
+    sum->tokens.input += answer->tokens.input;
+    sum->tokens.output += answer->tokens.output;
+    sum->tokens.cache_read += answer->tokens.cache_read;
+    sum->tokens.cache_write += answer->tokens.cache_write;
+    sum->tokens.reasoning += answer->tokens.reasoning;
+    sum->tokens.total += answer->tokens.total;
+    sum->requests += answer->is_request ? 1 : 0;
+    if (answer->has_cost) {
+        sum->costed++;
+        sum->cost += answer->cost;
+    }
+}
+
+static void put_models(struct shown *shown, const struct usage_answers *answers)
+{
+    struct sum *sums = cli_alloc((answers->models.count + 1) * sizeof(*sums));
+
+    for (size_t i = 0; i < answers->count; i++) {
+        add(&sums[answers->items[i].model], &answers->items[i]);
+    }
+    wal__json_out_member_open(shown->json, "models", '[');
+    for (size_t i = 0; i < answers->models.count; i++) {
+        wal__json_out_open(shown->json, '{');
+        shown_member(shown, "model", cli_slice(answers->models.items[i]));
+        wal__json_out_member_count(shown->json, "requests", sums[i].requests);
+        put_tokens(shown, &sums[i].tokens);
+        put_cost(shown, sums[i].costed > 0, sums[i].cost);
+        wal__json_out_member_count(shown->json, "costed", sums[i].costed);
+        wal__json_out_close(shown->json, '}');
+    }
+    wal__json_out_close(shown->json, ']');
+    free(sums);
+}
+
+enum wal_status shown_usage(struct shown *shown, struct wal_store *store,
+                            struct wal_session *session,
+                            struct wal_error *error)
+{
+    struct reading reading = {.store = store};
+    uint64_t damaged = 0;
+    enum wal_status status = shown_entries_visit(store, session, 0, read_entry,
+                                                 &reading, &damaged, error);
+
+    if (status == WAL_OK) {
+        put_turns(shown, &reading);
+        put_models(shown, &reading.answers);
+    }
+    for (size_t i = 0; i < reading.answers.count; i++) {
+        free(reading.entry_ids[i]);
+    }
+    free(reading.entry_ids);
+    usage_answers_deinit(&reading.answers);
+    return status;
 }

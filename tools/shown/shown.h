@@ -1,15 +1,22 @@
 /*
- * shown.h - writes texts of sessions as JSON, for the page and for programs
- * that read a session over HTTP (docs/seeing.md).
+ * shown.h - what a session shows, as JSON, for the page and for programs that
+ * read it over HTTP (docs/seeing.md, Resources, Entries): sessions, their
+ * usage, entries with their parts, what changed between checkpoints; and the
+ * command that continues a session in the client that wrote it.
+ *
+ * The messages of a session that was imported as documents have no entries in
+ * the log (SPEC.md 10.2). They are the entries that the session's export in the
+ * dialect `entries` has before the first one of the log.
  *
  * Invariant: every text of a session passes shown_text or shown_value, so that
- * `strike` sees it whole, before it is cut.
+ * `strike` sees it whole, before it is cut. Writing is total over any payload.
  *
  * Threads: no shared state; one thread at a time per struct.
  */
 #ifndef AGENTWAL_TOOLS_SHOWN_SHOWN_H
 #define AGENTWAL_TOOLS_SHOWN_SHOWN_H
 
+#include "tools/cli/cli.h"
 #include "tools/cli/json.h"
 
 enum {
@@ -47,6 +54,122 @@ struct wal_slice shown_cut(struct wal_slice text, uint64_t limit);
 
 /* Write a member of JSON: null, a time in milliseconds or null for 0. */
 void shown_null(struct shown *shown, const char *key);
+
 void shown_time(struct shown *shown, const char *key, int64_t ms);
+
+/* --- entries ------------------------------------------------------------ */
+
+/* Zeroed: none. */
+struct shown_documents {
+    struct wal_entry *items; /* in their order; sequences are 0 */
+    size_t count;
+    /* private */
+    size_t capacity;
+    char *text; /* the export */
+    size_t text_size;
+    size_t text_capacity;
+    struct cli_texts texts;
+};
+
+/* Reads the messages of the session; none if it has no documents. The cursor is
+ * on entries of the session, in any position; it is not moved. */
+enum wal_status shown_documents_read(struct shown_documents *documents,
+                                     struct wal_store *store,
+                                     struct wal_session *session,
+                                     struct wal_entry_cursor *cursor,
+                                     struct wal_error *error);
+
+void shown_documents_deinit(struct shown_documents *documents);
+
+/* Returns the index of the message that a root entry of the log goes on after,
+ * or count if that is none. */
+size_t shown_documents_parent(const struct shown_documents *documents,
+                              const struct wal_entry *entry);
+
+/* Returns the index of the last compaction, or 0 if there is none. */
+size_t shown_documents_compaction(const struct shown_documents *documents);
+
+/* Writes an entry as a value. A payload that is out of line is read; when it
+ * cannot be, the entry has `damaged` and no parts. Fails only without
+ * memory. */
+enum wal_status shown_entry(struct shown *shown, struct wal_store *store,
+                            const struct wal_entry *entry,
+                            struct wal_error *error);
+
+/* As shown_entry, with the member "payload": null of a redacted entry. */
+enum wal_status shown_entry_with_payload(struct shown *shown,
+                                         struct wal_store *store,
+                                         const struct wal_entry *entry,
+                                         struct wal_error *error);
+
+/* Returns the time of an entry in milliseconds; 0: unknown. */
+int64_t shown_entry_time(const struct wal_entry *entry);
+
+/* Receives an entry, whose slices hold until it returns; its payload may be out
+ * of line. A status other than WAL_OK ends the visit. */
+typedef enum wal_status shown_entry_fn(void *ctx, const struct wal_entry *entry,
+                                       struct wal_error *error);
+
+/* Calls `each` for the entries of stream 0, without deltas, and adds the number
+ * of those that cannot be read to *damaged. `flags` is 0, or
+ * WAL_ENTRY_CURSOR_REDACTED to include redacted entries. */
+enum wal_status shown_entries_visit(struct wal_store *store,
+                                    struct wal_session *session, uint32_t flags,
+                                    shown_entry_fn *each, void *ctx,
+                                    uint64_t *damaged, struct wal_error *error);
+
+/* Writes the members "nodes", "heads" and "damaged" of a session's tree. */
+enum wal_status shown_tree(struct shown *shown, struct wal_store *store,
+                           struct wal_session *session,
+                           struct wal_error *error);
+
+/* --- checkpoints -------------------------------------------------------- */
+
+/* The ids of a session's checkpoints, oldest first. Zeroed: none. */
+struct shown_checkpoints {
+    char **ids;
+    size_t count;
+    size_t capacity;
+};
+
+enum wal_status shown_checkpoints_read(struct shown_checkpoints *checkpoints,
+                                       struct wal_session *session,
+                                       struct wal_error *error);
+
+void shown_checkpoints_deinit(struct shown_checkpoints *checkpoints);
+
+/* Writes the member "checkpoints", newest first. */
+enum wal_status shown_checkpoints_write(struct shown *shown,
+                                        struct wal_session *session,
+                                        struct wal_error *error);
+
+/* Writes the member "files": the files that both checkpoints name and that
+ * differ. Fails before it writes anything. */
+enum wal_status shown_diff(struct shown *shown, struct wal_store *store,
+                           struct wal_session *session, struct wal_slice before,
+                           struct wal_slice after, struct wal_error *error);
+
+/* --- sessions ----------------------------------------------------------- */
+
+/* Writes a session as a value. */
+void shown_session(struct shown *shown, const struct wal_session_info *info);
+
+/* Writes the member "heads": those of stream 0. */
+enum wal_status shown_heads(struct shown *shown, struct wal_session *session,
+                            struct wal_error *error);
+
+/* Writes the members "turns" and "models". */
+enum wal_status shown_usage(struct shown *shown, struct wal_store *store,
+                            struct wal_session *session,
+                            struct wal_error *error);
+
+enum {
+    SHOWN_RESUME_SIZE = 16384
+};
+
+/* Writes the command, NUL-terminated, to be pasted into sh, bash, zsh or fish:
+ * that of the client, in the session's directory; else `agentwal cat`. */
+void shown_resume_text(const struct wal_session_info *info,
+                       char text[SHOWN_RESUME_SIZE]);
 
 #endif

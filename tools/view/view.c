@@ -13,11 +13,7 @@
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/page/page.h"
-#include "tools/shown/changes.h"
-#include "tools/shown/entries.h"
-#include "tools/shown/entry_json.h"
-#include "tools/shown/session_json.h"
-#include "tools/shown/session_usage.h"
+#include "tools/shown/shown.h"
 #include "tools/view/filter.h"
 
 enum {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tools/shown/documents.h"
+#include "tools/shown/shown.h"
 #include "tools/walcat/walcat.h"
 
 /* Interval of the check that the output is still read. */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "tools/cli/session.h"
-#include "tools/shown/documents.h"
+#include "tools/shown/shown.h"
 #include "tools/walcat/walcat.h"
 
 #define RUN_MAX     16 /* a longer run is shortened */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tools/cli/verbs.h"
-#include "tools/shown/resume.h"
+#include "tools/shown/shown.h"
 #include "tools/watch/view.h"
 
 enum {

@@ -58,7 +58,6 @@ int retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
 enum wal_status retain_plan_move(struct retain_item *item,
                                  struct wal_store *store,
                                  struct wal_error *error);
-
 void retain_plan_deinit(struct retain_plan *plan);
 
 #endif

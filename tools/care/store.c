@@ -18,7 +18,7 @@
 #include "tools/care/costs.h"
 #include "tools/care/space.h"
 #include "tools/cli/verbs.h"
-#include "tools/project/refresh.h"
+#include "tools/project/project.h"
 
 #define SCHEMA_VERSION 1 /* the schema version that `migrate` sets */
 

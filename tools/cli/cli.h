@@ -170,9 +170,7 @@ bool cli_output_failed(void);
 /* Allocates; when memory is exhausted the process exits with CLI_FAILED.
  * cli_alloc zeroes the memory. cli_copy_text terminates the copy with NUL. */
 void *cli_alloc(size_t size);
-
 void *cli_realloc(void *data, size_t size);
-
 char *cli_copy_text(const void *data, size_t size);
 
 /* Opens a file whose bytes are a text in memory when it is closed; the caller
@@ -186,9 +184,7 @@ const char *cli_keep_text(const char *text);
  * items. */
 void *cli_reserve(void *items, size_t count, size_t *capacity,
                   size_t item_size);
-
 struct wal_slice cli_slice(const char *text);
-
 bool cli_slice_equal(struct wal_slice a, struct wal_slice b);
 
 /* Combines the options of the command line with these flags. */
@@ -253,9 +249,7 @@ uint32_t *cli_ids_find(const struct cli_ids *ids, struct wal_slice id);
 
 /* As cli_ids_find; adds the id with 0 when it is missing. */
 uint32_t *cli_ids_get_or_add(struct cli_ids *ids, struct wal_slice id);
-
 void cli_ids_deinit(struct cli_ids *ids);
-
 
 /* --- files that get their name when they are complete ------------------- */
 

@@ -58,10 +58,8 @@ void cli_json_time(struct wal__json_out *json, int64_t unix_ms);
 /* Members: a key and its value. */
 void cli_json_member_text(struct wal__json_out *json, const char *key,
                           struct wal_slice text);
-
 void cli_json_member_text_or_null(struct wal__json_out *json, const char *key,
                                   struct wal_slice text);
-
 void cli_json_member_time(struct wal__json_out *json, const char *key,
                           int64_t unix_ms);
 

@@ -39,7 +39,6 @@ struct cli_match {
 
 /* Adds an id if it begins or ends with the name. */
 void cli_match_add(struct cli_match *match, struct wal_slice id);
-
 void cli_match_deinit(struct cli_match *match);
 
 /* Kinds of names in a session. */
@@ -83,7 +82,6 @@ void cli_short_ids_add_sessions(struct cli_short_ids *ids,
 
 /* Returns the shortest ending of the id that is unique, or the whole id. */
 struct wal_slice cli_short_id(struct cli_short_ids *ids, struct wal_slice id);
-
 void cli_short_ids_deinit(struct cli_short_ids *ids);
 
 /* --- sessions ----------------------------------------------------------- */
@@ -97,7 +95,6 @@ struct cli_heads {
 enum wal_status cli_heads_read(struct cli_heads *heads,
                                struct wal_session *session,
                                struct wal_error *error);
-
 void cli_heads_deinit(struct cli_heads *heads);
 
 /* Where a session of the store has moved to. False: it has not, or that cannot

@@ -45,7 +45,9 @@ static char *units_folder(void)
                                           : NULL;
 }
 
-char *adopt_unit_path(void)
+/* Returns the path of the unit's file; the caller frees it. NULL: neither
+ * XDG_CONFIG_HOME nor HOME is set. */
+static char *adopt_unit_path(void)
 {
     char *folder = units_folder();
     char *path = folder != NULL ? join(folder, UNIT) : NULL;

@@ -12,10 +12,6 @@
 #include "agentwal/import.h"
 #include "tools/cli/cli.h"
 
-/* Returns the path of the unit's file; the caller frees it. NULL: neither
- * XDG_CONFIG_HOME nor HOME is set. */
-char *adopt_unit_path(void);
-
 /* Writes and enables the unit, and starts it. `store` and the folders are
  * absolute. Prints what was done and what could not be started. Returns an exit
  * code. */

@@ -36,11 +36,6 @@ void convert_catch_signals(void)
     (void)sigaction(SIGTERM, &action, NULL);
 }
 
-bool convert_is_interrupted(void)
-{
-    return caught != 0;
-}
-
 void convert_end_interrupted(const struct cli *cli)
 {
     int number = caught;
@@ -323,7 +318,9 @@ static int32_t find_project(void *ctx, struct wal_slice directory,
     return 0;
 }
 
-struct wal_import_options convert_run_options(struct convert_run *run)
+/* The options of the run, for calls of the library; they hold as long as it
+ * does. */
+static struct wal_import_options convert_run_options(struct convert_run *run)
 {
     return (struct wal_import_options){
         .struct_size = sizeof(struct wal_import_options),

@@ -11,7 +11,6 @@
 #define AGENTWAL_TOOLS_CONVERT_IMPORT_RUN_H
 
 #include "agentwal/import.h"
-#include "tools/cli/cli.h"
 #include "tools/project/project.h"
 
 enum {
@@ -57,9 +56,6 @@ struct convert_run {
  * process. */
 void convert_catch_signals(void);
 
-/* Returns true after such a signal. */
-bool convert_is_interrupted(void);
-
 /* If a signal came, prints how to continue and ends the process by it. Does
  * nothing otherwise. Call it when the store is closed. */
 void convert_end_interrupted(const struct cli *cli);
@@ -72,10 +68,6 @@ int convert_run_import(struct convert_run *run, struct wal_store *store,
  * Prints the summary of the first import. Returns the exit code. */
 int convert_run_follow(struct convert_run *run, struct wal_store *store,
                        const struct wal_slice *paths, uint32_t count);
-
-/* The options of the run, for calls of the library; they hold as long as it
- * does. */
-struct wal_import_options convert_run_options(struct convert_run *run);
 
 /* Prints what was imported, what was left out, and the warnings. As JSON with
  * --json. */

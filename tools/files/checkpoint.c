@@ -1,21 +1,144 @@
 /*
  * checkpoint.c - the verbs checkpoint, checkpoints, checkpoint-show,
- * checkpoint-diff, checkpoint-delete and checkpointing.
+ * checkpoint-diff, checkpoint-delete, checkpointing, checkpoint-import and
+ * checkpoint-export.
  *
- * Invariant: a checkpoint is printed after it is durable.
- *
- * Threads: the tool has one thread.
+ * Invariant: a checkpoint is printed after it is durable. The bytes of a file's
+ * name are kept; a relative name only gets the current directory as prefix.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "convert/import/checkpoint_import.h"
+#include "convert/source/checkpoint_manifest.h"
 #include "format/bytes/fmt.h"
+#include "tools/cli/checkpoint_export.h"
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
-#include "tools/files/changes.h"
-#include "tools/files/paths.h"
+#include "tools/files/files.h"
+
+/* Names in the engine's form; zeroed it is empty. */
+struct files_paths {
+    struct wal_slice *items;
+    size_t count;
+    size_t capacity;
+    char *below; /* prefix of relative names; null: none */
+};
+
+/* --- names of files, one by one or in a list ---------------------------- */
+
+/* The part of the path that is below the directory; null if it is not below
+ * it. */
+static const char *path_below(const char *directory, const char *path)
+{
+    size_t size = strlen(directory);
+
+    if (strcmp(directory, "/") == 0) {
+        return path + 1;
+    }
+    if (strncmp(path, directory, size) != 0) {
+        return NULL;
+    }
+    return path[size] == '/' ? path + size + 1
+                             : (path[size] == '\0' ? "" : NULL);
+}
+
+/* Without --root: makes relative names relative to the current directory if
+ * that is inside `root`, the session's directory; else to `root`. */
+static void paths_init(struct files_paths *names, struct wal_slice root)
+{
+    char *given = cli_copy_text(root.data, (size_t)root.size);
+    char *resolved = root.size > 0 ? realpath(given, NULL) : NULL;
+    char current[PATH_MAX];
+    const char *below = NULL;
+
+    if (resolved != NULL && getcwd(current, sizeof(current)) != NULL) {
+        below = path_below(resolved, current);
+    }
+    if (below != NULL && below[0] != '\0') {
+        names->below = cli_copy_text(below, strlen(below));
+    }
+    free(resolved);
+    free(given);
+}
+
+/* Adds a copy of a name. */
+static void paths_add(struct files_paths *names, const char *name, size_t size)
+{
+    bool is_joined = names->below != NULL && size > 0 && name[0] != '/';
+    size_t front = is_joined ? strlen(names->below) + 1 : 0;
+    char *copy = cli_alloc(front + size + 1);
+
+    if (is_joined) {
+        memcpy(copy, names->below, front - 1);
+        copy[front - 1] = '/';
+    }
+    memcpy(copy + front, name, size);
+    names->items = cli_reserve(names->items, names->count, &names->capacity,
+                               sizeof(names->items[0]));
+    names->items[names->count++] = (struct wal_slice){copy, front + size};
+}
+
+static void read_names(struct files_paths *names, FILE *from, int delimiter)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t line_size;
+
+    while ((line_size = getdelim(&line, &capacity, delimiter, from)) > 0) {
+        size_t size = (size_t)line_size;
+
+        if (line[size - 1] == delimiter) {
+            size--;
+        }
+        if (size > 0 || delimiter == '\0') {
+            paths_add(names, line, size);
+        }
+    }
+    free(line);
+}
+
+/* Adds the names of a file, or of standard input for `-`: one per line, or each
+ * ended by a zero byte. CLI_CONTINUE, or CLI_FAILED after printing why. */
+static int paths_read(const struct cli *cli, struct files_paths *names,
+                      const char *file, bool is_zero_ended)
+{
+    bool is_input = strcmp(file, "-") == 0;
+    FILE *from = is_input ? stdin : fopen(file, "re");
+    int number;
+
+    if (from == NULL) {
+        return cli_error(cli, CLI_FAILED, file, "%s", strerror(errno));
+    }
+    errno = 0;
+    read_names(names, from, is_zero_ended ? '\0' : '\n');
+    number = ferror(from) ? errno : 0;
+    if (!is_input) {
+        fclose(from);
+    }
+    return number == 0
+               ? CLI_CONTINUE
+               : cli_error(cli, CLI_FAILED, is_input ? "standard input" : file,
+                           "%s", strerror(number));
+}
+
+static void paths_deinit(struct files_paths *names)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        free((void *)names->items[i].data);
+    }
+    free(names->items);
+    free(names->below);
+    *names = (struct files_paths){.items = NULL};
+}
+
+/* --- the commands ------------------------------------------------------- */
 
 static const struct cli_option no_options[] = {{.name = NULL}};
 
@@ -119,18 +242,18 @@ static int collect_paths(const struct cli *cli, struct wal_session *session,
         return cli_report(cli, cli->items[2], status, &error);
     }
     if (request->root == NULL) {
-        files_paths_init(names, info.cwd);
+        paths_init(names, info.cwd);
     }
     for (int i = 4; i < cli->count; i++) {
-        files_paths_add(names, cli->items[i], strlen(cli->items[i]));
+        paths_add(names, cli->items[i], strlen(cli->items[i]));
     }
     return request->files_from == NULL
                ? CLI_CONTINUE
-               : files_paths_read(cli, names, request->files_from,
-                                  request->is_zero_ended);
+               : paths_read(cli, names, request->files_from,
+                            request->is_zero_ended);
 }
 
-static int run(const struct cli *cli, const struct request *request)
+static int run_checkpoint(const struct cli *cli, const struct request *request)
 {
     struct files_paths names = {.items = NULL};
     struct wal_session *session = NULL;
@@ -147,7 +270,7 @@ static int run(const struct cli *cli, const struct request *request)
     if (code == CLI_CONTINUE) {
         code = create_checkpoint(cli, session, &names, request->root);
     }
-    files_paths_deinit(&names);
+    paths_deinit(&names);
     return cli_end_session(cli, store, session, code);
 }
 
@@ -182,7 +305,7 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
     }
     code = cli_resolve_root(cli, root, &request.root);
     if (code == CLI_CONTINUE) {
-        code = run(cli, &request);
+        code = run_checkpoint(cli, &request);
         free(request.root);
     }
     return code;
@@ -452,4 +575,254 @@ int verb_checkpointing(struct cli *cli, int argc, char **argv)
                    : cli_report(cli, cli->items[2], status, &error);
     }
     return cli_end_session(cli, store, session, code);
+}
+
+/* --- import ------------------------------------------------------------- */
+
+/* One run of the command; the callbacks' ctx. */
+struct import {
+    const struct cli *cli;
+    struct wal__checkpoint_import in;
+    struct progress progress;
+    int code;
+};
+
+static void report_import(void *ctx,
+                          const struct wal__checkpoint_imported *imported)
+{
+    struct import *import = ctx;
+    const struct cli *cli = import->cli;
+    struct wal__json_out json;
+
+    progress_clear(&import->progress);
+    if (!cli->json) {
+        cli_print_name(stdout, cli_slice(imported->path));
+        fputs(": checkpoint ", stdout);
+        cli_print_name(stdout, imported->info.id);
+        printf(", %" PRIu64 " %s, %" PRIu64 " added\n", imported->info.files,
+               cli_plural(imported->info.files, "file", "files"),
+               imported->added);
+        return;
+    }
+    cli_json_init(&json, stdout);
+    wal__json_out_open(&json, '{');
+    cli_json_member_text(&json, "checkpointId", imported->info.id);
+    cli_json_member_text(&json, "layout", cli_slice(imported->layout));
+    cli_json_member_text(&json, "path", cli_slice(imported->path));
+    wal__json_out_member_count(&json, "files", imported->info.files);
+    wal__json_out_member_count(&json, "bytes", imported->info.bytes);
+    wal__json_out_member_count(&json, "added", imported->added);
+    wal__json_out_close_line(&json);
+}
+
+/* A checkpoint that is refused is a negative answer. */
+static enum wal_status report_skipped(void *ctx, const char *path,
+                                      enum wal_status status,
+                                      struct wal_error *error)
+{
+    struct import *import = ctx;
+    const struct cli *cli = import->cli;
+    int code;
+
+    progress_clear(&import->progress);
+    code = wal__checkpoint_is_refused(status)
+               ? cli_error(cli, CLI_NEGATIVE, path, "%s", error->text)
+               : cli_report(cli, path, status, error);
+    import->code = cli_worse_code(import->code, code);
+    return WAL_OK;
+}
+
+static enum wal_status show_progress(void *ctx, const char *path,
+                                     uint64_t files, uint64_t count,
+                                     uint64_t bytes, struct wal_error *error)
+{
+    struct import *import = ctx;
+
+    (void)bytes;
+    (void)error;
+    progress_update(&import->progress, path, files, count, "files");
+    return WAL_OK;
+}
+
+static int import_one(struct import *import, const char *above,
+                      const char *name)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    int fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    enum wal_status status;
+
+    if (fd < 0) {
+        return cli_error(import->cli, CLI_FAILED, above, "%s", strerror(errno));
+    }
+    status = wal__checkpoint_import_one(&import->in, fd, above, name, &error);
+    close(fd);
+    return status == WAL_OK ? import->code
+                            : cli_report(import->cli, above, status, &error);
+}
+
+static int import_all(struct import *import, const char *directory)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    bool is_empty = false;
+    enum wal_status status =
+        wal__checkpoint_import_all(&import->in, directory, &is_empty, &error);
+
+    if (status != WAL_OK) {
+        return cli_report(import->cli, directory, status, &error);
+    }
+    return is_empty ? cli_error(import->cli,
+                                cli_worse_code(import->code, CLI_NEGATIVE),
+                                directory, "has no checkpoint")
+                    : import->code;
+}
+
+/* Imports a directory that is one checkpoint, that contains the directory
+ * `checkpoints`, or that contains checkpoints. */
+static int run(struct import *import, const char *operand)
+{
+    char *path = cli_absolute_path(operand);
+    char *slash = strrchr(path, '/');
+    char *below = cli_alloc(strlen(path) + 16);
+    struct stat stat;
+    int code;
+
+    sprintf(below, "%s/" WAL__CHECKPOINT_MANIFEST, path);
+    if (lstat(below, &stat) == 0 && slash != NULL && slash[1] != '\0') {
+        *slash = '\0';
+        code = import_one(import, slash > path ? path : "/", slash + 1);
+    } else {
+        sprintf(below, "%s/" WAL__CHECKPOINT_DIR, path);
+        if (lstat(below, &stat) != 0 || !S_ISDIR(stat.st_mode)) {
+            strcpy(below, path);
+        }
+        code = import_all(import, below);
+    }
+    free(below);
+    free(path);
+    return code;
+}
+
+int verb_checkpoint_import(struct cli *cli, int argc, char **argv)
+{
+    const char *root_option = NULL;
+    const struct cli_option options[] = {
+        {.name = "root", .value = &root_option},
+        {.name = NULL},
+    };
+    struct import import = {.cli = cli,
+                            .in = {.imported = report_import,
+                                   .skipped = report_skipped,
+                                   .progress = show_progress,
+                                   .ctx = &import}};
+    char *root = NULL;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 4, 4);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_resolve_root(cli, root_option, &root);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    import.in.root = cli_slice(root);
+    progress_init(&import.progress, !cli->no_progress);
+    code = cli_open_store(cli, cli->items[1], 0, &import.in.store);
+    if (code == CLI_CONTINUE) {
+        code = cli_open_session(cli, import.in.store, cli->items[2],
+                                &import.in.session);
+        if (code == CLI_CONTINUE) {
+            code = run(&import, cli->items[3]);
+        }
+        code = cli_end_session(cli, import.in.store, import.in.session, code);
+    }
+    free(root);
+    return code;
+}
+
+/* --- export ------------------------------------------------------------- */
+
+static void write_loss(struct wal__json_out *json, const char *what,
+                       uint64_t count)
+{
+    if (count > 0) {
+        wal__json_out_open(json, '{');
+        cli_json_member_text(json, "what", cli_slice(what));
+        wal__json_out_member_count(json, "count", count);
+        wal__json_out_close(json, '}');
+    }
+}
+
+static void report_json(const struct cli_checkpoint_exported *exported)
+{
+    struct wal__json_out json;
+
+    cli_json_init(&json, stdout);
+    wal__json_out_open(&json, '{');
+    cli_json_member_text(&json, "checkpointId", exported->info.id);
+    cli_json_member_text(&json, "layout", cli_slice(exported->layout));
+    cli_json_member_text(&json, "path", cli_slice(exported->path));
+    wal__json_out_member_count(&json, "files", exported->info.files);
+    wal__json_out_member_count(&json, "addedBlobs", exported->blobs);
+    wal__json_out_member_count(&json, "addedBytes", exported->bytes);
+    wal__json_out_member_bool(&json, "addedManifest", exported->is_new);
+    wal__json_out_member_open(&json, "losses", '[');
+    write_loss(&json, "symlink", exported->links);
+    write_loss(&json, "name that is not UTF-8", exported->non_utf8_names);
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
+}
+
+static void report(void *ctx, const struct cli_checkpoint_exported *exported)
+{
+    const struct cli *cli = ctx;
+
+    if (cli->json) {
+        report_json(exported);
+        return;
+    }
+    cli_print_name(stdout, cli_slice(exported->path));
+    printf(": %" PRIu64 " %s, %" PRIu64 " %s added\n", exported->info.files,
+           cli_plural(exported->info.files, "file", "files"), exported->blobs,
+           cli_plural(exported->blobs, "content", "contents"));
+    cli_checkpoint_export_losses(cli, exported);
+}
+
+int verb_checkpoint_export(struct cli *cli, int argc, char **argv)
+{
+    const char *layout = NULL;
+    const struct cli_option options[] = {
+        {.name = "layout", .value = &layout},
+        {.name = NULL},
+    };
+    struct progress progress;
+    struct cli_checkpoint_export out = {
+        .cli = cli, .progress = &progress, .exported = report, .ctx = cli};
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 4, 4);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (layout == NULL || wal__checkpoint_layout_find(layout) == NULL) {
+        return cli_error(cli, CLI_USAGE, "--layout",
+                         layout == NULL ? "is required: sdk or spec11"
+                                        : "is neither sdk nor spec11");
+    }
+    out.layout = layout;
+    out.name = cli->items[2];
+    out.root = cli->items[3];
+    progress_init(&progress, !cli->no_progress);
+    code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, &out.store);
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, out.store, cli->items[2], &out.session);
+    if (code == CLI_CONTINUE) {
+        code = cli_checkpoint_export(&out);
+    }
+    return cli_end_session(cli, out.store, out.session, code);
 }

@@ -13,7 +13,6 @@
  * Returns the exit code. */
 int remote_report(const struct cli *cli, const char *what,
                   enum wal_status status, const struct wal_error *error);
-
 void remote_print_added(const struct cli *cli, const char *url);
 void remote_print_removed(const struct cli *cli, const char *url);
 /* A wal_remote_store_fn: a store that the remote has. ctx: the struct cli. */

@@ -1,14 +1,499 @@
 /*
- * search.c - the verb search: finds words in all sessions (verbs.h).
+ * search.c - the verb search: finds words in all sessions (search.h).
  *
- * Threads: the tool has one thread.
+ * Invariant: a text of a session reaches the terminal only as plain text.
  */
+#include "tools/search/search.h"
+
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/json.h"
+#include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
-#include "tools/search/print.h"
+#include "tools/shown/shown.h"
+#include "tools/walcat/walcat.h"
+
+/* Returns the name of an enum wal_search_role. */
+static const char *role_name(uint32_t role)
+{
+    static const struct {
+        uint32_t role;
+        const char *name;
+    } names[] = {
+        {WAL_SEARCH_USER, "user"},       {WAL_SEARCH_ASSISTANT, "assistant"},
+        {WAL_SEARCH_TOOL, "tool"},       {WAL_SEARCH_TITLE, "title"},
+        {WAL_SEARCH_SUMMARY, "summary"}, {WAL_SEARCH_RESULT, "result"},
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (names[i].role == role) {
+            return names[i].name;
+        }
+    }
+    return "";
+}
+
+void search_hit_open(struct wal__json_out *json,
+                     const struct wal_search_hit *hit)
+{
+    wal__json_out_open(json, '{');
+    cli_json_member_text_or_null(json, "entryId", hit->entry_id);
+    cli_json_member_text(json, "role", cli_slice(role_name(hit->role)));
+    wal__json_out_key(json, "time");
+    if (hit->time_ms != 0) {
+        cli_json_time(json, hit->time_ms);
+    } else {
+        cli_json_text_or_null(json, hit->timestamp);
+    }
+    wal__json_out_member_count(json, "sequence", hit->sequence);
+    if (hit->tool.size > 0) {
+        cli_json_member_text(json, "tool", hit->tool);
+    }
+    cli_json_member_text(json, "snippet", hit->snippet);
+    wal__json_out_member_open(json, "matches", '[');
+    for (uint32_t i = 0; i < hit->match_count; i++) {
+        wal__json_out_open(json, '[');
+        wal__json_out_count(json, hit->matches[2 * (size_t)i]);
+        wal__json_out_count(json, hit->matches[2 * (size_t)i + 1]);
+        wal__json_out_close(json, ']');
+    }
+    wal__json_out_close(json, ']');
+}
+
+void search_session_open(struct wal__json_out *json,
+                         const struct wal_session_info *info,
+                         const struct wal_search_hit *hit)
+{
+    char resume[SHOWN_RESUME_SIZE];
+
+    shown_resume_text(info, resume);
+    wal__json_out_open(json, '{');
+    cli_json_member_text(json, "sessionId", hit->session_id);
+    cli_json_member_text_or_null(json, "title", hit->title);
+    cli_json_member_text_or_null(json, "cwd", hit->cwd);
+    cli_json_member_text_or_null(json, "projectId", hit->project);
+    cli_json_member_time(json, "updated", hit->session_updated_ms);
+    cli_json_member_text(json, "resume", cli_slice(resume));
+    wal__json_out_member_count(json, "matches", hit->session_hits);
+    wal__json_out_member_open(json, "hits", '[');
+}
+
+void search_session_close(struct wal__json_out *json)
+{
+    wal__json_out_close(json, ']');
+    wal__json_out_close(json, '}');
+}
+
+/* Calls `each` for up to `count` entries before the entry on its branch, the
+ * entry, and up to `count` after it on the live branch, if it is there. The id
+ * may be that of a message that was imported as documents. */
+typedef void search_around_fn(void *ctx, const struct wal_entry *entry,
+                              bool is_hit);
+
+/* --- entries before and after a hit ------------------------------------- */
+
+enum {
+    HIDDEN_MAX = 256 /* entries that depth counts and a cursor leaves out */
+};
+
+struct around {
+    struct wal_store *store;
+    struct wal_session *session;
+    uint64_t count;
+    search_around_fn *each;
+    void *ctx;
+    struct wal_error *error;
+};
+
+/* The branch up to the entry. */
+static enum wal_status visit_before(const struct around *around,
+                                    struct wal_slice id, uint32_t stream)
+{
+    struct wal_entry_cursor_options options =
+        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_entry_cursor *cursor = NULL;
+    enum wal_status status;
+
+    options.stream = stream;
+    options.up_to = id;
+    options.last = around->count + 1;
+    status = wal_entry_cursor_open(around->session, &options, &cursor,
+                                   around->error);
+    while (status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) {
+        status = wal_entry_cursor_next(cursor, &entry, around->error);
+        if (status == WAL_OK) {
+            around->each(around->ctx, &entry, cli_slice_equal(entry.id, id));
+        }
+    }
+    wal_entry_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* The live branch after the entry, which is at most this deep in it. */
+static enum wal_status visit_after(const struct around *around,
+                                   struct wal_slice id, uint32_t stream,
+                                   uint64_t depth)
+{
+    struct wal_entry_cursor_options options =
+        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_entry_cursor *cursor = NULL;
+    uint64_t left = around->count;
+    bool is_found = false;
+    enum wal_status status;
+
+    options.stream = stream;
+    options.skip = depth > HIDDEN_MAX ? depth - HIDDEN_MAX : 0;
+    status = wal_entry_cursor_open(around->session, &options, &cursor,
+                                   around->error);
+    if (status == WAL_ENOTFOUND) {
+        return WAL_OK; /* `main` has no entry */
+    }
+    while ((status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) &&
+           left > 0) {
+        status = wal_entry_cursor_next(cursor, &entry, around->error);
+        if (status != WAL_OK) {
+            continue;
+        }
+        if (is_found) {
+            around->each(around->ctx, &entry, false);
+            left--;
+        } else if (entry.depth > depth) {
+            break; /* it is on another branch */
+        }
+        is_found = is_found || cli_slice_equal(entry.id, id);
+    }
+    wal_entry_cursor_close(cursor);
+    return status == WAL_END || (cli_is_damage(status) && left == 0) ? WAL_OK
+                                                                     : status;
+}
+
+/* The messages of documents. */
+static enum wal_status visit_documents(const struct around *around,
+                                       struct wal_slice id)
+{
+    struct shown_documents documents = {.items = NULL};
+    struct wal_entry_cursor *cursor = NULL;
+    enum wal_status status =
+        wal_entry_cursor_open(around->session, NULL, &cursor, around->error);
+
+    if (status == WAL_OK) {
+        status = shown_documents_read(&documents, around->store,
+                                      around->session, cursor, around->error);
+    }
+    for (size_t i = 0; i < documents.count && status == WAL_OK; i++) {
+        if (!cli_slice_equal(documents.items[i].id, id)) {
+            continue;
+        }
+        for (size_t k = i > around->count ? i - (size_t)around->count : 0;
+             k < documents.count && k <= i + around->count; k++) {
+            around->each(around->ctx, &documents.items[k], k == i);
+        }
+        break;
+    }
+    shown_documents_deinit(&documents);
+    wal_entry_cursor_close(cursor);
+    return status;
+}
+
+static enum wal_status
+search_visit_around(struct wal_store *store, struct wal_session *session,
+                    struct wal_slice entry_id, uint64_t count,
+                    search_around_fn *each, void *ctx, struct wal_error *error)
+{
+    const struct around around = {.store = store,
+                                  .session = session,
+                                  .count = count,
+                                  .each = each,
+                                  .ctx = ctx,
+                                  .error = error};
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    enum wal_status status;
+    uint32_t stream;
+    uint64_t depth;
+
+    if (entry_id.size == 0) {
+        return WAL_OK; /* a title */
+    }
+    status = wal_entry_get(session, entry_id, &entry, error);
+    if (status == WAL_ENOTFOUND) {
+        return visit_documents(&around, entry_id);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    stream = entry.stream;
+    depth = entry.depth;
+    status = visit_before(&around, entry_id, stream);
+    return status == WAL_OK ? visit_after(&around, entry_id, stream, depth)
+                            : status;
+}
+
+struct search_print {
+    const struct cli *cli;
+    struct wal_store *store;
+    const char *query; /* as it was typed, for the command that shows more */
+    bool shows_around; /* print entries around each hit */
+    uint64_t around;   /* on each side */
+};
+
+/* --- printing ----------------------------------------------------------- */
+
+/* What the callbacks need. */
+struct printer {
+    const struct search_print *print;
+    struct wal__json_out json;
+    struct cli_short_ids ids;
+    struct wal_session *session;  /* of the hits */
+    struct wal_session_info info; /* of it */
+    enum wal_status status;
+    struct wal_error error;
+};
+
+static bool is_for_people(const struct printer *printer)
+{
+    return !printer->print->cli->json;
+}
+
+/* --- around ------------------------------------------------------------- */
+
+static void print_around(void *ctx, const struct wal_entry *entry, bool is_hit)
+{
+    struct printer *printer = ctx;
+    struct wal_store *store = printer->print->store;
+    enum wal_status status;
+
+    if (printer->status != WAL_OK) {
+        return;
+    }
+    if (is_for_people(printer)) {
+        const struct terminal *terminal = printer->print->cli->terminal;
+
+        if (terminal != NULL && is_hit) {
+            terminal_put_style(terminal, TERMINAL_STRONG);
+        }
+        status = walcat_print_text(store, entry, &printer->error);
+        if (terminal != NULL && is_hit) {
+            terminal_put_style(terminal, TERMINAL_PLAIN);
+        }
+    } else {
+        status = cli_entry_write_value(&printer->json, store, entry,
+                                       &printer->error);
+    }
+    printer->status = status;
+}
+
+static enum wal_status visit_around(struct printer *printer,
+                                    const struct wal_search_hit *hit)
+{
+    enum wal_status status = search_visit_around(
+        printer->print->store, printer->session, hit->entry_id,
+        printer->print->around, print_around, printer, &printer->error);
+
+    return printer->status != WAL_OK ? printer->status : status;
+}
+
+/* --- JSON --------------------------------------------------------------- */
+
+static void write_hit(struct printer *printer, const struct wal_search_hit *hit)
+{
+    struct wal__json_out *json = &printer->json;
+
+    search_hit_open(json, hit);
+    if (printer->print->shows_around) {
+        wal__json_out_member_open(json, "around", '[');
+        printer->status = visit_around(printer, hit);
+        wal__json_out_close(json, ']');
+    }
+    wal__json_out_close(json, '}');
+}
+
+/* --- for people --------------------------------------------------------- */
+
+static void put_style(const struct printer *printer, enum terminal_style style)
+{
+    const struct terminal *terminal = printer->print->cli->terminal;
+
+    if (terminal != NULL) {
+        terminal_put_style(terminal, style);
+    }
+}
+
+static void begin_session(struct printer *printer,
+                          const struct wal_search_hit *hit)
+{
+    char resume[SHOWN_RESUME_SIZE];
+    char when[WHEN_SIZE];
+
+    shown_resume_text(&printer->info, resume);
+    when_text(hit->session_updated_ms, when);
+    put_style(printer, TERMINAL_ID);
+    cli_print_name(stdout, cli_short_id(&printer->ids, hit->session_id));
+    put_style(printer, TERMINAL_PLAIN);
+    printf("  %s  ", when);
+    put_style(printer, TERMINAL_STRONG);
+    cli_print_text(stdout, hit->title, 0, false);
+    put_style(printer, TERMINAL_PLAIN);
+    fputs("\n  ", stdout);
+    put_style(printer, TERMINAL_DIM);
+    cli_print_name(stdout, cli_slice(resume));
+    put_style(printer, TERMINAL_PLAIN);
+    putchar('\n');
+}
+
+static struct wal_slice part(struct wal_slice text, uint32_t begin,
+                             uint32_t end)
+{
+    return (struct wal_slice){(const char *)text.data + begin, end - begin};
+}
+
+static void print_snippet(const struct printer *printer,
+                          const struct wal_search_hit *hit)
+{
+    uint32_t at = 0;
+
+    fputs("    ", stdout);
+    for (uint32_t i = 0; i < hit->match_count; i++) {
+        uint32_t begin = hit->matches[2 * (size_t)i];
+        uint32_t end = hit->matches[2 * (size_t)i + 1];
+
+        cli_print_text(stdout, part(hit->snippet, at, begin), 0, false);
+        put_style(printer, TERMINAL_ALARM);
+        cli_print_text(stdout, part(hit->snippet, begin, end), 0, false);
+        put_style(printer, TERMINAL_PLAIN);
+        at = end;
+    }
+    cli_print_text(stdout, part(hit->snippet, at, (uint32_t)hit->snippet.size),
+                   0, false);
+    putchar('\n');
+}
+
+static void print_hit(struct printer *printer, const struct wal_search_hit *hit)
+{
+    char when[WHEN_SIZE] = "-";
+
+    if (hit->time_ms != 0) {
+        when_text(hit->time_ms, when);
+    }
+    printf("  %-9s  %s", role_name(hit->role), when);
+    if (hit->entry_id.size > 0) {
+        fputs("  ", stdout);
+        put_style(printer, TERMINAL_ID);
+        cli_print_name(stdout, hit->entry_id);
+        put_style(printer, TERMINAL_PLAIN);
+    }
+    putchar('\n');
+    print_snippet(printer, hit);
+    if (printer->print->shows_around) {
+        putchar('\n');
+        printer->status = visit_around(printer, hit);
+    }
+}
+
+/* Ends the output of a session, of which this many hits were printed. */
+static void end_session(struct printer *printer,
+                        const struct wal_search_hit *hit, uint64_t printed)
+{
+    if (hit->session_hits > printed) {
+        put_style(printer, TERMINAL_DIM);
+        printf("  %" PRIu64 " more: agentwal search --session ",
+               hit->session_hits - printed);
+        cli_print_name(stdout, cli_short_id(&printer->ids, hit->session_id));
+        fputs(" ...", stdout);
+        put_style(printer, TERMINAL_PLAIN);
+        putchar('\n');
+    }
+    putchar('\n');
+}
+
+/* --- sessions ----------------------------------------------------------- */
+
+/* Opens the session of a hit. */
+static enum wal_status open_session(struct printer *printer,
+                                    const struct wal_search_hit *hit)
+{
+    enum wal_status status;
+
+    wal_session_close(printer->session);
+    printer->session = NULL;
+    status = wal_session_open(printer->print->store, hit->session_id,
+                              &printer->session, &printer->error);
+    if (status == WAL_OK) {
+        printer->info = (struct wal_session_info)WAL_INIT(wal_session_info);
+        status = wal_session_get_info(printer->session, &printer->info,
+                                      &printer->error);
+    }
+    return status;
+}
+
+/* Ends the session of the hit before this one; ends all when `hit` is NULL. */
+static void end(struct printer *printer, const struct wal_search_hit *last,
+                uint64_t printed)
+{
+    if (printed == 0) {
+        return;
+    }
+    if (is_for_people(printer)) {
+        end_session(printer, last, printed);
+    } else {
+        search_session_close(&printer->json);
+        wal__json_out_newline(&printer->json);
+    }
+}
+
+/* Prints the hits of the cursor: for people, or with --json an object for each
+ * session. Returns an exit code. */
+static int print_hits(const struct search_print *print,
+                      struct wal_search_cursor *cursor)
+{
+    struct printer printer = {.print = print, .error = CLI_ERROR_INIT};
+    struct wal_search_hit hit = WAL_INIT(wal_search_hit);
+    struct wal_search_hit last = hit;
+    uint64_t printed = 0;
+    int code = CLI_OK;
+
+    cli_json_init(&printer.json, stdout);
+    cli_short_ids_add_sessions(&printer.ids, print->store);
+    while (printer.status == WAL_OK && !cli_output_failed() &&
+           wal_search_cursor_next(cursor, &hit, NULL) == WAL_OK) {
+        if (printed == 0 || hit.rank != last.rank) {
+            end(&printer, &last, printed);
+            printed = 0;
+            printer.status = open_session(&printer, &hit);
+            if (printer.status == WAL_ENOTFOUND ||
+                printer.status == WAL_ETRASHED) {
+                printer.status = WAL_OK; /* it was deleted meanwhile */
+                continue;
+            }
+            if (printer.status != WAL_OK) {
+                break;
+            }
+            if (is_for_people(&printer)) {
+                begin_session(&printer, &hit);
+            } else {
+                search_session_open(&printer.json, &printer.info, &hit);
+            }
+        }
+        if (is_for_people(&printer)) {
+            print_hit(&printer, &hit);
+        } else {
+            write_hit(&printer, &hit);
+        }
+        printed++;
+        last = hit;
+    }
+    end(&printer, &last, printed);
+    if (printer.status != WAL_OK) {
+        code = cli_report(print->cli, "search", printer.status, &printer.error);
+    }
+    wal_session_close(printer.session);
+    cli_short_ids_deinit(&printer.ids);
+    return code;
+}
+
+/* --- the verb ----------------------------------------------------------- */
 
 /* The options of the command line. */
 struct arguments {
@@ -202,7 +687,7 @@ static int query_and_print(const struct cli *cli, struct wal_store *store,
     if (summary.hits > 0) {
         cli_start_pager(cli);
     }
-    code = search_print_hits(&print, cursor);
+    code = print_hits(&print, cursor);
     if (code == CLI_OK && summary.complete == 0) {
         cli_note(cli, NULL,
                  "more entries match than are ranked; add a word, or --since");

@@ -40,6 +40,26 @@ static bool decode(char *text, size_t *size)
     return true;
 }
 
+/* Drops what `json` has so far and begins another answer. */
+static void restart(struct serve_exchange *exchange, unsigned status)
+{
+    if (exchange->file != NULL) {
+        fclose(exchange->file);
+    }
+    free(exchange->data);
+    exchange->data = NULL;
+    exchange->size = 0;
+    exchange->file = cli_open_memory(&exchange->data, &exchange->size);
+    if (exchange->response != NULL) {
+        MHD_destroy_response(exchange->response);
+        exchange->response = NULL;
+    }
+    exchange->status = status;
+    cli_json_init(&exchange->json, exchange->file);
+    exchange->shown =
+        (struct shown){.json = &exchange->json, .limit = SHOWN_LIMIT};
+}
+
 static void split(struct serve_exchange *exchange)
 {
     char *at = exchange->path;
@@ -75,7 +95,7 @@ struct serve_exchange *serve_exchange_create(struct serve_server *server,
     exchange->target = cli_copy_text(target, strlen(target));
     exchange->path = cli_copy_text(target, strlen(target));
     split(exchange);
-    serve_exchange_restart(exchange, MHD_HTTP_OK);
+    restart(exchange, MHD_HTTP_OK);
     return exchange;
 }
 
@@ -192,26 +212,8 @@ const char *serve_exchange_header(const struct serve_exchange *exchange,
 
 /* --- the answer ----------------------------------------------------- */
 
-void serve_exchange_restart(struct serve_exchange *exchange, unsigned status)
-{
-    if (exchange->file != NULL) {
-        fclose(exchange->file);
-    }
-    free(exchange->data);
-    exchange->data = NULL;
-    exchange->size = 0;
-    exchange->file = cli_open_memory(&exchange->data, &exchange->size);
-    if (exchange->response != NULL) {
-        MHD_destroy_response(exchange->response);
-        exchange->response = NULL;
-    }
-    exchange->status = status;
-    cli_json_init(&exchange->json, exchange->file);
-    exchange->shown =
-        (struct shown){.json = &exchange->json, .limit = SHOWN_LIMIT};
-}
-
-const char *serve_status_name(unsigned status)
+/* Returns the name of a status of HTTP, such as BAD_REQUEST. */
+static const char *serve_status_name(unsigned status)
 {
     static const struct {
         unsigned status;
@@ -238,7 +240,7 @@ static void write_error(struct serve_exchange *exchange, unsigned status,
 {
     struct wal__json_out *json = &exchange->json;
 
-    serve_exchange_restart(exchange, status);
+    restart(exchange, status);
     wal__json_out_open(json, '{');
     wal__json_out_member_open(json, "error", '{');
     cli_json_member_text(json, "status", cli_slice(name));
@@ -312,7 +314,7 @@ void serve_exchange_fail(struct serve_exchange *exchange,
 void serve_exchange_respond(struct serve_exchange *exchange, unsigned status,
                             struct MHD_Response *response)
 {
-    serve_exchange_restart(exchange, status);
+    restart(exchange, status);
     exchange->response = response;
 }
 

@@ -172,9 +172,6 @@ bool serve_exchange_number(struct serve_exchange *exchange, const char *name,
 const char *serve_exchange_header(const struct serve_exchange *exchange,
                                   const char *name, unsigned *count);
 
-/* Drops what `json` has so far and begins another answer. */
-void serve_exchange_restart(struct serve_exchange *exchange, unsigned status);
-
 /* Answer with an error: of HTTP, named by its status, and of the library. */
 void serve_exchange_refuse(struct serve_exchange *exchange, unsigned status,
                            const char *text, ...)
@@ -202,9 +199,6 @@ void serve_exchange_run(struct serve_exchange *exchange,
 
 /* Gives the answer to the connection. */
 enum MHD_Result serve_exchange_queue(struct serve_exchange *exchange);
-
-/* Returns the name of a status of HTTP, such as BAD_REQUEST. */
-const char *serve_status_name(unsigned status);
 
 /* Writes an answer to the file. Returns false when it could not be completed:
  * the connection is then closed before the answer's end. */

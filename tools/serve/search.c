@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "tools/search/hit_json.h"
+#include "tools/search/search.h"
 
 enum {
     SEARCH_LIMIT = 20,

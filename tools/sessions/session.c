@@ -11,7 +11,6 @@
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/project/project.h"
-#include "tools/project/refresh.h"
 
 static int create(const struct cli *cli, struct wal_store *store,
                   const struct wal_session_options *options, const char *id)

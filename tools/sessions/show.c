@@ -13,8 +13,8 @@
 
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
-#include "tools/files/changes.h"
-#include "tools/project/refresh.h"
+#include "tools/files/files.h"
+#include "tools/project/project.h"
 
 static const struct cli_option no_options[] = {{.name = NULL}};
 

@@ -54,7 +54,6 @@ struct wal_slice shown_cut(struct wal_slice text, uint64_t limit);
 
 /* Write a member of JSON: null, a time in milliseconds or null for 0. */
 void shown_null(struct shown *shown, const char *key);
-
 void shown_time(struct shown *shown, const char *key, int64_t ms);
 
 /* --- entries ------------------------------------------------------------ */
@@ -78,7 +77,6 @@ enum wal_status shown_documents_read(struct shown_documents *documents,
                                      struct wal_session *session,
                                      struct wal_entry_cursor *cursor,
                                      struct wal_error *error);
-
 void shown_documents_deinit(struct shown_documents *documents);
 
 /* Returns the index of the message that a root entry of the log goes on after,
@@ -135,7 +133,6 @@ struct shown_checkpoints {
 enum wal_status shown_checkpoints_read(struct shown_checkpoints *checkpoints,
                                        struct wal_session *session,
                                        struct wal_error *error);
-
 void shown_checkpoints_deinit(struct shown_checkpoints *checkpoints);
 
 /* Writes the member "checkpoints", newest first. */

@@ -73,9 +73,7 @@ bool screen_has_key(const struct screen *screen);
 /* Draws a frame: screen_begin, for each line its text and screen_end_line, and
  * screen_end. */
 void screen_begin(struct screen *screen);
-
 void screen_end_line(struct screen *screen);
-
 void screen_end(struct screen *screen);
 
 /* Whether the frame has room for another line. */
@@ -83,7 +81,6 @@ bool screen_has_room(const struct screen *screen);
 
 /* Starts a style, or ends it with TERMINAL_PLAIN; inverse marks a line. */
 void screen_put_style(const struct screen *screen, enum terminal_style style);
-
 void screen_put_inverse(const struct screen *screen, bool is_on);
 
 #endif

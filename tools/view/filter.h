@@ -11,14 +11,6 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/json.h"
 
-/* Whether the byte before `at` is the last one of an escape: "\n" and "\u003c"
- * of JSON in a text, "%20" of a URL, a colour of a terminal. */
-bool view_is_after_escape(const char *data, size_t at);
-/* The size of "ESC [ PARAMETERS LETTER" at `at`; 0: there is none. */
-size_t view_colour_size(const char *data, size_t size, size_t at);
-
-/* --- a text that is copied without some of its parts ---------------------- */
-
 /* Kinds of parts, with their names. */
 #define VIEW_KIND_LIST(X)                     \
     X(PRIVATE_KEY, "private key")             \
@@ -41,14 +33,6 @@ enum view_kind {
 #undef VIEW_KIND_NAME
     VIEW_KINDS
 };
-
-/* A part of a text. */
-struct view_range {
-    size_t from;
-    size_t end;
-};
-
-/* --- leaves secrets, matches of patterns and paths out of texts ----------- */
 
 /* Zeroed: only secrets. */
 struct view_filter {
@@ -73,7 +57,6 @@ struct wal_slice view_filter_strike(void *ctx, struct wal_slice key,
 /* Prints what was left out on standard error. */
 void view_filter_report(const struct cli *cli,
                         const struct view_filter *filter);
-
 void view_filter_deinit(struct view_filter *filter);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * frames.c - prints every frame of a store or of one segment file in file
- * order (SPEC.md 2.3).
+ * order (SPEC.md 2.3), and the headers of CHUNK and BLOB records (SPEC.md 2.18,
+ * 2.19).
  *
  * No recovery rule is applied: a frame is judged by its own checksums alone.
  * After bytes that are not a frame, the next frame is searched at every 8-byte
@@ -9,24 +10,218 @@
  * Invariant: every byte after the segment header is printed as part of a
  * frame, of zeros, or of damage. Of a record only its names are printed, never
  * its content, so that redacted content is not shown.
- *
- * Threads: the tool has one thread.
  */
+#include "tools/walcat/walcat.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
+#include "format/segment/record_blob.h"
 #include "format/segment/segment_fmt.h"
-#include "tools/store_file/block.h"
-#include "tools/walcat/frames_blob.h"
-#include "tools/walcat/frames_names.h"
-#include "tools/walcat/walcat.h"
+#include "tools/cli/json.h"
+#include "tools/store_file/file.h"
+
+/* The header of a record of the blob stream. */
+struct content {
+    char digest[2 * WAL__DIGEST_SIZE + 1];
+    char base[2 * WAL__DIGEST_SIZE + 1]; /* empty: none */
+    uint64_t size;
+    const char *encoding; /* null: a BLOB */
+    uint64_t depth;       /* of a BLOB: number of its chunks */
+};
+
+static bool decode_content(const struct wal__frame *frame, const uint8_t *bytes,
+                           struct content *content)
+{
+    static const char *const encodings[] = {"raw", "lz4", "delta"};
+    const struct wal__span payload = {bytes, frame->stored_size};
+    struct wal__chunk_record chunk;
+    struct wal__blob_record blob;
+
+    *content = (struct content){.size = 0};
+    if (bytes == NULL) {
+        return false;
+    }
+    if (frame->type == WAL__FRAME_CHUNK &&
+        wal__chunk_record_decode(payload, &chunk) == WAL__FMT_OK) {
+        wal__hex_write(chunk.digest.bytes, WAL__DIGEST_SIZE, content->digest);
+        if (chunk.encoding == WAL__CHUNK_DELTA) {
+            wal__hex_write(chunk.base.bytes, WAL__DIGEST_SIZE, content->base);
+        }
+        content->size = chunk.size;
+        content->encoding = encodings[chunk.encoding];
+        content->depth = chunk.depth;
+        return true;
+    }
+    if (frame->type == WAL__FRAME_BLOB &&
+        wal__blob_record_decode(payload, &blob) == WAL__FMT_OK) {
+        wal__hex_write(blob.digest.bytes, WAL__DIGEST_SIZE, content->digest);
+        content->size = blob.size;
+        content->depth = blob.chunk_count;
+        return true;
+    }
+    return false;
+}
+
+/* Writes them as members of the open object. */
+static void blob_json(struct wal__json_out *json,
+                      const struct wal__frame *frame, const uint8_t *payload)
+{
+    struct content content;
+
+    if (!decode_content(frame, payload, &content)) {
+        return;
+    }
+    cli_json_member_text(json, "digest", cli_slice(content.digest));
+    wal__json_out_member_count(json, "contentSize", content.size);
+    if (content.encoding != NULL) {
+        cli_json_member_text(json, "encoding", cli_slice(content.encoding));
+    }
+    wal__json_out_member_count(
+        json, content.encoding != NULL ? "depth" : "chunkCount", content.depth);
+    if (content.base[0] != '\0') {
+        cli_json_member_text(json, "base", cli_slice(content.base));
+    }
+}
+
+/* Prints them at the end of a line. */
+static void blob_text(const struct wal__frame *frame, const uint8_t *payload)
+{
+    struct content content;
+
+    if (!decode_content(frame, payload, &content)) {
+        return;
+    }
+    printf("  sha256 %s  size %" PRIu64, content.digest, content.size);
+    if (content.encoding == NULL) {
+        printf("  chunks %" PRIu64, content.depth);
+    } else {
+        printf("  %s  depth %" PRIu64, content.encoding, content.depth);
+    }
+    if (content.base[0] != '\0') {
+        printf("  base %s", content.base);
+    }
+}
+
+/* A name in a record. */
+struct walcat_name {
+    const char *key;
+    struct wal__span text;
+};
+
+enum {
+    WALCAT_NAMES_MAX = 2
+};
+
+static size_t names_of_session(uint32_t version, struct wal__span payload,
+                               struct walcat_name *names)
+{
+    struct wal__session_record session;
+
+    if (wal__session_record_decode(payload, version, &session) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct walcat_name){"id", session.id};
+    return 1;
+}
+
+static size_t names_of_entry(struct wal__span payload,
+                             struct walcat_name *names)
+{
+    struct wal__entry_record entry;
+
+    if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct walcat_name){"id", entry.id};
+    return 1;
+}
+
+static size_t names_of_fork(struct wal__span payload, struct walcat_name *names)
+{
+    struct wal__fork_record fork;
+
+    if (wal__fork_record_decode(payload, &fork) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct walcat_name){"source", fork.source_id};
+    names[1] = (struct walcat_name){"target", fork.entry_id};
+    return 2;
+}
+
+static size_t names_of_head(struct wal__span payload, struct walcat_name *names)
+{
+    struct wal__head_record head;
+
+    if (wal__head_record_decode(payload, &head) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct walcat_name){"head", head.name};
+    names[1] = (struct walcat_name){"target", head.entry_id};
+    return 2;
+}
+
+static size_t names_of_doc(struct wal__span payload, struct walcat_name *names)
+{
+    struct wal__doc_record doc;
+
+    if (wal__doc_record_decode(payload, &doc) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct walcat_name){"key", doc.key};
+    return 1;
+}
+
+static size_t names_of_redact(struct wal__span payload,
+                              struct walcat_name *names)
+{
+    struct wal__redact_record redact;
+
+    if (wal__redact_record_decode(payload, &redact) != WAL__FMT_OK) {
+        return 0;
+    }
+    names[0] = (struct walcat_name){"target", redact.target_id};
+    names[1] = (struct walcat_name){"redaction", redact.entry_id};
+    return 2;
+}
+
+/* Fills `names` with the names of a record and returns their number. `version`
+ * is its segment's; bytes null: it is not whole. */
+static size_t record_names(uint32_t version, const struct wal__frame *frame,
+                           const uint8_t *bytes,
+                           struct walcat_name names[WALCAT_NAMES_MAX])
+{
+    const struct wal__span payload = {bytes, frame->stored_size};
+
+    if (bytes == NULL || (frame->flags & WAL__FRAME_LZ4) != 0) {
+        return 0;
+    }
+    switch (frame->type) {
+    case WAL__FRAME_SESSION:
+        return names_of_session(version, payload, names);
+    case WAL__FRAME_ENTRY:
+        return names_of_entry(payload, names);
+    case WAL__FRAME_FORK:
+        return names_of_fork(payload, names);
+    case WAL__FRAME_HEAD:
+        return names_of_head(payload, names);
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+        return names_of_doc(payload, names);
+    case WAL__FRAME_REDACT:
+        return names_of_redact(payload, names);
+    default:
+        return 0;
+    }
+}
+
+/* --- frames ------------------------------------------------------------- */
 
 enum {
     TYPE_WIDTH = 10 /* of the column */
@@ -98,13 +293,13 @@ static void put_json(const struct listing *listing,
         wal__json_out_member_count(&json, "records", frame_state->records);
     }
     cli_json_member_text(&json, "state", cli_slice(frame_state->state));
-    count = walcat_record_names(listing->header.version, frame,
-                                frame_state->payload, names);
+    count = record_names(listing->header.version, frame, frame_state->payload,
+                         names);
     for (size_t i = 0; i < count; i++) {
         cli_json_member_text_or_null(&json, names[i].key,
                                      slice_of(names[i].text));
     }
-    walcat_blob_json(&json, frame, frame_state->payload);
+    blob_json(&json, frame, frame_state->payload);
     wal__json_out_close_line(&json);
 }
 
@@ -113,8 +308,8 @@ static void put_text(const struct listing *listing,
 {
     const struct wal__frame *frame = &frame_state->frame;
     struct walcat_name names[WALCAT_NAMES_MAX];
-    size_t count = walcat_record_names(listing->header.version, frame,
-                                       frame_state->payload, names);
+    size_t count = record_names(listing->header.version, frame,
+                                frame_state->payload, names);
     char session[16] = "store";
 
     if (frame->session != WAL__STORE_NUMBER) {
@@ -137,7 +332,7 @@ static void put_text(const struct listing *listing,
                                                : slice_of(names[i].text),
                        0, false);
     }
-    walcat_blob_text(frame, frame_state->payload);
+    blob_text(frame, frame_state->payload);
     putchar('\n');
 }
 

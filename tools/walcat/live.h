@@ -68,7 +68,6 @@ int64_t live_item_time(const struct live_item *item);
 
 /* The session of an id; NULL when it does not exist, or not any more. */
 struct live_session *live_find(struct live *live, struct wal_slice id);
-
 void live_close(struct live *live);
 
 /* Prints a line for each item until a signal comes: JSON with cli->json.

@@ -83,10 +83,6 @@ struct check_blob_fault {
     uint64_t culprit;
 };
 
-struct check_blob_fault check_blob_find_fault(const struct check_store *store,
-                                              const struct wal__digest *digest,
-                                              uint64_t size);
-
 /* --- checkpoint.c --------------------------------------------------------- */
 
 struct check_checkpoint {

@@ -44,9 +44,9 @@ bool check_reference_decode(struct wal__span payload,
 
 /* --- faults --------------------------------------------------------------- */
 
-struct check_blob_fault check_blob_find_fault(const struct check_store *store,
-                                              const struct wal__digest *digest,
-                                              uint64_t size)
+static struct check_blob_fault
+check_blob_find_fault(const struct check_store *store,
+                      const struct wal__digest *digest, uint64_t size)
 {
     const struct check_blob *blob = check_blobs_find(&store->blobs, digest);
     struct check_blob_fault fault = {.why = NULL};

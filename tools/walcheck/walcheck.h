@@ -21,7 +21,7 @@
 #include "engine/care/damaged_store.h"
 #include "format/segment/record_blob.h"
 #include "tools/cli/cli.h"
-#include "tools/store_file/block.h"
+#include "tools/store_file/file.h"
 
 /* --- damage --------------------------------------------------------------- */
 

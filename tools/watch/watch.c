@@ -1,15 +1,386 @@
 /*
- * watch.c - the verb watch: all sessions live (verbs.h).
+ * watch.c - the verb watch: all sessions at work, live (verbs.h).
  *
- * Threads: the tool has one thread.
+ * Invariant: rows are in order of the last change, the newest first. A text of
+ * a session reaches the terminal only as plain text.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/shown/shown.h"
-#include "tools/watch/view.h"
+#include "tools/terminal/screen.h"
+#include "tools/walcat/live.h"
+#include "tools/walcat/walcat.h"
+
+enum {
+    VIEW_SECONDS = 60,   /* of the rate */
+    VIEW_LAST_SIZE = 400 /* bytes of a last message with its terminator */
+};
+
+/* A session. */
+struct row {
+    char *id;
+    char last[VIEW_LAST_SIZE]; /* "role: text" */
+    int64_t changed_ms;
+    int64_t second;                /* of the newest count */
+    uint32_t counts[VIEW_SECONDS]; /* of entries, by second */
+    int32_t process;               /* that claims it; 0: unknown */
+    bool is_claimed;
+};
+
+/* Zeroed but for `live`: no rows. */
+struct view {
+    struct live *live;
+    struct row *rows;
+    size_t count;
+    size_t capacity;
+    size_t at;  /* the row of the cursor */
+    size_t top; /* the first row that is drawn */
+    struct cli_short_ids ids;
+};
+
+enum {
+    LOAD_MAX = 100, /* sessions that are shown before they change */
+    LAST_ENTRIES = 8,
+    NAME_SIZE = 32, /* of a process */
+    ID_WIDTH = 16,
+    PROCESS_WIDTH = 18,
+    DIRECTORY_WIDTH = 28,
+    FIXED_WIDTH = ID_WIDTH + 2 + PROCESS_WIDTH + 2 + 5 + 2 + WHEN_AGE_COLUMNS +
+                  2 + DIRECTORY_WIDTH + 2
+};
+
+/* --- rows --------------------------------------------------------------- */
+
+static struct row *find_row(struct view *view, const char *id)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        if (strcmp(view->rows[i].id, id) == 0) {
+            return &view->rows[i];
+        }
+    }
+    return NULL;
+}
+
+static struct row *find_or_add_row(struct view *view, const char *id)
+{
+    struct row *row = find_row(view, id);
+
+    if (row == NULL) {
+        view->rows = cli_reserve(view->rows, view->count, &view->capacity,
+                                 sizeof(*view->rows));
+        row = &view->rows[view->count++];
+        memset(row, 0, sizeof(*row));
+        row->id = cli_copy_text(id, strlen(id));
+    }
+    return row;
+}
+
+/* Sets the last message, unless the entry has no text. */
+static void set_last(struct view *view, struct row *row,
+                     const struct wal_entry *entry)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+
+    if (file == NULL) {
+        return;
+    }
+    walcat_print_preview(file, view->live->store, entry, VIEW_LAST_SIZE / 4);
+    if (fclose(file) == 0 && size > 2) {
+        snprintf(row->last, sizeof(row->last), "%s", text + 2);
+    }
+    free(text);
+}
+
+/* Reads the last message of a session that has not changed yet, and when that
+ * was. */
+static void load_last(struct view *view, struct row *row)
+{
+    struct wal_entry_cursor_options options =
+        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_open(view->live->store, cli_slice(row->id), &session, NULL);
+
+    options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE;
+    options.last = LAST_ENTRIES;
+    if (status == WAL_OK) {
+        status = wal_session_get_info(session, &info, NULL);
+    }
+    if (status == WAL_OK) {
+        row->changed_ms = info.updated_ms;
+        status = wal_entry_cursor_open(session, &options, &cursor, NULL);
+    }
+    while (status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) {
+        status = wal_entry_cursor_next(cursor, &entry, NULL);
+        if (status == WAL_OK) {
+            set_last(view, row, &entry);
+        }
+    }
+    wal_entry_cursor_close(cursor);
+    wal_session_close(session);
+}
+
+/* Adds the newest sessions that were changed since a time. */
+static enum wal_status view_load(struct view *view, int64_t since_ms,
+                                 struct wal_error *error)
+{
+    struct wal_session_cursor_options options =
+        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *list = NULL;
+    enum wal_status status;
+
+    options.changed_after = since_ms - 1;
+    options.cwd = cli_slice(view->live->cwd);
+    options.project = cli_slice(view->live->project);
+    cli_short_ids_add_sessions(&view->ids, view->live->store);
+    status = wal_session_cursor_open(view->live->store, &options, &list, error);
+    while (status == WAL_OK && view->count < LOAD_MAX &&
+           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
+        struct live_session *session = live_find(view->live, info.id);
+
+        if (session != NULL && session->is_selected) {
+            struct row *row = find_or_add_row(view, session->id);
+
+            load_last(view, row);
+        }
+    }
+    wal_session_cursor_close(list);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* --- rate --------------------------------------------------------------- */
+
+/* Clears the counts of the seconds since the newest one. */
+static void advance(struct row *row, int64_t second)
+{
+    int64_t from = row->second;
+
+    if (second - from > VIEW_SECONDS) {
+        from = second - VIEW_SECONDS;
+    }
+    while (from < second) {
+        from++;
+        row->counts[from % VIEW_SECONDS] = 0;
+    }
+    row->second = second;
+}
+
+static uint64_t count_minute(struct row *row, int64_t second)
+{
+    uint64_t sum = 0;
+
+    advance(row, second);
+    for (size_t i = 0; i < VIEW_SECONDS; i++) {
+        sum += row->counts[i];
+    }
+    return sum;
+}
+
+/* Counts an item for its session. */
+static void view_add(struct view *view, const struct live_item *item)
+{
+    struct row *row = find_or_add_row(view, item->session->id);
+
+    if (item->is_old) {
+        row->changed_ms = live_item_time(item);
+    } else {
+        row->changed_ms = when_now_ms();
+        advance(row, row->changed_ms / 1000);
+        row->counts[row->second % VIEW_SECONDS]++;
+    }
+    if (item->doc == NULL) {
+        set_last(view, row, &item->entry);
+    } else {
+        snprintf(row->last, sizeof(row->last), "document %.*s",
+                 WAL_ARG(item->doc->key));
+    }
+}
+
+/* --- claims ------------------------------------------------------------- */
+
+/* Reads which processes claim sessions. */
+static void view_read_claims(struct view *view)
+{
+    struct wal_claim claim = WAL_INIT(wal_claim);
+    struct wal_claim_cursor *claims = NULL;
+
+    if (wal_claim_cursor_open(view->live->store, &claims, NULL) != WAL_OK) {
+        return; /* LOCK may not be read: nobody is known */
+    }
+    for (size_t i = 0; i < view->count; i++) {
+        view->rows[i].is_claimed = false;
+    }
+    while (wal_claim_cursor_next(claims, &claim, NULL) == WAL_OK) {
+        struct live_session *session = live_find(view->live, claim.session_id);
+
+        if (session != NULL && session->is_selected) {
+            struct row *row = find_or_add_row(view, session->id);
+
+            row->is_claimed = true;
+            row->process = claim.process_id;
+            if (row->changed_ms == 0) {
+                load_last(view, row);
+            }
+        }
+    }
+    wal_claim_cursor_close(claims);
+}
+
+/* "NAME PID" of the process; only the number where the name is not known. */
+static void describe_process(const struct row *row, char *text, size_t size)
+{
+    char path[40];
+    char name[NAME_SIZE] = "";
+    FILE *file;
+
+    text[0] = '\0';
+    if (!row->is_claimed) {
+        return;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int)row->process);
+    file = row->process > 0 ? fopen(path, "re") : NULL;
+    if (file != NULL) {
+        if (fgets(name, sizeof(name), file) == NULL) {
+            name[0] = '\0';
+        }
+        (void)fclose(file);
+    }
+    name[strcspn(name, "\n")] = '\0';
+    if (row->process == 0) {
+        snprintf(text, size, "unknown");
+    } else {
+        snprintf(text, size, "%s%s%d", name, name[0] != '\0' ? " " : "",
+                 (int)row->process);
+    }
+}
+
+/* --- drawing ------------------------------------------------------------ */
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct row *left = a;
+    const struct row *right = b;
+
+    return (left->changed_ms < right->changed_ms) -
+           (left->changed_ms > right->changed_ms);
+}
+
+/* Sorts the rows; the cursor stays at the first one or on its session. */
+static void sort(struct view *view)
+{
+    const char *id =
+        view->at > 0 && view->at < view->count ? view->rows[view->at].id : NULL;
+
+    if (view->count > 0) {
+        qsort(view->rows, view->count, sizeof(*view->rows), compare_rows);
+    }
+    for (size_t i = 0; i < view->count && id != NULL; i++) {
+        if (view->rows[i].id == id) {
+            view->at = i;
+        }
+    }
+}
+
+static void put_cell(struct screen *screen, const char *text, size_t width,
+                     unsigned flags)
+{
+    cell_print(screen->file, text, strlen(text), width, CELL_PAD | flags);
+    fputs("  ", screen->file);
+}
+
+static void draw_row(struct view *view, struct screen *screen, size_t index,
+                     int64_t now_ms)
+{
+    struct row *row = &view->rows[index];
+    struct live_session *session = live_find(view->live, cli_slice(row->id));
+    struct wal_slice id = cli_short_id(&view->ids, cli_slice(row->id));
+    size_t title =
+        screen->columns > FIXED_WIDTH + 8 ? screen->columns - FIXED_WIDTH : 8;
+    char text[NAME_SIZE + 16];
+    char age[WHEN_SIZE];
+
+    screen_put_inverse(screen, index == view->at);
+    cell_print(screen->file, id.data, (size_t)id.size, ID_WIDTH,
+               CELL_PAD | CELL_KEEP_END);
+    fputs("  ", screen->file);
+    describe_process(row, text, sizeof(text));
+    put_cell(screen, text, PROCESS_WIDTH, CELL_KEEP_END);
+    fprintf(screen->file, "%5llu  ",
+            (unsigned long long)count_minute(row, now_ms / 1000));
+    when_age(row->changed_ms, now_ms, age);
+    put_cell(screen, age, WHEN_AGE_COLUMNS, 0);
+    put_cell(screen, session != NULL ? session->cwd : "", DIRECTORY_WIDTH,
+             CELL_KEEP_END);
+    put_cell(screen, session != NULL ? session->title : "(deleted)", title, 0);
+    screen_put_inverse(screen, false);
+    screen_end_line(screen);
+    if (screen_has_room(screen)) {
+        screen_put_style(screen, TERMINAL_DIM);
+        fputs("    ", screen->file);
+        cell_print(screen->file, row->last, strlen(row->last),
+                   screen->columns > 5 ? screen->columns - 5 : 1, 0);
+        screen_put_style(screen, TERMINAL_PLAIN);
+        screen_end_line(screen);
+    }
+}
+
+static void view_draw(struct view *view, struct screen *screen)
+{
+    size_t height = screen->rows > 3 ? (screen->rows - 2) / 2 : 1;
+    int64_t now_ms = when_now_ms();
+    uint64_t rate = 0;
+
+    sort(view);
+    if (view->at >= view->count) {
+        view->at = view->count > 0 ? view->count - 1 : 0;
+    }
+    view->top = view->at < view->top             ? view->at
+                : view->at >= view->top + height ? view->at - height + 1
+                                                 : view->top;
+    for (size_t i = 0; i < view->count; i++) {
+        rate += count_minute(&view->rows[i], now_ms / 1000);
+    }
+    screen_begin(screen);
+    fprintf(screen->file, "%zu %s, %llu entries in the last minute",
+            view->count, cli_plural(view->count, "session", "sessions"),
+            (unsigned long long)rate);
+    screen_end_line(screen);
+    screen_put_style(screen, TERMINAL_STRONG);
+    put_cell(screen, "SESSION", ID_WIDTH, 0);
+    put_cell(screen, "PROCESS", PROCESS_WIDTH, 0);
+    put_cell(screen, " /MIN", 5, 0);
+    put_cell(screen, "CHANGED", WHEN_AGE_COLUMNS, 0);
+    put_cell(screen, "DIRECTORY", DIRECTORY_WIDTH, 0);
+    fputs("TITLE", screen->file);
+    screen_put_style(screen, TERMINAL_PLAIN);
+    screen_end_line(screen);
+    for (size_t i = view->top; i < view->count && screen_has_room(screen);
+         i++) {
+        draw_row(view, screen, i, now_ms);
+    }
+    screen_end(screen);
+}
+
+static void view_deinit(struct view *view)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        free(view->rows[i].id);
+    }
+    free(view->rows);
+    cli_short_ids_deinit(&view->ids);
+}
+
+/* --- the verb ----------------------------------------------------------- */
 
 enum {
     WAIT_MS = 100,    /* between looks at the keyboard */

@@ -1,12 +1,13 @@
 /*
- * hit_json.h - hits of a search as JSON: a session with its hits.
+ * search.h - hits of a search as JSON: a session with its hits.
  *
  * Threads: any.
  */
-#ifndef AGENTWAL_TOOLS_SEARCH_HIT_JSON_H
-#define AGENTWAL_TOOLS_SEARCH_HIT_JSON_H
+#ifndef AGENTWAL_TOOLS_SEARCH_SEARCH_H
+#define AGENTWAL_TOOLS_SEARCH_SEARCH_H
 
 #include "agentwal/search.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/json.h"
 
 /* Opens the object of a session, which its first hit is of, and its hits. */
@@ -18,8 +19,5 @@ void search_session_close(struct wal__json_out *json);
 /* Writes a hit, whose object remains open. */
 void search_hit_open(struct wal__json_out *json,
                      const struct wal_search_hit *hit);
-
-/* Returns the name of an enum wal_search_role. */
-const char *search_role_name(uint32_t role);
 
 #endif

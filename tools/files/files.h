@@ -1,10 +1,10 @@
 /*
- * changes.h - prints states and changes of files.
+ * files.h - prints states and changes of files.
  *
  * Threads: the tool has one thread.
  */
-#ifndef AGENTWAL_TOOLS_FILES_CHANGES_H
-#define AGENTWAL_TOOLS_FILES_CHANGES_H
+#ifndef AGENTWAL_TOOLS_FILES_FILES_H
+#define AGENTWAL_TOOLS_FILES_FILES_H
 
 #include "agentwal/checkpoint.h"
 #include "tools/cli/json.h"

@@ -6,8 +6,8 @@
 #ifndef AGENTWAL_CONVERT_DIALECT_CLAUDE_H
 #define AGENTWAL_CONVERT_DIALECT_CLAUDE_H
 
-#include "convert/model/content_write.h"
-#include "convert/model/vocabulary.h"
+#include "convert/model/model_content.h"
+#include "convert/model/model_member.h"
 
 /* Kinds of items, by the type of a row outside the conversation. */
 extern const struct wal__word wal__claude_metadata[];

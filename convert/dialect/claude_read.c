@@ -55,31 +55,21 @@ enum {
     ROW_COUNT
 };
 
-static const char *const row_keys[ROW_COUNT] = {
-    [ROW_TYPE] = "type",
-    [ROW_UUID] = "uuid",
-    [ROW_PARENT] = "parentUuid",
-    [ROW_TIME] = "timestamp",
-    [ROW_SESSION] = "sessionId",
-    [ROW_CWD] = "cwd",
-    [ROW_SIDECHAIN] = "isSidechain",
-    [ROW_MESSAGE] = "message",
-    [ROW_MESSAGE_ID] = "messageId",
-    [ROW_LEAF] = "leafUuid",
-    [ROW_SUMMARY] = "summary",
-    [ROW_CUSTOM_TITLE] = "customTitle",
-    [ROW_AI_TITLE] = "aiTitle",
+static const struct wal__json_member row_wanted[ROW_COUNT] = {
+    [ROW_TYPE] = {.key = "type"},
+    [ROW_UUID] = {.key = "uuid"},
+    [ROW_PARENT] = {.key = "parentUuid"},
+    [ROW_TIME] = {.key = "timestamp"},
+    [ROW_SESSION] = {.key = "sessionId"},
+    [ROW_CWD] = {.key = "cwd"},
+    [ROW_SIDECHAIN] = {.key = "isSidechain"},
+    [ROW_MESSAGE] = {.key = "message"},
+    [ROW_MESSAGE_ID] = {.key = "messageId"},
+    [ROW_LEAF] = {.key = "leafUuid"},
+    [ROW_SUMMARY] = {.key = "summary"},
+    [ROW_CUSTOM_TITLE] = {.key = "customTitle"},
+    [ROW_AI_TITLE] = {.key = "aiTitle"},
 };
-
-static enum wal__json_status row_members(const void *data, size_t size,
-                                         struct wal__json_member *members,
-                                         size_t *error_offset)
-{
-    for (size_t i = 0; i < ROW_COUNT; i++) {
-        members[i] = (struct wal__json_member){.key = row_keys[i]};
-    }
-    return wal__line_members(data, size, members, ROW_COUNT, error_offset);
-}
 
 static bool has(const struct wal__json_member *members, size_t key,
                 enum wal__json_kind kind)
@@ -93,7 +83,8 @@ static bool claude_recognise(const void *data, size_t size, bool is_first)
     const struct wal__json_member *type = &members[ROW_TYPE];
 
     (void)is_first;
-    if (row_members(data, size, members, NULL) != WAL__JSON_OK ||
+    if (wal__line_read(data, size, row_wanted, members, ROW_COUNT, NULL,
+                       NULL) != WAL__JSON_OK ||
         !has(members, ROW_TYPE, WAL__JSON_STRING)) {
         return false;
     }
@@ -132,7 +123,7 @@ static struct wal__json_span row_title(const struct wal__json_member *members)
 
     for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
         if (wal__line_string_is(&members[ROW_TYPE], titles[i].type)) {
-            return wal__line_string(&members[titles[i].key]);
+            return wal__member_string(&members[titles[i].key]);
         }
     }
     return none;
@@ -143,30 +134,26 @@ static enum wal__json_status claude_read(const void *data, size_t size,
                                          size_t *error_offset)
 {
     struct wal__json_member members[ROW_COUNT];
-    enum wal__json_status status;
+    enum wal__json_status status = wal__line_read(
+        data, size, row_wanted, members, ROW_COUNT, line, error_offset);
 
-    status = row_members(data, size, members, error_offset);
     if (status != WAL__JSON_OK) {
         return status;
     }
-    *line = (struct wal__line_info){
-        .id = wal__line_string(&members[ROW_UUID]),
-        .type = wal__line_string(&members[ROW_TYPE]),
-        .time = wal__line_string(&members[ROW_TIME]),
-        .session = wal__line_string(&members[ROW_SESSION]),
-        .cwd = wal__line_string(&members[ROW_CWD]),
-        .title = row_title(members),
-        .link = WAL__LINK_PREVIOUS,
-        .head = WAL__HEAD_KEEP,
-        .has_duplicate_key = wal__line_has_duplicate_key(members, ROW_COUNT),
-    };
-    if (!has(members, ROW_UUID, WAL__JSON_STRING)) {
+    line->id = wal__member_string(&members[ROW_UUID]);
+    line->type = wal__member_string(&members[ROW_TYPE]);
+    line->time = wal__member_string(&members[ROW_TIME]);
+    line->session = wal__member_string(&members[ROW_SESSION]);
+    line->cwd = wal__member_string(&members[ROW_CWD]);
+    line->title = row_title(members);
+    line->is_in_conversation = line->id.size > 0;
+    if (!line->is_in_conversation) {
+        line->head = WAL__HEAD_KEEP;
         return WAL__JSON_OK;
     }
-    line->is_in_conversation = true;
     line->is_sidechain = has(members, ROW_SIDECHAIN, WAL__JSON_TRUE);
     line->head = line->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_MOVE;
-    line->parent = wal__line_string(&members[ROW_PARENT]);
+    line->parent = wal__member_string(&members[ROW_PARENT]);
     if (has(members, ROW_PARENT, WAL__JSON_STRING)) {
         line->link = WAL__LINK_EXPLICIT;
     } else if (has(members, ROW_PARENT, WAL__JSON_NULL)) {

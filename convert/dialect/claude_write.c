@@ -22,7 +22,6 @@
 
 #include "convert/model/model.h"
 #include "convert/model/model_member.h"
-#include "convert/model/model_path.h"
 #include "convert/model/model_table.h"
 #include "convert/model/model_write.h"
 #include "format/bytes/assert.h"
@@ -105,12 +104,6 @@ const struct wal__block_form wal__claude_blocks = {
 
 #define FOLDER_MAX 200 /* UTF-16 units of a folder's name */
 
-static bool is_plain(uint32_t code)
-{
-    return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
-           (code >= 'a' && code <= 'z');
-}
-
 /* Appends the absolute value of the hash in base 36. */
 static void add_hash(struct wal__model_path *path, int32_t hash)
 {
@@ -170,7 +163,12 @@ static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
             units[1] = 0xDC00 + ((code - 0x10000) & 0x3FF);
         }
         for (unsigned i = 0; i < size; i++) {
-            char name[2] = {(char)(is_plain(units[i]) ? units[i] : '-'), '\0'};
+            char name[2] = {(char)(((units[i] >= '0' && units[i] <= '9') ||
+                                    (units[i] >= 'A' && units[i] <= 'Z') ||
+                                    (units[i] >= 'a' && units[i] <= 'z'))
+                                       ? units[i]
+                                       : '-'),
+                            '\0'};
             hash = (int32_t)((uint32_t)hash * 31 + units[i]);
             if (count++ < FOLDER_MAX) {
                 wal__model_path_add(path, name);
@@ -250,16 +248,6 @@ static bool count_and_put(void *ctx, const void *data, size_t size)
 
     listing->size += size;
     return listing->put(listing->ctx, data, size);
-}
-
-/* Starts counting the bytes written to `out`. */
-static void claude_listing_init(struct claude_listing *listing,
-                                struct wal__json_out *out)
-{
-    listing->put = out->put;
-    listing->ctx = out->ctx;
-    out->put = count_and_put;
-    out->ctx = listing;
 }
 
 /* Returns the text of a prompt that a person wrote, or an empty span. */
@@ -352,27 +340,6 @@ static bool claude_listing_before_item(struct claude_listing *listing,
         write_prompt(listing, session, out);
     }
     return true;
-}
-
-static void claude_listing_after_item(struct claude_listing *listing,
-                                      const struct wal__model_item *item,
-                                      uint64_t begin)
-{
-    if (find_prompt(item).size > 0 || item->kind == WAL__ITEM_TITLE) {
-        WAL__ASSERT(begin >= listing->last && begin <= listing->size);
-        listing->last = begin;
-        listing->is_near_start |= listing->size <= SCAN_WINDOW;
-    }
-}
-
-static void claude_listing_end(struct claude_listing *listing,
-                               struct wal__json_span session,
-                               struct wal__json_out *out)
-{
-    if (listing->prompt_size > 0 && !listing->is_near_start &&
-        listing->size - listing->last > SCAN_WINDOW) {
-        write_prompt(listing, session, out);
-    }
 }
 
 /* --- rows ---------------------------------------------------------------- */
@@ -577,18 +544,6 @@ static bool write_message(struct wal__model_writer *writer,
     return true;
 }
 
-/* Writes the range of entries that a compaction keeps: the first one, the last
- * one, and the entry that they now follow. */
-static void write_kept_range(struct wal__json_out *out,
-                             const struct wal__model_item *item)
-{
-    wal__json_out_member_open(out, "preservedSegment", '{');
-    wal__json_out_member(out, "headUuid", item->target);
-    wal__json_out_member(out, "anchorUuid", item->id);
-    wal__json_out_member(out, "tailUuid", wal__model_or(item->parent, "null"));
-    wal__json_out_close(out, '}');
-}
-
 static bool write_compaction(struct wal__model_writer *writer,
                              const struct wal__model_item *item)
 {
@@ -609,7 +564,14 @@ static bool write_compaction(struct wal__model_writer *writer,
     wal__json_out_member_str(out, "trigger", "manual");
     wal__json_out_optional(out, "preTokens", item->tokens);
     if (item->target.size > 0) {
-        write_kept_range(out, item);
+        /* The entries that are kept: the first one, the last one, and the entry
+         * that they now follow. */
+        wal__json_out_member_open(out, "preservedSegment", '{');
+        wal__json_out_member(out, "headUuid", item->target);
+        wal__json_out_member(out, "anchorUuid", item->id);
+        wal__json_out_member(out, "tailUuid",
+                             wal__model_or(item->parent, "null"));
+        wal__json_out_close(out, '}');
     }
     wal__json_out_close(out, '}');
     close_row(out, id, item->time);
@@ -745,7 +707,10 @@ static bool claude_begin(struct wal__model_writer *writer)
          memcmp(session->raw.data, claude->session.data, session->raw.size) !=
              0);
     writer->state = claude;
-    claude_listing_init(&claude->listing, &writer->out);
+    claude->listing.put = writer->out.put;
+    claude->listing.ctx = writer->out.ctx;
+    writer->out.put = count_and_put;
+    writer->out.ctx = &claude->listing;
     return claude->session.data != NULL &&
            wal__model_write_file(writer, path, WAL__OUTPUT_LINES);
 }
@@ -817,7 +782,12 @@ static bool claude_item(struct wal__model_writer *writer,
     if (!write_item(writer, item)) {
         return false;
     }
-    claude_listing_after_item(&claude->listing, item, begin);
+    if (find_prompt(item).size > 0 || item->kind == WAL__ITEM_TITLE) {
+        WAL__ASSERT(begin >= claude->listing.last &&
+                    begin <= claude->listing.size);
+        claude->listing.last = begin;
+        claude->listing.is_near_start |= claude->listing.size <= SCAN_WINDOW;
+    }
     return true;
 }
 
@@ -825,8 +795,10 @@ static bool claude_end(struct wal__model_writer *writer)
 {
     struct claude *claude = writer->state;
 
-    if (!claude->is_agent) {
-        claude_listing_end(&claude->listing, claude->session, &writer->out);
+    if (!claude->is_agent && claude->listing.prompt_size > 0 &&
+        !claude->listing.is_near_start &&
+        claude->listing.size - claude->listing.last > SCAN_WINDOW) {
+        write_prompt(&claude->listing, claude->session, &writer->out);
     }
     return true;
 }

@@ -61,16 +61,6 @@ static const struct wal__json_member line_wanted[LINE_COUNT] = {
     [LINE_PAYLOAD_NAME] = {.parent = "payload", .key = "thread_name"},
 };
 
-static enum wal__json_status line_members(const void *data, size_t size,
-                                          struct wal__json_member *members,
-                                          size_t *error_offset)
-{
-    for (size_t i = 0; i < LINE_COUNT; i++) {
-        members[i] = line_wanted[i];
-    }
-    return wal__line_members(data, size, members, LINE_COUNT, error_offset);
-}
-
 static bool has(const struct wal__json_member *members, size_t key,
                 enum wal__json_kind kind)
 {
@@ -92,7 +82,8 @@ static bool codex_recognise(const void *data, size_t size, bool is_first)
                                         "compacted",    "world_state"};
     struct wal__json_member members[LINE_COUNT];
 
-    if (line_members(data, size, members, NULL) != WAL__JSON_OK) {
+    if (wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL,
+                       NULL) != WAL__JSON_OK) {
         return false;
     }
     if (is_first && is_untagged_header(members)) {
@@ -117,34 +108,28 @@ static enum wal__json_status codex_read(const void *data, size_t size,
                                         size_t *error_offset)
 {
     struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status;
+    enum wal__json_status status = wal__line_read(
+        data, size, line_wanted, members, LINE_COUNT, line, error_offset);
 
-    status = line_members(data, size, members, error_offset);
     if (status != WAL__JSON_OK) {
         return status;
     }
-    *line = (struct wal__line_info){
-        .type = wal__line_string(&members[LINE_TYPE]),
-        .time = wal__line_string(&members[LINE_TIME]),
-        .link = WAL__LINK_PREVIOUS,
-        .head = WAL__HEAD_MOVE,
-        .is_in_conversation = true,
-        .has_duplicate_key = wal__line_has_duplicate_key(members, LINE_COUNT),
-        .is_message = has(members, LINE_ROLE, WAL__JSON_STRING),
-    };
+    line->type = wal__member_string(&members[LINE_TYPE]);
+    line->time = wal__member_string(&members[LINE_TIME]);
+    line->is_message = has(members, LINE_ROLE, WAL__JSON_STRING);
     if (line->time.size == 0) {
-        line->time = wal__line_string(&members[LINE_CREATED]);
+        line->time = wal__member_string(&members[LINE_CREATED]);
     }
     if (wal__line_string_is(&members[LINE_TYPE], "session_meta")) {
-        line->session = wal__line_string(&members[LINE_PAYLOAD_ID]);
-        line->cwd = wal__line_string(&members[LINE_PAYLOAD_CWD]);
+        line->session = wal__member_string(&members[LINE_PAYLOAD_ID]);
+        line->cwd = wal__member_string(&members[LINE_PAYLOAD_CWD]);
         line->is_header = true;
     } else if (is_untagged_header(members)) {
-        line->session = wal__line_string(&members[LINE_ID]);
+        line->session = wal__member_string(&members[LINE_ID]);
         line->is_header = true;
     } else if (wal__line_string_is(&members[LINE_PAYLOAD_TYPE],
                                    "thread_name_updated")) {
-        line->title = wal__line_string(&members[LINE_PAYLOAD_NAME]);
+        line->title = wal__member_string(&members[LINE_PAYLOAD_NAME]);
     }
     return WAL__JSON_OK;
 }
@@ -497,23 +482,6 @@ static bool read_output(struct decoder *decoder)
                           wal__arena_escape(arena, value.span));
 }
 
-static bool is_call(const struct decoder *decoder)
-{
-    return is_type(decoder, "function_call") ||
-           is_type(decoder, "custom_tool_call") ||
-           is_type(decoder, "local_shell_call") ||
-           is_type(decoder, "tool_call");
-}
-
-static bool is_output(const struct decoder *decoder)
-{
-    return is_type(decoder, "function_call_output") ||
-           is_type(decoder, "custom_tool_call_output") ||
-           is_type(decoder, "local_shell_call_output") ||
-           is_type(decoder, "tool_result") ||
-           is_type(decoder, "function_result");
-}
-
 /* Sets role, blocks and related fields; sets *is_item to false if the model
  * cannot represent the item. False: no memory. */
 static bool codex_item_read(struct wal__arena *arena,
@@ -536,9 +504,16 @@ static bool codex_item_read(struct wal__arena *arena,
         is_done = read_message(&decoder, is_item);
     } else if (is_type(&decoder, "reasoning")) {
         is_done = read_reasoning(&decoder, json);
-    } else if (is_call(&decoder)) {
+    } else if (is_type(&decoder, "function_call") ||
+               is_type(&decoder, "custom_tool_call") ||
+               is_type(&decoder, "local_shell_call") ||
+               is_type(&decoder, "tool_call")) {
         is_done = read_call(&decoder, json);
-    } else if (is_output(&decoder)) {
+    } else if (is_type(&decoder, "function_call_output") ||
+               is_type(&decoder, "custom_tool_call_output") ||
+               is_type(&decoder, "local_shell_call_output") ||
+               is_type(&decoder, "tool_result") ||
+               is_type(&decoder, "function_result")) {
         is_done = read_output(&decoder);
     } else {
         *is_item = false;
@@ -775,13 +750,6 @@ enum {
     E_COUNT
 };
 
-/* Whether a token_count has no counts: it only marks the end of an answer. */
-static bool is_empty_token_count(const struct wal__json_member *members)
-{
-    return members[E_INFO].value.kind == WAL__JSON_NULL &&
-           members[E_LIMITS].value.kind == WAL__JSON_NULL;
-}
-
 static bool emit_title(struct line *line, struct wal__json_span name)
 {
     wal__codex_end_answer(line->codex);
@@ -822,7 +790,9 @@ static bool emit_event(struct line *line)
         return wal__codex_emit_event(line->reader, NULL, line->text, none);
     }
     if (wal__model_text_is(type, "token_count") &&
-        is_empty_token_count(members)) {
+        members[E_INFO].value.kind == WAL__JSON_NULL &&
+        members[E_LIMITS].value.kind == WAL__JSON_NULL) {
+        /* Without counts it only marks the end of an answer. */
         wal__codex_end_answer(codex);
         return wal__codex_emit_event(line->reader, NULL, line->text, none);
     }
@@ -872,15 +842,6 @@ static bool emit_tagged(struct line *line, struct wal__json_span type)
     return emit_line(line);
 }
 
-static bool begins_untagged(const struct line *line,
-                            const struct wal__json_member *type,
-                            const struct wal__json_member *id)
-{
-    return !line->codex->has_header && line->text->parent.size == 0 &&
-           type->value.kind == WAL__JSON_NONE &&
-           id->value.kind == WAL__JSON_STRING;
-}
-
 static enum wal__json_status read_line(struct wal__model_reader *reader,
                                        const struct wal__model_line *text,
                                        const struct wal__model_usage *usage)
@@ -916,7 +877,9 @@ static enum wal__json_status read_line(struct wal__model_reader *reader,
         line.payload = members[PAYLOAD].value.span;
         line.item.raw = text->text;
         is_done = emit_tagged(&line, wal__member_string(&members[TYPE]));
-    } else if (begins_untagged(&line, &members[TYPE], &members[ID])) {
+    } else if (!line.codex->has_header && line.text->parent.size == 0 &&
+               members[TYPE].value.kind == WAL__JSON_NONE &&
+               members[ID].value.kind == WAL__JSON_STRING) {
         is_done = emit_header(&line, text->text);
     } else {
         is_done = emit_item(&line, text->text);

@@ -90,16 +90,6 @@ struct counts {
 
 /* --- lines --------------------------------------------------------------- */
 
-static bool is_answer(struct wal__json_span type, struct wal__json_span role)
-{
-    return wal__model_text_is(type, "reasoning") ||
-           wal__model_text_is(type, "function_call") ||
-           wal__model_text_is(type, "custom_tool_call") ||
-           wal__model_text_is(type, "local_shell_call") ||
-           (wal__model_text_is(type, "message") &&
-            wal__model_text_is(role, "assistant"));
-}
-
 /* Determines the kind of a line; *info: the counts of LINE_COUNTS. */
 static enum line_kind kind_of(struct wal__json_span text,
                               struct wal__json_span *info)
@@ -125,7 +115,13 @@ static enum line_kind kind_of(struct wal__json_span text,
     type = wal__member_string(&members[TYPE]);
     payload = wal__member_string(&members[PAYLOAD_TYPE]);
     if (wal__model_text_is(type, "response_item") &&
-        is_answer(payload, wal__member_string(&members[ROLE]))) {
+        (wal__model_text_is(payload, "reasoning") ||
+         wal__model_text_is(payload, "function_call") ||
+         wal__model_text_is(payload, "custom_tool_call") ||
+         wal__model_text_is(payload, "local_shell_call") ||
+         (wal__model_text_is(payload, "message") &&
+          wal__model_text_is(wal__member_string(&members[ROLE]),
+                             "assistant")))) {
         return LINE_ANSWER;
     }
     if (!wal__model_text_is(type, "event_msg")) {
@@ -220,17 +216,6 @@ static bool write_number(struct wal__arena *arena, uint64_t number,
     return span->data != NULL;
 }
 
-/* Input tokens of the model do not include those read from a cache. */
-static bool set_usage(struct wal__arena *arena, const struct counts *counts,
-                      struct wal__model_usage *usage)
-{
-    return write_number(arena, less(counts->input, counts->cached),
-                        &usage->input) &&
-           write_number(arena, counts->output, &usage->output) &&
-           write_number(arena, counts->cached, &usage->cache_read) &&
-           write_number(arena, counts->reasoning, &usage->reasoning);
-}
-
 /* --- holding ------------------------------------------------------------- */
 
 static bool hold(struct wal__model_reader *reader, struct wal__codex_held *held,
@@ -298,7 +283,14 @@ enum wal__json_status wal__codex_hold(struct wal__model_reader *reader,
     if (kind == LINE_COUNTS) {
         struct counts counts = last_counts(held, info);
         has_usage = counts.is_known && held->count > 0;
-        if (has_usage && !set_usage(reader->scratch, &counts, &usage)) {
+        /* Input tokens of the model do not include those read from a cache. */
+        if (has_usage &&
+            (!write_number(reader->scratch, less(counts.input, counts.cached),
+                           &usage.input) ||
+             !write_number(reader->scratch, counts.output, &usage.output) ||
+             !write_number(reader->scratch, counts.cached, &usage.cache_read) ||
+             !write_number(reader->scratch, counts.reasoning,
+                           &usage.reasoning))) {
             return WAL__JSON_NO_SPACE;
         }
     }

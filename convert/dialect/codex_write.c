@@ -10,9 +10,8 @@
  *
  * Threads: one thread at a time per writer.
  */
-#include "convert/model/content_write.h"
+#include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
-#include "convert/model/model_path.h"
 #include "convert/model/model_write.h"
 #include "format/json/json_character.h"
 #include "format/payload/timestamp.h"
@@ -317,12 +316,6 @@ static void separate_answers(struct encoder *to)
     codex->answer = answer;
 }
 
-static bool is_content(const struct wal__model_block *block)
-{
-    return block->kind == WAL__BLOCK_TEXT || block->kind == WAL__BLOCK_IMAGE ||
-           block->kind == WAL__BLOCK_RAW;
-}
-
 static void write_answer(struct encoder *to)
 {
     const struct wal__model_item *item = to->item;
@@ -335,7 +328,10 @@ static void write_answer(struct encoder *to)
     while (from < item->block_count) {
         const struct wal__model_block *block = &item->blocks[from];
         size_t end = from;
-        while (end < item->block_count && is_content(&item->blocks[end])) {
+        while (end < item->block_count &&
+               (item->blocks[end].kind == WAL__BLOCK_TEXT ||
+                item->blocks[end].kind == WAL__BLOCK_IMAGE ||
+                item->blocks[end].kind == WAL__BLOCK_RAW)) {
             end++;
         }
         if (end > from) {
@@ -373,14 +369,6 @@ static void write_role(struct encoder *to)
         write_message(to, "user", item->is_meta ? NULL : "user_message", &input,
                       item->blocks, item->block_count);
     }
-}
-
-static void write_compaction(struct encoder *to)
-{
-    open_line(to->out, to->item->time, "compacted");
-    wal__json_out_member(to->out, "message",
-                         wal__model_or(to->item->text, "\"\""));
-    close_line(to->out);
 }
 
 static void write_title(struct encoder *to)
@@ -474,7 +462,10 @@ static bool codex_item(struct wal__model_writer *writer,
         write_role(&to);
     } else if (item->kind == WAL__ITEM_COMPACTION && !had_compacted) {
         codex->is_answering = false;
-        write_compaction(&to);
+        open_line(to.out, to.item->time, "compacted");
+        wal__json_out_member(to.out, "message",
+                             wal__model_or(to.item->text, "\"\""));
+        close_line(to.out);
     } else if (item->kind == WAL__ITEM_TITLE) {
         codex->is_answering = false;
         write_title(&to);

@@ -21,12 +21,9 @@
  */
 #include "convert/model/dialect.h"
 
-#include "convert/model/content_write.h"
 #include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
-#include "convert/model/model_path.h"
 #include "convert/model/model_write.h"
-#include "convert/model/vocabulary.h"
 #include "format/json/json_character.h"
 #include "format/payload/timestamp.h"
 
@@ -454,16 +451,10 @@ static void write_usage(struct wal__json_out *out,
 static void write_message(struct wal__json_out *out,
                           const struct wal__model_item *item)
 {
-    static const char *const names[] = {
-        [WAL__ROLE_USER] = "user",
-        [WAL__ROLE_ASSISTANT] = "assistant",
-        [WAL__ROLE_SYSTEM] = "system",
-        [WAL__ROLE_TOOL] = "tool",
-    };
     const struct wal__word *stop = wal__word_of(entries_stops, item->stop);
 
     open_entry(out, "message", item);
-    wal__json_out_member_str(out, "role", names[item->role]);
+    wal__json_out_member_str(out, "role", wal__role_names[item->role]);
     if (item->role == WAL__ROLE_TOOL) {
         wal__json_out_optional(out, "toolCallId", item->call);
         wal__json_out_optional(out, "toolName", item->name);
@@ -617,22 +608,13 @@ static const struct wal__json_member entry_wanted[ENTRY_COUNT] = {
     [ENTRY_VERSION] = {.key = "version"},
 };
 
-static enum wal__json_status entry_members(const void *data, size_t size,
-                                           struct wal__json_member *members,
-                                           size_t *error_offset)
-{
-    for (size_t i = 0; i < ENTRY_COUNT; i++) {
-        members[i] = entry_wanted[i];
-    }
-    return wal__line_members(data, size, members, ENTRY_COUNT, error_offset);
-}
-
 static bool entries_recognise(const void *data, size_t size, bool is_first)
 {
     struct wal__json_member members[ENTRY_COUNT];
 
     return is_first &&
-           entry_members(data, size, members, NULL) == WAL__JSON_OK &&
+           wal__line_read(data, size, entry_wanted, members, ENTRY_COUNT, NULL,
+                          NULL) == WAL__JSON_OK &&
            wal__line_string_is(&members[ENTRY_TYPE], "session_header");
 }
 
@@ -660,7 +642,7 @@ static void read_header(const struct wal__json_member *members,
 
     line->session = first_string(members, session, 3);
     line->cwd = first_string(members, cwd, 2);
-    line->title = wal__line_string(&members[ENTRY_PAYLOAD_TITLE]);
+    line->title = wal__member_string(&members[ENTRY_PAYLOAD_TITLE]);
     line->is_header = true;
     line->has_newer_version =
         wal__line_version_above(&members[ENTRY_PAYLOAD_VERSION], VERSION) ||
@@ -672,22 +654,18 @@ static enum wal__json_status entries_read(const void *data, size_t size,
                                           size_t *error_offset)
 {
     struct wal__json_member members[ENTRY_COUNT];
-    enum wal__json_status status;
+    enum wal__json_status status = wal__line_read(
+        data, size, entry_wanted, members, ENTRY_COUNT, line, error_offset);
 
-    status = entry_members(data, size, members, error_offset);
     if (status != WAL__JSON_OK) {
         return status;
     }
-    *line = (struct wal__line_info){
-        .id = wal__line_string(&members[ENTRY_ID]),
-        .parent = wal__line_string(&members[ENTRY_PARENT]),
-        .type = wal__line_string(&members[ENTRY_TYPE]),
-        .time = wal__line_string(&members[ENTRY_TIME]),
-        .link = WAL__LINK_HEAD,
-        .head = WAL__HEAD_EXTEND,
-        .is_in_conversation = true,
-        .has_duplicate_key = wal__line_has_duplicate_key(members, ENTRY_COUNT),
-    };
+    line->id = wal__member_string(&members[ENTRY_ID]);
+    line->parent = wal__member_string(&members[ENTRY_PARENT]);
+    line->type = wal__member_string(&members[ENTRY_TYPE]);
+    line->time = wal__member_string(&members[ENTRY_TIME]);
+    line->link = WAL__LINK_HEAD;
+    line->head = WAL__HEAD_EXTEND;
     if (wal__line_string_is(&members[ENTRY_TYPE], "session_header")) {
         read_header(members, line);
     }

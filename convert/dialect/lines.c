@@ -11,7 +11,7 @@
  */
 #include "convert/model/dialect.h"
 
-#include "format/json/json_scan.h"
+#include "convert/model/model_member.h"
 
 /* --- reading ------------------------------------------------------------- */
 
@@ -52,32 +52,24 @@ enum {
     LINE_COUNT
 };
 
-static const char *const line_keys[LINE_COUNT] = {
-    [LINE_TYPE] = "type",
-    [LINE_ID] = "id",
-    [LINE_UUID] = "uuid",
-    [LINE_PARENT_ID] = "parentId",
-    [LINE_PARENT_UUID] = "parentUuid",
-    [LINE_TIME] = "timestamp",
-    [LINE_SESSION] = "sessionId",
-    [LINE_CWD] = "cwd",
-    [LINE_ROLE] = "role",
+static const struct wal__json_member line_wanted[LINE_COUNT] = {
+    [LINE_TYPE] = {.key = "type"},
+    [LINE_ID] = {.key = "id"},
+    [LINE_UUID] = {.key = "uuid"},
+    [LINE_PARENT_ID] = {.key = "parentId"},
+    [LINE_PARENT_UUID] = {.key = "parentUuid"},
+    [LINE_TIME] = {.key = "timestamp"},
+    [LINE_SESSION] = {.key = "sessionId"},
+    [LINE_CWD] = {.key = "cwd"},
+    [LINE_ROLE] = {.key = "role"},
 };
-
-static bool lines_recognise(const void *data, size_t size, bool is_first)
-{
-    (void)data;
-    (void)size;
-    (void)is_first;
-    return false;
-}
 
 static struct wal__json_span
 first_string(const struct wal__json_member *members, size_t key, size_t other)
 {
-    struct wal__json_span span = wal__line_string(&members[key]);
+    struct wal__json_span span = wal__member_string(&members[key]);
 
-    return span.size > 0 ? span : wal__line_string(&members[other]);
+    return span.size > 0 ? span : wal__member_string(&members[other]);
 }
 
 static enum wal__json_status lines_read(const void *data, size_t size,
@@ -85,28 +77,19 @@ static enum wal__json_status lines_read(const void *data, size_t size,
                                         size_t *error_offset)
 {
     struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status;
+    enum wal__json_status status = wal__line_read(
+        data, size, line_wanted, members, LINE_COUNT, line, error_offset);
 
-    for (size_t i = 0; i < LINE_COUNT; i++) {
-        members[i] = (struct wal__json_member){.key = line_keys[i]};
-    }
-    status = wal__line_members(data, size, members, LINE_COUNT, error_offset);
     if (status != WAL__JSON_OK) {
         return status;
     }
-    *line = (struct wal__line_info){
-        .id = first_string(members, LINE_ID, LINE_UUID),
-        .parent = first_string(members, LINE_PARENT_ID, LINE_PARENT_UUID),
-        .type = wal__line_string(&members[LINE_TYPE]),
-        .time = wal__line_string(&members[LINE_TIME]),
-        .session = wal__line_string(&members[LINE_SESSION]),
-        .cwd = wal__line_string(&members[LINE_CWD]),
-        .link = WAL__LINK_PREVIOUS,
-        .head = WAL__HEAD_MOVE,
-        .is_in_conversation = true,
-        .has_duplicate_key = wal__line_has_duplicate_key(members, LINE_COUNT),
-        .is_message = members[LINE_ROLE].value.kind == WAL__JSON_STRING,
-    };
+    line->id = first_string(members, LINE_ID, LINE_UUID);
+    line->parent = first_string(members, LINE_PARENT_ID, LINE_PARENT_UUID);
+    line->type = wal__member_string(&members[LINE_TYPE]);
+    line->time = wal__member_string(&members[LINE_TIME]);
+    line->session = wal__member_string(&members[LINE_SESSION]);
+    line->cwd = wal__member_string(&members[LINE_CWD]);
+    line->is_message = members[LINE_ROLE].value.kind == WAL__JSON_STRING;
     if (line->parent.size > 0) {
         line->link = WAL__LINK_EXPLICIT;
     }
@@ -116,7 +99,7 @@ static enum wal__json_status lines_read(const void *data, size_t size,
 const struct wal__dialect wal__dialect_lines = {
     .name = "lines",
     .summary = "any file of one record a line",
-    .recognise = lines_recognise,
+    .recognise = wal__line_recognise_none,
     .read = lines_read,
     .read_ops = &lines_read_ops,
 };

@@ -26,9 +26,9 @@
 
 #include "convert/dialect/opencode.h"
 #include "convert/model/model_content.h"
+#include "convert/model/model_member.h"
 #include "convert/model/model_table.h"
 #include "convert/model/model_write.h"
-#include "convert/model/vocabulary.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_character.h"
 #include "format/json/json_out.h"
@@ -1281,24 +1281,19 @@ static enum wal__json_status opencode_read(const void *data, size_t size,
         SESSION,
         COUNT
     };
-    struct wal__json_member members[COUNT] = {
+    static const struct wal__json_member wanted[COUNT] = {
         [ID] = {.parent = "info", .key = "id"},
         [SESSION] = {.parent = "info", .key = "sessionID"}};
+    struct wal__json_member members[COUNT];
     enum wal__json_status status =
-        wal__line_members(data, size, members, COUNT, error_offset);
+        wal__line_read(data, size, wanted, members, COUNT, line, error_offset);
 
-    if (status != WAL__JSON_OK) {
-        return status;
+    if (status == WAL__JSON_OK) {
+        line->id = wal__member_string(&members[ID]);
+        line->session = wal__member_string(&members[SESSION]);
+        line->is_message = true;
     }
-    *line = (struct wal__line_info){
-        .id = wal__line_string(&members[ID]),
-        .session = wal__line_string(&members[SESSION]),
-        .link = WAL__LINK_PREVIOUS,
-        .head = WAL__HEAD_MOVE,
-        .is_in_conversation = true,
-        .is_message = true,
-        .has_duplicate_key = wal__line_has_duplicate_key(members, COUNT)};
-    return WAL__JSON_OK;
+    return status;
 }
 
 const struct wal__dialect wal__dialect_opencode = {

@@ -18,10 +18,8 @@
 
 #include <string.h>
 
-#include "convert/model/content_write.h"
 #include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
-#include "convert/model/model_path.h"
 #include "convert/model/model_table.h"
 #include "convert/model/model_write.h"
 #include "format/bytes/assert.h"
@@ -56,11 +54,6 @@ static void opencode_id_make(char id[WAL__OPENCODE_ID_SIZE], const char *prefix,
     WAL__ASSERT(at == WAL__OPENCODE_ID_SIZE - 1);
 }
 
-static bool is_hex(uint8_t byte)
-{
-    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
-}
-
 bool wal__opencode_is_id(struct wal__json_span id, const char *prefix)
 {
     if (id.size != WAL__OPENCODE_ID_SIZE ||
@@ -71,7 +64,9 @@ bool wal__opencode_is_id(struct wal__json_span id, const char *prefix)
         uint8_t byte = id.data[i];
         bool is_letter =
             (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
-        if (!is_hex(byte) && (i < 17 || !is_letter)) {
+        bool is_hex =
+            (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+        if (!is_hex && (i < 17 || !is_letter)) {
             return false;
         }
     }
@@ -215,14 +210,6 @@ static bool sorts_after(const struct opencode_writer *state,
            (is_first || memcmp(id.data, state->message, id.size) > 0);
 }
 
-/* A hash of an id, and of the session that is written. */
-static uint64_t hash_in_session(const struct opencode_writer *state,
-                                struct wal__json_span id)
-{
-    return wal__model_hash(wal__model_string_hash(0, id),
-                           opencode_id_span(state->session));
-}
-
 /* Records under which id a message is written. */
 static bool keep_message_id(struct wal__model_writer *writer,
                             struct wal__json_span id)
@@ -255,7 +242,8 @@ static bool opencode_begin_message(struct wal__model_writer *writer,
         opencode_id_make(
             state->message, "msg_",
             opencode_next_number(&state->last_message, state->time),
-            hash_in_session(state, id));
+            wal__model_hash(wal__model_string_hash(0, id),
+                            opencode_id_span(state->session)));
     }
     memcpy(state->previous, state->message, WAL__OPENCODE_ID_SIZE);
     if (!keep_message_id(writer, id)) {
@@ -347,18 +335,14 @@ static void write_signature(struct wal__json_out *out,
     wal__json_out_close(out, '}');
 }
 
-static bool is_text(const struct wal__model_block *block)
-{
-    return block->kind == WAL__BLOCK_TEXT;
-}
-
 /* Whether the content is the client's form of a result: an optional text, then
  * images. */
 static bool is_simple(const struct wal__model_item *item)
 {
     for (size_t i = 0; i < item->block_count; i++) {
         const struct wal__model_block *block = &item->blocks[i];
-        if (block->kind != WAL__BLOCK_IMAGE && (i > 0 || !is_text(block))) {
+        if (block->kind != WAL__BLOCK_IMAGE &&
+            (i > 0 || block->kind != WAL__BLOCK_TEXT)) {
             return false;
         }
     }
@@ -538,22 +522,6 @@ static size_t find_call(const struct opencode_writer *state,
     return found;
 }
 
-/* Whether a call waits for the result. */
-static bool opencode_has_call(const struct opencode_writer *state,
-                              const struct wal__model_item *result)
-{
-    return find_call(state, result) < state->call_count;
-}
-
-/* Whether results are read in this order without a mark: a reader emits those
- * of a message after it, in the order of their parts. */
-static bool is_in_place(const struct opencode_writer *state,
-                        const struct opencode_call *call)
-{
-    return memcmp(call->message, state->message, sizeof(call->message)) == 0 &&
-           memcmp(call->part, state->last_result, sizeof(call->part)) > 0;
-}
-
 /* Writes a result into the part of its call, which may be in any message; or
  * as a part of the last message if no call waits for it. The order of results
  * survives. */
@@ -573,7 +541,13 @@ static bool opencode_write_result(struct wal__model_writer *writer,
         memmove(&state->calls[at], &state->calls[at + 1],
                 (state->call_count - at - 1) * sizeof(call));
         state->call_count--;
-        place.after = is_in_place(state, &call) ? NULL : state->previous;
+        /* Read in this order without a mark: a reader emits the results of a
+         * message after it, in the order of their parts. */
+        place.after =
+            (memcmp(call.message, state->message, sizeof(call.message)) == 0 &&
+             memcmp(call.part, state->last_result, sizeof(call.part)) > 0)
+                ? NULL
+                : state->previous;
     }
     if (!write_tool(writer, &call, result, &place)) {
         return false;
@@ -1036,15 +1010,6 @@ static const char *opencode_path(const struct wal__model_session *session,
 
 /* --- messages ------------------------------------------------------------ */
 
-static void write_model(struct wal__json_out *out,
-                        const struct opencode_writer *state)
-{
-    wal__json_out_member(out, "providerID",
-                         wal__model_or(state->provider, "\"unknown\""));
-    wal__json_out_member(out, "modelID",
-                         wal__model_or(state->model, "\"unknown\""));
-}
-
 static void write_user(struct wal__model_writer *writer,
                        const struct wal__model_item *item)
 {
@@ -1055,7 +1020,10 @@ static void write_user(struct wal__model_writer *writer,
     opencode_write_time(out, "created", state->time, NULL, 0);
     wal__json_out_member_str(out, "agent", "build");
     wal__json_out_member_open(out, "model", '{');
-    write_model(out, state);
+    wal__json_out_member(out, "providerID",
+                         wal__model_or(state->provider, "\"unknown\""));
+    wal__json_out_member(out, "modelID",
+                         wal__model_or(state->model, "\"unknown\""));
     wal__json_out_close(out, '}');
     if (item->role != WAL__ROLE_SYSTEM && !item->is_meta) {
         return;
@@ -1176,9 +1144,10 @@ static bool write_message(struct wal__model_writer *writer,
 static bool write_result(struct wal__model_writer *writer,
                          const struct wal__model_item *item)
 {
+    const struct opencode_writer *state = writer->state;
     struct wal__model_item message = {.role = WAL__ROLE_ASSISTANT};
 
-    if (!opencode_has_call(writer->state, item)) {
+    if (find_call(state, item) >= state->call_count) {
         if (!open_message(writer, item->id, item->time)) {
             return false;
         }

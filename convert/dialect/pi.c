@@ -22,12 +22,9 @@
 
 #include <string.h>
 
-#include "convert/model/content_write.h"
 #include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
-#include "convert/model/model_path.h"
 #include "convert/model/model_write.h"
-#include "convert/model/vocabulary.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_value.h"
 #include "format/payload/timestamp.h"
@@ -705,44 +702,11 @@ static bool keep_model(struct wal__model_writer *writer,
            (item->provider.size == 0 || pi->provider.data != NULL);
 }
 
-static void write_assistant(struct wal__json_out *out,
-                            const struct wal__model_item *item,
-                            const struct pi_writer *pi)
-{
-    wal__json_out_member_str(out, "role", "assistant");
-    write_content(out, item);
-    write_model(out, item, pi);
-    write_usage(out, &item->usage);
-    wal__json_out_member_str(out, "stopReason",
-                             wal__word_of(pi_stops, item->stop)->name);
-}
-
-static void write_result(struct wal__json_out *out,
-                         const struct wal__model_item *item)
-{
-    wal__json_out_member_str(out, "role", "toolResult");
-    wal__json_out_member(out, "toolCallId", wal__model_or(item->call, "\"\""));
-    wal__json_out_member(out, "toolName",
-                         wal__model_or(item->name, "\"unknown\""));
-    write_content(out, item);
-    wal__json_out_member_bool(out, "isError", item->is_error);
-}
-
 static bool is_bash(const struct wal__model_item *item)
 {
     return item->is_meta && wal__model_text_is(item->name, "bashExecution") &&
            item->block_count == 2 && item->blocks[0].kind == WAL__BLOCK_TEXT &&
            item->blocks[1].kind == WAL__BLOCK_TEXT;
-}
-
-static void write_bash(struct wal__json_out *out,
-                       const struct wal__model_item *item)
-{
-    wal__json_out_member_str(out, "role", "bashExecution");
-    wal__json_out_member(out, "command", item->blocks[0].text);
-    wal__json_out_member(out, "output", item->blocks[1].text);
-    wal__json_out_member_bool(out, "cancelled", false);
-    wal__json_out_member_bool(out, "truncated", false);
 }
 
 /* Writes a message for which pi has no role. */
@@ -772,11 +736,26 @@ static void write_message(struct wal__json_out *out,
     open_entry(out, "message", item);
     wal__json_out_member_open(out, "message", '{');
     if (item->role == WAL__ROLE_ASSISTANT) {
-        write_assistant(out, item, pi);
+        wal__json_out_member_str(out, "role", "assistant");
+        write_content(out, item);
+        write_model(out, item, pi);
+        write_usage(out, &item->usage);
+        wal__json_out_member_str(out, "stopReason",
+                                 wal__word_of(pi_stops, item->stop)->name);
     } else if (item->role == WAL__ROLE_TOOL) {
-        write_result(out, item);
+        wal__json_out_member_str(out, "role", "toolResult");
+        wal__json_out_member(out, "toolCallId",
+                             wal__model_or(item->call, "\"\""));
+        wal__json_out_member(out, "toolName",
+                             wal__model_or(item->name, "\"unknown\""));
+        write_content(out, item);
+        wal__json_out_member_bool(out, "isError", item->is_error);
     } else if (item->is_meta) {
-        write_bash(out, item);
+        wal__json_out_member_str(out, "role", "bashExecution");
+        wal__json_out_member(out, "command", item->blocks[0].text);
+        wal__json_out_member(out, "output", item->blocks[1].text);
+        wal__json_out_member_bool(out, "cancelled", false);
+        wal__json_out_member_bool(out, "truncated", false);
     } else {
         wal__json_out_member_str(out, "role", "user");
         write_content(out, item);
@@ -918,28 +897,19 @@ enum {
     PI_COUNT
 };
 
-static const char *const pi_keys[PI_COUNT] = {
-    [PI_TYPE] = "type",       [PI_ID] = "id",
-    [PI_PARENT] = "parentId", [PI_TIME] = "timestamp",
-    [PI_CWD] = "cwd",         [PI_NAME] = "name",
-    [PI_VERSION] = "version", [PI_MESSAGE] = "message",
+static const struct wal__json_member pi_wanted[PI_COUNT] = {
+    [PI_TYPE] = {.key = "type"},       [PI_ID] = {.key = "id"},
+    [PI_PARENT] = {.key = "parentId"}, [PI_TIME] = {.key = "timestamp"},
+    [PI_CWD] = {.key = "cwd"},         [PI_NAME] = {.key = "name"},
+    [PI_VERSION] = {.key = "version"}, [PI_MESSAGE] = {.key = "message"},
 };
-
-static enum wal__json_status pi_members(const void *data, size_t size,
-                                        struct wal__json_member *members,
-                                        size_t *error_offset)
-{
-    for (size_t i = 0; i < PI_COUNT; i++) {
-        members[i] = (struct wal__json_member){.key = pi_keys[i]};
-    }
-    return wal__line_members(data, size, members, PI_COUNT, error_offset);
-}
 
 static bool pi_recognise(const void *data, size_t size, bool is_first)
 {
     struct wal__json_member members[PI_COUNT];
 
-    if (pi_members(data, size, members, NULL) != WAL__JSON_OK ||
+    if (wal__line_read(data, size, pi_wanted, members, PI_COUNT, NULL, NULL) !=
+            WAL__JSON_OK ||
         members[PI_ID].value.kind != WAL__JSON_STRING) {
         return false;
     }
@@ -958,25 +928,19 @@ static enum wal__json_status pi_read(const void *data, size_t size,
                                      size_t *error_offset)
 {
     struct wal__json_member members[PI_COUNT];
-    enum wal__json_status status;
+    enum wal__json_status status = wal__line_read(
+        data, size, pi_wanted, members, PI_COUNT, line, error_offset);
 
-    status = pi_members(data, size, members, error_offset);
     if (status != WAL__JSON_OK) {
         return status;
     }
-    *line = (struct wal__line_info){
-        .id = wal__line_string(&members[PI_ID]),
-        .parent = wal__line_string(&members[PI_PARENT]),
-        .type = wal__line_string(&members[PI_TYPE]),
-        .time = wal__line_string(&members[PI_TIME]),
-        .link = WAL__LINK_PREVIOUS,
-        .head = WAL__HEAD_MOVE,
-        .is_in_conversation = true,
-        .has_duplicate_key = wal__line_has_duplicate_key(members, PI_COUNT),
-    };
+    line->id = wal__member_string(&members[PI_ID]);
+    line->parent = wal__member_string(&members[PI_PARENT]);
+    line->type = wal__member_string(&members[PI_TYPE]);
+    line->time = wal__member_string(&members[PI_TIME]);
     if (wal__line_string_is(&members[PI_TYPE], "session")) {
         line->session = line->id;
-        line->cwd = wal__line_string(&members[PI_CWD]);
+        line->cwd = wal__member_string(&members[PI_CWD]);
         line->link = WAL__LINK_ROOT;
         line->is_header = true;
         line->has_newer_version =
@@ -987,7 +951,7 @@ static enum wal__json_status pi_read(const void *data, size_t size,
         line->link = WAL__LINK_ROOT;
     }
     if (wal__line_string_is(&members[PI_TYPE], "session_info")) {
-        line->title = wal__line_string(&members[PI_NAME]);
+        line->title = wal__member_string(&members[PI_NAME]);
     }
     return WAL__JSON_OK;
 }

@@ -16,12 +16,9 @@
  */
 #include "convert/model/dialect.h"
 
-#include "convert/model/content_write.h"
 #include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
-#include "convert/model/model_path.h"
 #include "convert/model/model_write.h"
-#include "convert/model/vocabulary.h"
 #include "format/json/json_character.h"
 
 /* --- reading ------------------------------------------------------------- */
@@ -316,19 +313,13 @@ static void write_content(struct wal__model_writer *writer,
 static void write_message(struct wal__model_writer *writer,
                           const struct wal__model_item *item)
 {
-    static const char *const names[] = {
-        [WAL__ROLE_USER] = "user",
-        [WAL__ROLE_ASSISTANT] = "assistant",
-        [WAL__ROLE_SYSTEM] = "system",
-        [WAL__ROLE_TOOL] = "tool",
-    };
     struct wal__json_out *out = &writer->out;
 
     wal__json_out_open(out, '{');
     wal__json_out_member_str(out, "type", "message");
     wal__model_write_time(out, "timestamp", item->time);
     wal__json_out_member_open(out, "message", '{');
-    wal__json_out_member_str(out, "role", names[item->role]);
+    wal__json_out_member_str(out, "role", wal__role_names[item->role]);
     write_content(writer, item);
     if (item->role == WAL__ROLE_TOOL) {
         wal__json_out_member(out, "tool_call_id",
@@ -377,28 +368,20 @@ enum {
     LINE_COUNT
 };
 
-static const char *const line_keys[LINE_COUNT] = {
-    [LINE_TYPE] = "type",         [LINE_ID] = "id",
-    [LINE_TIME] = "timestamp",    [LINE_CWD] = "cwd",
-    [LINE_PROVIDER] = "provider", [LINE_MODEL] = "model",
-    [LINE_VERSION] = "version",
+static const struct wal__json_member line_wanted[LINE_COUNT] = {
+    [LINE_TYPE] = {.key = "type"},         [LINE_ID] = {.key = "id"},
+    [LINE_TIME] = {.key = "timestamp"},    [LINE_CWD] = {.key = "cwd"},
+    [LINE_PROVIDER] = {.key = "provider"}, [LINE_MODEL] = {.key = "model"},
+    [LINE_VERSION] = {.key = "version"},
 };
-
-static enum wal__json_status line_members(const void *data, size_t size,
-                                          struct wal__json_member *members,
-                                          size_t *error_offset)
-{
-    for (size_t i = 0; i < LINE_COUNT; i++) {
-        members[i] = (struct wal__json_member){.key = line_keys[i]};
-    }
-    return wal__line_members(data, size, members, LINE_COUNT, error_offset);
-}
 
 static bool rollouts_recognise(const void *data, size_t size, bool is_first)
 {
     struct wal__json_member members[LINE_COUNT];
 
-    if (!is_first || line_members(data, size, members, NULL) != WAL__JSON_OK ||
+    if (!is_first ||
+        wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL,
+                       NULL) != WAL__JSON_OK ||
         !wal__line_string_is(&members[LINE_TYPE], "session") ||
         members[LINE_VERSION].value.kind != WAL__JSON_NONE) {
         return false;
@@ -416,23 +399,17 @@ static enum wal__json_status rollouts_read(const void *data, size_t size,
                                            size_t *error_offset)
 {
     struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status;
+    enum wal__json_status status = wal__line_read(
+        data, size, line_wanted, members, LINE_COUNT, line, error_offset);
 
-    status = line_members(data, size, members, error_offset);
     if (status != WAL__JSON_OK) {
         return status;
     }
-    *line = (struct wal__line_info){
-        .type = wal__line_string(&members[LINE_TYPE]),
-        .time = wal__line_string(&members[LINE_TIME]),
-        .link = WAL__LINK_PREVIOUS,
-        .head = WAL__HEAD_MOVE,
-        .is_in_conversation = true,
-        .has_duplicate_key = wal__line_has_duplicate_key(members, LINE_COUNT),
-    };
+    line->type = wal__member_string(&members[LINE_TYPE]);
+    line->time = wal__member_string(&members[LINE_TIME]);
     if (wal__line_string_is(&members[LINE_TYPE], "session")) {
-        line->session = wal__line_string(&members[LINE_ID]);
-        line->cwd = wal__line_string(&members[LINE_CWD]);
+        line->session = wal__member_string(&members[LINE_ID]);
+        line->cwd = wal__member_string(&members[LINE_CWD]);
         line->is_header = true;
     }
     return WAL__JSON_OK;

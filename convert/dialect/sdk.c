@@ -21,12 +21,9 @@
 
 #include <string.h>
 
-#include "convert/model/content_write.h"
 #include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
-#include "convert/model/model_path.h"
 #include "convert/model/model_write.h"
-#include "convert/model/vocabulary.h"
 #include "format/json/json_character.h"
 
 /* --- reading ------------------------------------------------------------- */
@@ -324,19 +321,13 @@ static void write_calls(struct wal__json_out *out,
 static void write_message(struct wal__json_out *out,
                           const struct wal__model_item *item)
 {
-    static const char *const names[] = {
-        [WAL__ROLE_USER] = "user",
-        [WAL__ROLE_ASSISTANT] = "assistant",
-        [WAL__ROLE_SYSTEM] = "system",
-        [WAL__ROLE_TOOL] = "tool",
-    };
     static const struct wal__block_form form = {
         .text = "text", .call = "tool_use", .arguments = "input"};
 
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "uuid", item->id);
     wal__model_write_time(out, "timestamp", item->time);
-    wal__json_out_member_str(out, "role", names[item->role]);
+    wal__json_out_member_str(out, "role", wal__role_names[item->role]);
     if (item->role == WAL__ROLE_TOOL) {
         wal__json_out_member(out, "tool_call_id",
                              wal__model_or(item->call, "\"\""));
@@ -532,7 +523,7 @@ enum wal__json_status wal__line_read_generic(const void *data, size_t size,
         NESTED_ROLE,
         COUNT
     };
-    struct wal__json_member members[COUNT] = {
+    static const struct wal__json_member wanted[COUNT] = {
         [UUID] = {.key = "uuid"},
         [ID] = {.key = "id"},
         [TYPE] = {.key = "type"},
@@ -540,23 +531,18 @@ enum wal__json_status wal__line_read_generic(const void *data, size_t size,
         [ROLE] = {.key = "role"},
         [NESTED_ROLE] = {.parent = "message", .key = "role"},
     };
-    enum wal__json_status status;
+    struct wal__json_member members[COUNT];
+    enum wal__json_status status =
+        wal__line_read(data, size, wanted, members, COUNT, line, error_offset);
 
-    status = wal__line_members(data, size, members, COUNT, error_offset);
     if (status != WAL__JSON_OK) {
         return status;
     }
-    *line = (struct wal__line_info){
-        .id = wal__line_string(&members[UUID]),
-        .type = wal__line_string(&members[TYPE]),
-        .time = wal__line_string(&members[TIME]),
-        .link = WAL__LINK_PREVIOUS,
-        .head = WAL__HEAD_MOVE,
-        .is_in_conversation = true,
-        .has_duplicate_key = wal__line_has_duplicate_key(members, COUNT),
-    };
+    line->id = wal__member_string(&members[UUID]);
+    line->type = wal__member_string(&members[TYPE]);
+    line->time = wal__member_string(&members[TIME]);
     if (line->id.size == 0) {
-        line->id = wal__line_string(&members[ID]);
+        line->id = wal__member_string(&members[ID]);
     }
     line->is_message = members[ROLE].value.kind == WAL__JSON_STRING ||
                        members[NESTED_ROLE].value.kind == WAL__JSON_STRING;

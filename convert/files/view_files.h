@@ -1,20 +1,112 @@
 /*
  * view_files.h - the files of a view, as a writer's output (SPEC.md 10.3).
  *
- * Files of lines are updated as their content is put. Documents are collected
- * in memory until they are complete, and then replaced if they differ. Files
- * that are shared with the client itself are only added to.
+ * A file of lines is updated as its content is put, from the beginning, or from
+ * the end of the part that is known to be in the file. Bytes that are in the
+ * file already are only compared. At the end of the file, new bytes are
+ * appended in place. At a difference, the file is written anew under a
+ * temporary name, if its content is the view's own.
+ *
+ * Documents are collected in memory until they are complete, and then replaced
+ * if they differ. Files that are shared with the client itself are only added
+ * to.
+ *
+ * The fingerprint is a rolling 64-bit checksum of a file's bytes, to detect
+ * whether they changed (SPEC.md 10.4). It is no protection against an
+ * adversary. It can be continued, so that a growing file is not read again.
+ *
+ * Invariant: at any time a file of lines has the old content, the old content
+ * and a prefix of the appended bytes, or the new content.
  *
  * Threads: one thread at a time.
  */
 #ifndef AGENTWAL_CONVERT_FILES_VIEW_FILES_H
 #define AGENTWAL_CONVERT_FILES_VIEW_FILES_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "agentwal/convert.h"
-#include "convert/files/line_file.h"
+#include "convert/files/view_fs.h"
 #include "convert/model/dialect.h"
 #include "engine/base/containers.h"
 #include "engine/base/heap.h"
+
+/* --- the fingerprint ----------------------------------------------------- */
+
+/* Zeroed: the fingerprint of no bytes. */
+struct wal__fingerprint {
+    uint64_t value; /* of the complete words */
+    uint64_t part;  /* the remaining bytes, little-endian */
+    uint64_t size;  /* number of bytes */
+};
+
+void wal__fingerprint_update(struct wal__fingerprint *fingerprint,
+                             const void *data, size_t size);
+
+static inline bool wal__fingerprint_equal(const struct wal__fingerprint *one,
+                                          const struct wal__fingerprint *two)
+{
+    return one->value == two->value && one->part == two->part &&
+           one->size == two->size;
+}
+
+/* --- the file ------------------------------------------------------------ */
+
+enum wal__line_mode {
+    WAL__LINES_IDLE,    /* no content was put yet */
+    WAL__LINES_COMPARE, /* with the existing file */
+    WAL__LINES_APPEND,
+    WAL__LINES_REPLACE /* into a temporary file */
+};
+
+/* The state in which the view left a file. */
+struct wal__saved_file {
+    bool is_known;
+    bool has_old_stamp;  /* old_stamp is also valid */
+    bool append_pending; /* bytes after the fingerprint are the view's, too */
+    struct wal__file_stamp stamp; /* size is fingerprint.size */
+    struct wal__file_stamp old_stamp;
+    struct wal__fingerprint fingerprint; /* of the whole file */
+    struct wal__fingerprint stable;      /* of the part no flush changes */
+};
+
+/* Called before the first append, when the file is as `saved` says: saves,
+ * durably, that what follows is the view's. */
+struct wal__line_owner {
+    enum wal_status (*before_append)(void *ctx, struct wal_error *error);
+    void *ctx;
+};
+
+/* The owner sets the first six fields and zeroes the others. */
+struct wal__line_file {
+    int64_t
+        modified_ms; /* time of the session's last entry, for the file; or 0 */
+    const struct wal__view_env *env;
+    const struct wal__line_owner *owner;
+    const char *root;
+    int state_dir;         /* directory of the temporary file */
+    const char *temporary; /* its name there */
+    char *path;            /* below the root */
+    struct wal__saved_file saved;
+
+    enum wal__line_mode mode;
+    bool exists;
+    int directory;
+    int existing_fd; /* the existing file, open for reading */
+    int out_fd;      /* the file that is written */
+    const char *name;
+    struct wal__file_stamp stamp;    /* of the existing, then the new file */
+    struct wal__file_stamp replaced; /* of the existing file, in mode REPLACE */
+    struct wal__fingerprint content; /* of the content put so far */
+    struct wal__fingerprint stable;
+    uint8_t *buffer; /* bytes to write, or read from the existing file */
+    size_t buffered;
+    uint64_t buffer_offset; /* file offset of the buffer */
+    uint64_t lines;         /* lines written */
+    uint64_t bytes;         /* bytes written */
+};
 
 #define WAL__VIEW_NAME_SIZE 64
 

@@ -1,10 +1,14 @@
 /*
- * view_fs.h - directories and files below a view's root (SPEC.md 10.3).
+ * view_fs.h - directories and files below a view's root, and files in a
+ * client's folder that a view has in common with the client and with other
+ * views (SPEC.md 10.3).
  *
  * Invariant: nothing outside the root is changed: a path that leaves the root
- * is refused, and symbolic links below it are not followed.
+ * is refused, and symbolic links below it are not followed. Of a shared file no
+ * byte that exists is changed: a document is created only where there is none,
+ * a line is only appended.
  *
- * Threads: any thread.
+ * Threads: any; several processes may write the same shared file.
  */
 #ifndef AGENTWAL_CONVERT_FILES_VIEW_FS_H
 #define AGENTWAL_CONVERT_FILES_VIEW_FS_H
@@ -65,7 +69,6 @@ enum wal_status wal__view_fs_open_append(const struct wal__view_env *env,
                                          int directory, const char *name,
                                          int *fd,
                                          struct wal_error *error) WAL_MUST_USE;
-
 enum wal_status wal__view_fs_write(const struct wal__view_env *env, int fd,
                                    const void *data, size_t size,
                                    struct wal_error *error) WAL_MUST_USE;
@@ -97,5 +100,24 @@ bool wal__view_fs_remove(const struct wal__view_env *env, int directory,
 
 /* Fails with the status for errno. */
 enum wal_status wal__view_fs_fail(struct wal_error *error, const char *name);
+
+struct wal__shared_file {
+    const struct wal__view_env *env;
+    const char *root;
+    const char *path;      /* below root */
+    int temporary_dir;     /* on the same file system */
+    const char *temporary; /* name for a file in temporary_dir */
+    const void *data;      /* the document, or the line with its newline */
+    size_t size;
+};
+
+/* Creates the document, durably, unless something has its path. */
+enum wal_status wal__shared_file_create(const struct wal__shared_file *file,
+                                        struct wal_error *error) WAL_MUST_USE;
+
+/* Appends the line, durably, unless the file has a line that equals it up to
+ * its last comma. Creates the file. */
+enum wal_status wal__shared_file_add_line(const struct wal__shared_file *file,
+                                          struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "agentwal/blob.h"
-#include "convert/import/source_file.h"
+#include "convert/import/import.h"
 #include "convert/model/model_table.h"
 #include "convert/source/checkpoint_manifest.h"
 #include "engine/base/error.h"

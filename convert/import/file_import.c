@@ -23,7 +23,6 @@
 #include "agentwal.h"
 #include "agentwal/convert.h"
 #include "convert/import/import.h"
-#include "convert/import/source_file.h"
 #include "convert/source/source_lines.h"
 #include "engine/base/error.h"
 #include "format/json/json_scan.h"

@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 #include "agentwal.h"
-#include "convert/clients/client_place.h"
+#include "convert/clients/client.h"
 #include "convert/import/import_tree.h"
 #include "convert/source/source_name.h"
 #include "engine/base/containers.h"
@@ -384,14 +384,6 @@ struct scan_stamps {
     uint32_t capacity;
 };
 
-static void scan_stamps_deinit(struct scan_stamps *stamps)
-{
-    wal__heap_free(stamps->map.heap, stamps->items);
-    wal__hashmap_deinit(&stamps->map);
-    stamps->items = NULL;
-    stamps->count = 0;
-}
-
 /* Returns the stamp of a file, zeroed if it is new; it holds until the next
  * call. NULL: no memory. */
 static struct scan_stamp *scan_stamps_get(struct scan_stamps *stamps,
@@ -460,16 +452,6 @@ static void pending_free(struct pending_list *list, struct pending *pending)
 {
     wal__heap_free(list->heap, pending->path);
     pending->path = NULL;
-}
-
-static void pending_deinit(struct pending_list *list)
-{
-    for (uint32_t i = 0; i < list->count; i++) {
-        pending_free(list, &list->items[i]);
-    }
-    wal__heap_free(list->heap, list->items);
-    list->items = NULL;
-    list->count = 0;
 }
 
 /* Adds a copy, unless the path is in the list already; then the earlier time
@@ -1038,8 +1020,12 @@ void wal_import_follow_close(struct wal_import_follow *follow)
     if (follow == NULL) {
         return;
     }
-    pending_deinit(&follow->pending);
-    scan_stamps_deinit(&follow->stamps);
+    for (uint32_t i = 0; i < follow->pending.count; i++) {
+        pending_free(&follow->pending, &follow->pending.items[i]);
+    }
+    wal__heap_free(follow->pending.heap, follow->pending.items);
+    wal__heap_free(follow->stamps.map.heap, follow->stamps.items);
+    wal__hashmap_deinit(&follow->stamps.map);
     folder_watch_deinit(&follow->watch);
     wal__heap_arena_deinit(&follow->import.arena);
     wal__heap_arena_deinit(&follow->import.walk);

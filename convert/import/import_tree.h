@@ -1,18 +1,85 @@
 /*
- * import_tree.h - wal_import_file and wal_import_tree with a given heap, the
- * arguments of the calls that walk trees, and the import of one source that a
- * walk found.
+ * import_tree.h - finds the sources among files and directories: which files
+ * below a directory are sessions (convert/clients/client.h), and what is left
+ * out; and imports them: wal_import_file and wal_import_tree with a given heap.
  *
- * Threads: any; one at a time per import.
+ * Invariant: sources are visited in the order of their names. Symbolic links
+ * below an argument are not followed.
+ *
+ * Threads: one thread at a time per walk and per import.
  */
 #ifndef AGENTWAL_CONVERT_IMPORT_IMPORT_TREE_H
 #define AGENTWAL_CONVERT_IMPORT_IMPORT_TREE_H
 
+#include <fts.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "agentwal/import.h"
-#include "convert/import/tree_walk.h"
+#include "convert/clients/client.h"
+#include "convert/import/import.h"
 #include "engine/base/heap.h"
+
+/* A source that was found. */
+struct wal__tree_source {
+    const char *name; /* path that is opened and reported */
+    /* The path that its session keeps: relative to the client's folder; of
+     * other files, and with a flag that takes these, relative to the argument;
+     * of the argument its name, or empty for a directory. */
+    const char *path;
+    const char *below; /* relative to the argument; of the argument empty */
+    uint64_t size;     /* of a file */
+    /* of a directory: its dialect, and the files that belong to it; NULL: all
+     * of them */
+    const struct wal__dialect *dialect;
+    const char *const *files;
+    bool is_argument;
+    bool is_matched_by_id; /* wal__import.matches_ids */
+    bool must_be_session;  /* a file without the content of one is left out */
+};
+
+/* Returns WAL_OK if the walk goes on. */
+typedef enum wal_status
+wal__tree_visit_fn(void *ctx, const struct wal__tree_source *source,
+                   struct wal_error *error);
+
+/* A folder whose files may be sources, or those of a session directory. */
+typedef enum wal_status wal__tree_enter_fn(void *ctx, const char *name,
+                                           const char *path,
+                                           const struct wal__place *place,
+                                           struct wal_error *error);
+
+struct wal__tree_walk {
+    struct wal__import *import;
+    uint32_t flags;     /* enum wal_import_flags */
+    bool is_one_source; /* a directory must be a session's */
+    bool has_exclude;
+    struct stat exclude;
+    wal__tree_visit_fn *file;
+    wal__tree_visit_fn *directory;
+    wal__tree_enter_fn *enter; /* or NULL */
+    void *ctx;
+    bool is_below; /* the walk began below its argument, in this place */
+    struct wal__place below;
+    struct wal__place parent; /* of the folder around the visited source */
+    FTS *fts;
+    const char *argument;
+    char resolved[WAL__CLIENT_PATH_SIZE]; /* the argument, absolute */
+    char path[2 * WAL__CLIENT_PATH_SIZE]; /* of the entry, absolute */
+};
+
+/* Visits the sources of one argument, in the walk's import's arena for the
+ * whole call. What cannot be read is reported as failed. */
+enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk,
+                                        char *argument,
+                                        struct wal_error *error) WAL_MUST_USE;
+
+/* Visits the sources at and below a path that was found below the argument, in
+ * a folder with the given place. It may no longer exist. */
+enum wal_status wal__tree_walk_below(struct wal__tree_walk *walk,
+                                     char *argument, const char *path,
+                                     const struct wal__place *parent,
+                                     struct wal_error *error) WAL_MUST_USE;
 
 /* Refuses paths and flags that are not valid. */
 enum wal_status

@@ -56,17 +56,6 @@ static const char *json_error_text(struct wal__json_span text,
 
 /* --- the batch ----------------------------------------------------------- */
 
-static void copy_text(struct wal__import_batch *batch,
-                      struct wal__import_span *span, struct wal_slice text)
-{
-    span->offset = batch->used;
-    span->size = (size_t)text.size;
-    if (text.size > 0) {
-        memcpy(batch->memory + batch->used, text.data, (size_t)text.size);
-        batch->used += (size_t)text.size;
-    }
-}
-
 static enum wal_status reserve(struct wal__import_batch *batch, size_t size,
                                struct wal_error *error)
 {
@@ -189,7 +178,13 @@ static enum wal_status batch_add(struct wal__import_batch *batch,
     item->flags = entry->flags;
     item->stream = entry->stream;
     for (size_t i = 0; i < WAL__IMPORT_TEXTS; i++) {
-        copy_text(batch, &item->texts[i], texts[i]);
+        item->texts[i].offset = batch->used;
+        item->texts[i].size = (size_t)texts[i].size;
+        if (texts[i].size > 0) {
+            memcpy(batch->memory + batch->used, texts[i].data,
+                   (size_t)texts[i].size);
+            batch->used += (size_t)texts[i].size;
+        }
     }
     return WAL_OK;
 }
@@ -224,14 +219,6 @@ enum wal_status wal__import_batch_flush(struct wal__import_batch *batch,
         memset(batch->slots, 0, sizeof(batch->slots));
     }
     return status;
-}
-
-static void batch_deinit(struct wal__import_batch *batch)
-{
-    if (batch->memory != NULL) {
-        wal__heap_free(batch->heap, batch->memory);
-    }
-    batch->memory = NULL;
 }
 
 /* --- lines --------------------------------------------------------------- */
@@ -609,12 +596,6 @@ static enum wal_status add_entry(struct wal__import_lines *lines,
     return batch_add(&lines->batch, &entry, error);
 }
 
-/* Returns true if the meta must record the bytes before the line. */
-static bool must_encode_rest(const struct wal__import_lines *lines)
-{
-    return lines->has_rest && (lines->rest_size != 1 || lines->rest[0] != '\n');
-}
-
 static struct wal_slice rest_slice(const struct wal__import_lines *lines)
 {
     return (struct wal_slice){lines->rest, lines->rest_size};
@@ -634,7 +615,7 @@ static enum wal_status add_line(struct wal__import_lines *lines,
              piece->has_newline ? "" : ",\"eol\":false",
              parsed->has_issue ? ",\"odd\":true" : "",
              parsed->is_inexact ? ",\"inexact\":true" : "");
-    if (must_encode_rest(lines)) {
+    if (lines->has_rest && (lines->rest_size != 1 || lines->rest[0] != '\n')) {
         rest_meta = wal__string_object(&lines->arena->arena, "before",
                                        rest_slice(lines), members);
     } else if (members[0] != '\0') {
@@ -834,7 +815,10 @@ enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
 void wal__import_lines_deinit(struct wal__import_lines *lines)
 {
     wal_entry_cursor_close(lines->cursor);
-    batch_deinit(&lines->batch);
+    if (lines->batch.memory != NULL) {
+        wal__heap_free(lines->batch.heap, lines->batch.memory);
+        lines->batch.memory = NULL;
+    }
     wal__source_match_deinit(&lines->match);
     if (lines->issues != NULL) {
         wal__heap_free(lines->arena->heap, lines->issues);

@@ -25,7 +25,6 @@
 
 #include "agentwal.h"
 #include "convert/import/import.h"
-#include "convert/import/source_file.h"
 #include "convert/source/source_lines.h"
 #include "engine/base/heap.h"
 

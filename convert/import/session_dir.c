@@ -21,9 +21,10 @@
 #include <unistd.h>
 
 #include "convert/clients/client.h"
-#include "convert/import/source_file.h"
+#include "convert/import/import.h"
+#include "convert/model/model_member.h"
 #include "convert/model/model_table.h"
-#include "convert/source/json_string.h"
+#include "convert/source/source_name.h"
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
 #include "format/json/json_scan.h"
@@ -72,7 +73,7 @@ static const char *session_dir_member(struct wal__import *import,
 
     return wal__json_members(json, size, &member, 1, NULL) == WAL__JSON_OK
                ? wal__string_copy(&import->arena.arena,
-                                  wal__line_string(&member), WAL__STRING_MAX)
+                                  wal__member_string(&member), WAL__STRING_MAX)
                : NULL;
 }
 
@@ -104,8 +105,10 @@ static bool is_message_with_uuid(const struct wal__piece *piece)
     return wal__line_read_generic(piece->data, piece->size, &line, NULL) ==
                WAL__JSON_OK &&
            line.is_message &&
-           wal__line_members(piece->data, piece->size, &uuid, 1, NULL) ==
-               WAL__JSON_OK &&
+           wal__model_members(
+               (struct wal__json_span){(const uint8_t *)piece->data,
+                                       piece->size},
+               &uuid, 1, NULL) == WAL__JSON_OK &&
            uuid.value.kind == WAL__JSON_STRING;
 }
 
@@ -271,13 +274,6 @@ static bool is_part(struct wal__import *import, const char *root,
     return has_members(import, root, path, "messageID", "type");
 }
 
-static bool is_storage(struct wal__import *import, const char *root)
-{
-    return probe_subfolders(import, root, "session", is_session) ||
-           probe_subfolders(import, root, "message", is_message) ||
-           probe_subfolders(import, root, "part", is_part);
-}
-
 const struct wal__dialect *wal__session_dir_detect(struct wal__import *import,
                                                    const char *root)
 {
@@ -288,7 +284,9 @@ const struct wal__dialect *wal__session_dir_detect(struct wal__import *import,
         (forced->read_ops == NULL || forced->read_ops->documents == NULL)) {
         return NULL;
     }
-    if (is_storage(import, root)) {
+    if (probe_subfolders(import, root, "session", is_session) ||
+        probe_subfolders(import, root, "message", is_message) ||
+        probe_subfolders(import, root, "part", is_part)) {
         dialect = &wal__dialect_opencode;
     } else if (is_memory(import, root)) {
         dialect = &wal__dialect_spec11;
@@ -621,16 +619,6 @@ static void group_info(struct grouping *grouping,
     wal__heap_free(import->heap, json);
 }
 
-/* Reports the missing info file of a session once. */
-static void report_orphan(struct wal__session_dir_group *group,
-                          struct wal__session_dir_file *file)
-{
-    if (!group->has_file) {
-        file->missing = "the session's own file is missing";
-        group->has_file = true;
-    }
-}
-
 static void group_message(struct grouping *grouping,
                           struct wal__session_dir_file *file,
                           const struct wal__storage_path *path, size_t first)
@@ -645,7 +633,10 @@ static void group_message(struct grouping *grouping,
     if (group == NULL) {
         return;
     }
-    report_orphan(group, file);
+    if (!group->has_file) {
+        file->missing = "the session's own file is missing";
+        group->has_file = true;
+    }
     json =
         session_dir_read_file(import, grouping->dir->root, file->path, &size);
     set_group(&grouping->messages, path->parts[path->count - 1], file->group);

@@ -1,5 +1,5 @@
 /*
- * session_dir_import.c - imports session directories (session_dir_import.h):
+ * session_dir_import.c - imports session directories (session_dir.h):
  * finds or creates the session of a directory's files, writes what it lacks,
  * and compares the ids in files with the files' paths.
  *
@@ -8,7 +8,7 @@
  *
  * Threads: one thread at a time per import.
  */
-#include "convert/import/session_dir_import.h"
+#include "convert/import/session_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +24,7 @@
 #include "convert/import/checkpoint_import.h"
 #include "convert/import/file_import.h"
 #include "convert/import/import.h"
-#include "convert/import/session_dir.h"
 #include "convert/source/checkpoint_manifest.h"
-#include "convert/source/json_string.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
 #include "engine/base/error.h"

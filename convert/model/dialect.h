@@ -254,23 +254,18 @@ bool wal__line_is_blank(const void *data, size_t size);
 
 /* The functions below are for dialects. */
 
-/* Returns the member's value if it is a string, else an empty span. */
-struct wal__json_span wal__line_string(const struct wal__json_member *member);
-
 /* Whether the member is that string. */
 bool wal__line_string_is(const struct wal__json_member *member,
                          const char *text);
 
-/* Like wal__json_members, but all members of JSON that is not an object are
- * absent. */
-enum wal__json_status wal__line_members(const void *data, size_t size,
-                                        struct wal__json_member *wanted,
-                                        size_t count,
-                                        size_t *error_offset) WAL__JSON_CHECKED;
-
-/* Whether one of the keys occurs more than once. */
-bool wal__line_has_duplicate_key(const struct wal__json_member *members,
-                                 size_t count);
+/* Reads the wanted members of a line; all members of JSON that is not an object
+ * are absent. Sets *line, unless it is NULL, to a line of the conversation that
+ * moves the head, and whose parent is the previous line. */
+enum wal__json_status wal__line_read(const void *data, size_t size,
+                                     const struct wal__json_member *wanted,
+                                     struct wal__json_member *members,
+                                     size_t count, struct wal__line_info *line,
+                                     size_t *error_offset) WAL__JSON_CHECKED;
 
 /* Whether the member is a version number above `known`. */
 bool wal__line_version_above(const struct wal__json_member *member,

@@ -1,18 +1,24 @@
 /*
- * model_content.h - reads the content of a message as current clients write it.
+ * model_content.h - reads the content of a message as current clients write it,
+ * and writes it.
  *
  * Content is a string, or an array of blocks and strings. Blocks have the types
  * of Anthropic's API or of pi: text; thinking, redacted_thinking; tool_use,
- * toolCall; tool_result; image.
+ * toolCall; tool_result; image. Clients write a block as an object of the same
+ * members with different names. A form has the names of one client.
  *
- * Invariant: the order is kept; a block of another type is kept unchanged.
+ * Invariant: the order is kept; a block of another type is kept unchanged. Each
+ * block becomes one value, which wal__content_read and wal__model_set_image_url
+ * read again.
  *
  * Threads: no shared state; any thread may call any function.
  */
 #ifndef AGENTWAL_CONVERT_MODEL_MODEL_CONTENT_H
 #define AGENTWAL_CONVERT_MODEL_MODEL_CONTENT_H
 
+#include "convert/model/model.h"
 #include "convert/model/model_member.h"
+#include "format/json/json_out.h"
 
 /* Adds the blocks of content. A tool_result becomes a raw block. Increases
  * *fields by the fields that the model cannot represent. False: no memory. */
@@ -31,10 +37,6 @@ bool wal__content_read_item(struct wal__json_token content,
                             struct wal__json_token calls,
                             struct wal__arena *arena,
                             struct wal__model_item *item);
-
-/* The only member of arguments that were not an object when they were written.
- * Returns its value, or else the object. */
-#define WAL__WRAPPED_ARGUMENTS "walconvArguments"
 struct wal__json_span
 wal__content_unwrap_arguments(struct wal__json_span object);
 
@@ -60,5 +62,46 @@ bool wal__content_split(struct wal__content_pieces *pieces,
 bool wal__content_emit(struct wal__content_pieces *pieces,
                        struct wal__json_span parent,
                        struct wal__model_reader *reader);
+
+/* A client's names for blocks. What the client cannot have is NULL. */
+struct wal__block_form {
+    const char *text;      /* type of a text */
+    const char *signature; /* key in thinking; NULL: thinking is a text */
+    const char *redacted;  /* type of redacted thinking; NULL: a mark in it */
+    const char *call;      /* type of a tool call */
+    const char *arguments; /* key in a tool call */
+    bool omits_empty;      /* members of a tool call; arguments are any JSON */
+    /* Writes the members of an image. */
+    void (*image)(struct wal__json_out *out,
+                  const struct wal__model_block *block);
+};
+
+/* Writes a block as an object; a raw one without white space. */
+void wal__content_write_block(struct wal__json_out *out,
+                              const struct wal__block_form *form,
+                              const struct wal__model_block *block);
+
+/* Writes a member with an array of blocks. */
+void wal__content_write_blocks(struct wal__json_out *out, const char *key,
+                               const struct wal__block_form *form,
+                               const struct wal__model_block *blocks,
+                               size_t count);
+
+/* Writes a member with all texts of the blocks as one string. `separator` is
+ * between them; with `omits_empty` only between those that are not empty. */
+void wal__content_write_texts(struct wal__json_out *out, const char *key,
+                              const struct wal__model_block *blocks,
+                              size_t count, const char *separator,
+                              bool omits_empty);
+
+/* Writes the arguments of a call as a member. Clients require an object; other
+ * values are wrapped as {"walconvArguments": VALUE}, which
+ * wal__content_unwrap_arguments reverses. */
+void wal__content_write_arguments(struct wal__json_out *out, const char *key,
+                                  struct wal__json_span arguments);
+
+/* Writes a member with an image's URL, or with its data as a data: URL. */
+void wal__content_write_url(struct wal__json_out *out, const char *key,
+                            const struct wal__model_block *block);
 
 #endif

@@ -1,15 +1,30 @@
 /*
- * model_member.h - access to JSON values for dialects that read items.
+ * model_member.h - members of JSON objects that are fields of the model, and
+ * vocabularies: the names that a client gives to values.
  *
- * Invariant: returned spans are inside the text or the arena. Every function is
- * total over valid JSON.
+ * A word is the name of a value: of a stop reason, a role, a kind of item or of
+ * block. If an object has that name as its type or role, the word's fields are
+ * members of the object. A dialect has one table for both directions.
+ *
+ * Tables end with an element without a name or key. Of words with equal names
+ * the first one is read, and of words with equal values the first one is
+ * written. Of consecutive fields at the same offset the first one that has a
+ * value is read, and the first one is written.
+ *
+ * Invariant: reading is total over valid JSON. Returned spans are inside the
+ * text or the arena. A field that has a value already is kept; so is one whose
+ * member is absent or of another kind.
  *
  * Threads: no shared state; any thread may call any function.
  */
 #ifndef AGENTWAL_CONVERT_MODEL_MODEL_MEMBER_H
 #define AGENTWAL_CONVERT_MODEL_MODEL_MEMBER_H
 
+#include <assert.h>
+#include <stddef.h>
+
 #include "convert/model/model.h"
+#include "format/json/json_out.h"
 #include "format/json/json_scan.h"
 
 /*
@@ -46,6 +61,7 @@ struct wal__json_span wal__model_literal(const char *quoted);
 /* Begins iterating over an array; any other value is empty. */
 void wal__model_array_begin(struct wal__json_scan *scan,
                             struct wal__json_span array);
+
 /* Returns the next value; false: there is none. */
 bool wal__model_array_next(struct wal__json_scan *scan,
                            struct wal__json_token *value);
@@ -68,5 +84,100 @@ struct wal__model_block *wal__model_blocks_add(struct wal__model_blocks *blocks,
 bool wal__model_set_image_url(struct wal__arena *arena,
                               struct wal__model_block *block,
                               struct wal__json_span url);
+
+enum {
+    WAL__WORD_FIELDS = 10 /* of a word, with the end of the table */
+};
+
+/* The kind of a member's value, and the type of the field. */
+enum wal__field_kind {
+    WAL__FIELD_STRING, /* struct wal__json_span */
+    WAL__FIELD_NUMBER,
+    WAL__FIELD_CONTAINER, /* an object or array */
+    WAL__FIELD_NON_NULL,  /* anything but null */
+    WAL__FIELD_RAW,       /* anything */
+    WAL__FIELD_TOKEN,     /* anything; struct wal__json_token */
+    WAL__FIELD_TRUE,      /* bool: the value is true */
+    WAL__FIELD_KNOWN      /* not read, and not counted as unknown */
+};
+
+struct wal__field {
+    const char *key;
+    size_t at; /* offset in the struct that is read or written */
+    enum wal__field_kind kind;
+    const char *parent;  /* key of the object that contains it, or NULL */
+    const char *missing; /* JSON to write for an empty field; NULL: omit it */
+};
+
+struct wal__word {
+    const char *name;
+    unsigned value; /* of the enum that the table is about */
+    struct wal__field fields[WAL__WORD_FIELDS];
+};
+
+/* An entry that is being read, and what chooses its words. A field of its item
+ * is at the same offset in the item, which is written. */
+struct wal__entry {
+    struct wal__model_item item;
+    struct wal__model_session session; /* of a HEADER */
+    struct wal__json_span type;
+    struct wal__json_span role; /* the following are of a MESSAGE */
+    struct wal__json_token content;
+    struct wal__json_token calls; /* those that are not in the content */
+    struct wal__json_span stop;
+    struct wal__json_span usage;
+    struct wal__json_span dialect; /* of a line of another client: its name */
+    struct wal__json_span line;    /* ... and the line */
+    bool is_aside;                 /* ... that is on no branch */
+};
+
+static_assert(offsetof(struct wal__entry, item) == 0, "offsets are shared");
+
+#define WAL__ENTRY_AT(field)   offsetof(struct wal__entry, field)
+#define WAL__ITEM_AT(field)    offsetof(struct wal__entry, item.field)
+#define WAL__SESSION_AT(field) offsetof(struct wal__entry, session.field)
+#define WAL__USAGE_AT(field)   offsetof(struct wal__model_usage, field)
+#define WAL__BLOCK_AT(field)   offsetof(struct wal__model_block, field)
+
+/* Returns the word of that name, a JSON string, or NULL. */
+const struct wal__word *wal__word_find(const struct wal__word *words,
+                                       struct wal__json_span name);
+
+/* Returns the word of that value, or NULL. */
+const struct wal__word *wal__word_of(const struct wal__word *words,
+                                     unsigned value);
+
+/* Names of enum wal__model_role. */
+extern const char *const wal__role_names[];
+
+/* Returns the stop reason of that name: NONE without a name, OTHER if the name
+ * is not in the table. */
+enum wal__stop_reason wal__word_stop(const struct wal__word *words,
+                                     struct wal__json_span name);
+
+/* Reads members of an object to fields of the struct `base`; a value that is
+ * not an object has none. Increases *unknown_count, unless it is NULL, by the
+ * members that are in no table. */
+enum wal__json_status
+wal__fields_read(struct wal__json_span object, const struct wal__field *fields,
+                 void *base, uint32_t *unknown_count) WAL__JSON_CHECKED;
+
+/* Reads `fields` like wal__fields_read, and then the fields of the word whose
+ * name is *name, which may be one of `fields`. Sets *word to it, or to NULL. */
+enum wal__json_status
+wal__word_read(struct wal__json_span object, const struct wal__field *fields,
+               const struct wal__word *words, const struct wal__json_span *name,
+               void *base, uint32_t *unknown_count,
+               const struct wal__word **word) WAL__JSON_CHECKED;
+
+/* Makes the item the line of another client. False: it is none that is known,
+ * and the item is untouched. */
+bool wal__entry_set_foreign(const struct wal__model_reader *reader,
+                            struct wal__entry *entry);
+
+/* Writes fields of the struct `base` as members of the open object: those that
+ * are spans and have no parent. */
+void wal__fields_write(struct wal__json_out *out,
+                       const struct wal__field *fields, const void *base);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * model_write.c - writes items in a dialect.
+ * model_write.c - writes items in a dialect (model_write.h).
  *
  * Threads: one thread at a time per writer.
  */
@@ -7,10 +7,323 @@
 
 #include <string.h>
 
-#include "convert/model/model_fit.h"
 #include "convert/model/model_member.h"
 #include "format/bytes/assert.h"
+#include "format/json/json_character.h"
 #include "format/payload/timestamp.h"
+
+/* --- features that a dialect cannot carry --------------------------------- */
+
+struct fit {
+    uint64_t carries;
+    const struct wal__dialect *target;
+    const struct wal__model_item *item;
+    struct wal__model_block *summary_block;
+    uint64_t *losses;
+};
+
+/* Counts a loss unless the dialect carries the feature; whether it did. */
+static bool count_loss(const struct fit *fit, enum wal__feature feature)
+{
+    WAL__ASSERT(feature < WAL__FEATURE_COUNT);
+    bool is_lost = (fit->carries & (UINT64_C(1) << feature)) == 0;
+
+    fit->losses[feature] += is_lost ? 1 : 0;
+    return is_lost;
+}
+
+static void drop_field(const struct fit *fit, enum wal__feature feature,
+                       struct wal__json_span *field)
+{
+    if (field->size > 0 && count_loss(fit, feature)) {
+        field->size = 0;
+    }
+}
+
+static bool is_native(const struct fit *fit)
+{
+    return fit->target != NULL && fit->item->dialect == fit->target;
+}
+
+/* Whether to keep the block. */
+static bool fit_block(const struct fit *fit, struct wal__model_block *block)
+{
+    bool is_result = fit->item->role == WAL__ROLE_TOOL;
+
+    switch (block->kind) {
+    case WAL__BLOCK_TEXT:
+    case WAL__BLOCK_TOOL_CALL:
+        return true;
+    case WAL__BLOCK_THINKING:
+        if (count_loss(fit, WAL__FEATURE_THINKING)) {
+            return false;
+        }
+        drop_field(fit, WAL__FEATURE_SIGNATURES, &block->signature);
+        return !block->is_redacted || block->signature.size > 0;
+    case WAL__BLOCK_IMAGE:
+        return !count_loss(fit, is_result ? WAL__FEATURE_RESULT_IMAGES
+                                          : WAL__FEATURE_IMAGES);
+    case WAL__BLOCK_RAW:
+        if (!is_native(fit) && block->raw.data[0] != '{') {
+            fit->losses[WAL__FEATURE_BLOCKS]++; /* not a block anywhere */
+            return false;
+        }
+        return is_native(fit) || !count_loss(fit, WAL__FEATURE_BLOCKS);
+    }
+    return true;
+}
+
+static void fit_blocks(const struct fit *fit, struct wal__model_item *item)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < item->block_count; i++) {
+        struct wal__model_block block = item->blocks[i];
+        if (fit_block(fit, &block)) {
+            item->blocks[kept++] = block;
+        }
+    }
+    WAL__ASSERT(kept <= item->block_count);
+    item->block_count = kept;
+}
+
+static void fit_usage(const struct fit *fit, struct wal__model_usage *usage)
+{
+    const struct wal__json_span cost = usage->cost;
+
+    drop_field(fit, WAL__FEATURE_REASONING, &usage->reasoning);
+    if (usage->input.size + usage->output.size + usage->cache_read.size +
+                usage->cache_write.size + usage->reasoning.size >
+            0 &&
+        count_loss(fit, WAL__FEATURE_USAGE)) {
+        *usage = (struct wal__model_usage){.cost = cost};
+    }
+    drop_field(fit, WAL__FEATURE_COSTS, &usage->cost);
+}
+
+static bool fit_message(const struct fit *fit, struct wal__model_item *item)
+{
+    fit_blocks(fit, item);
+    fit_usage(fit, &item->usage);
+    drop_field(fit, WAL__FEATURE_MODELS, &item->model);
+    drop_field(fit, WAL__FEATURE_PROVIDERS, &item->provider);
+    if (item->stop == WAL__STOP_OTHER) {
+        fit->losses[WAL__FEATURE_STOP_REASONS]++; /* client-specific */
+        item->stop = WAL__STOP_NONE;
+    } else if (item->stop != WAL__STOP_NONE &&
+               count_loss(fit, WAL__FEATURE_STOP_REASONS)) {
+        item->stop = WAL__STOP_NONE;
+    }
+    if (item->role == WAL__ROLE_TOOL) {
+        drop_field(fit, WAL__FEATURE_TOOL_NAMES, &item->name);
+        if (item->is_error && count_loss(fit, WAL__FEATURE_TOOL_ERRORS)) {
+            item->is_error = false;
+        }
+        return true; /* even without content */
+    }
+    if (item->is_meta) {
+        drop_field(fit, WAL__FEATURE_META_NAMES, &item->name);
+        if (count_loss(fit, WAL__FEATURE_META)) {
+            item->is_meta = false;
+            item->name.size = 0;
+        }
+    }
+    return item->block_count > 0 || !count_loss(fit, WAL__FEATURE_EMPTY);
+}
+
+/* Converts the item to a message with its text. */
+static bool convert_to_message(const struct fit *fit,
+                               struct wal__model_item *item)
+{
+    *fit->summary_block =
+        (struct wal__model_block){.kind = WAL__BLOCK_TEXT, .text = item->text};
+    item->kind = WAL__ITEM_MESSAGE;
+    item->role = WAL__ROLE_USER;
+    item->is_meta = (fit->carries & WAL__CARRIES(META)) != 0;
+    item->blocks = fit->summary_block;
+    item->block_count = 1;
+    item->name.size = 0;
+    item->target.size = 0;
+    item->tokens.size = 0;
+    return item->text.size > 2;
+}
+
+static bool fit_compaction(const struct fit *fit, struct wal__model_item *item)
+{
+    if (count_loss(fit, WAL__FEATURE_COMPACTIONS)) {
+        return convert_to_message(fit, item);
+    }
+    drop_field(fit, WAL__FEATURE_KEPT_RANGES, &item->target);
+    drop_field(fit, WAL__FEATURE_TOKENS_BEFORE, &item->tokens);
+    return true;
+}
+
+static bool fit_summary(const struct fit *fit, struct wal__model_item *item)
+{
+    if (count_loss(fit, WAL__FEATURE_SUMMARIES)) {
+        return convert_to_message(fit, item);
+    }
+    drop_field(fit, WAL__FEATURE_SUMMARY_SOURCES, &item->target);
+    return true;
+}
+
+static bool fit_kind(const struct fit *fit, struct wal__model_item *item)
+{
+    switch (item->kind) {
+    case WAL__ITEM_HEADER:
+        return true;
+    case WAL__ITEM_HEAD:
+        return false;
+    case WAL__ITEM_MESSAGE:
+        return fit_message(fit, item);
+    case WAL__ITEM_MODEL_CHANGE:
+        if (count_loss(fit, WAL__FEATURE_MODEL_CHANGES)) {
+            return false;
+        }
+        drop_field(fit, WAL__FEATURE_PROVIDERS, &item->provider);
+        return true;
+    case WAL__ITEM_THINKING_LEVEL:
+        return !count_loss(fit, WAL__FEATURE_THINKING_LEVELS);
+    case WAL__ITEM_COMPACTION:
+        return fit_compaction(fit, item);
+    case WAL__ITEM_BRANCH_SUMMARY:
+        return fit_summary(fit, item);
+    case WAL__ITEM_LABEL:
+        return !count_loss(fit, WAL__FEATURE_LABELS);
+    case WAL__ITEM_TITLE:
+        return !count_loss(fit, WAL__FEATURE_TITLES);
+    case WAL__ITEM_CUSTOM:
+        return !count_loss(fit, WAL__FEATURE_CUSTOM);
+    case WAL__ITEM_LINE:
+        if (item->is_echo) {
+            return false;
+        }
+        return is_native(fit) || !count_loss(fit, WAL__FEATURE_LINES);
+    }
+    return true;
+}
+
+bool wal__model_fit(struct wal__model_item *item, uint64_t carries,
+                    const struct wal__dialect *target,
+                    struct wal__model_block *summary_block,
+                    uint64_t losses[WAL__FEATURE_COUNT])
+{
+    const struct fit fit = {carries, target, item, summary_block, losses};
+
+    if (item->stream != 0 && count_loss(&fit, WAL__FEATURE_STREAMS)) {
+        return false;
+    }
+    if (item->is_sidechain && count_loss(&fit, WAL__FEATURE_SIDECHAINS)) {
+        item->is_sidechain = false; /* an ordinary branch */
+    }
+    if (item->raw.size > 0 && is_native(&fit)) {
+        return item->kind != WAL__ITEM_HEAD;
+    }
+    if (item->kind != WAL__ITEM_LINE) {
+        losses[WAL__FEATURE_FIELDS] += item->fields;
+    }
+    drop_field(&fit, WAL__FEATURE_TIMES, &item->time);
+    return fit_kind(&fit, item);
+}
+
+/* --- parts of one answer -------------------------------------------------- */
+
+static bool is_answer_part(const struct wal__model_item *item)
+{
+    return item->kind == WAL__ITEM_MESSAGE &&
+           item->role == WAL__ROLE_ASSISTANT && item->answer_id.size > 0;
+}
+
+static void overwrite_if_set(struct wal__json_span *field,
+                             struct wal__json_span other)
+{
+    if (other.size > 0) {
+        *field = other;
+    }
+}
+
+static void merge_fields(struct wal__model_item *item,
+                         const struct wal__model_item *other)
+{
+    item->raw.size = 0;
+    item->raw_items_left = 0;
+    item->fields += other->fields;
+    overwrite_if_set(&item->model, other->model);
+    overwrite_if_set(&item->provider, other->provider);
+    overwrite_if_set(&item->usage.input, other->usage.input);
+    overwrite_if_set(&item->usage.output, other->usage.output);
+    overwrite_if_set(&item->usage.cache_read, other->usage.cache_read);
+    overwrite_if_set(&item->usage.cache_write, other->usage.cache_write);
+    overwrite_if_set(&item->usage.reasoning, other->usage.reasoning);
+    overwrite_if_set(&item->usage.cost, other->usage.cost);
+    if (other->stop != WAL__STOP_NONE) {
+        item->stop = other->stop;
+    }
+}
+
+static bool append_blocks(struct wal__model_merge *merge,
+                          const struct wal__model_item *other)
+{
+    struct wal__model_item *item = &merge->item;
+    size_t count = item->block_count + other->block_count;
+    struct wal__model_block *blocks;
+
+    if (count > merge->capacity) {
+        merge->capacity = 2 * count;
+        blocks = wal__arena_alloc(merge->scratch,
+                                  merge->capacity * sizeof(blocks[0]));
+        if (blocks == NULL) {
+            return false;
+        }
+        if (item->block_count > 0) {
+            memcpy(blocks, item->blocks, item->block_count * sizeof(blocks[0]));
+        }
+        item->blocks = blocks;
+    }
+    if (other->block_count > 0) {
+        memcpy(item->blocks + item->block_count, other->blocks,
+               other->block_count * sizeof(item->blocks[0]));
+    }
+    WAL__ASSERT(merge->capacity == 0 || count <= merge->capacity);
+    item->block_count = count;
+    return true;
+}
+
+bool wal__model_merge_add(struct wal__model_merge *merge,
+                          struct wal__model_item *item)
+{
+    if (merge->has_item && is_answer_part(item) &&
+        wal__json_characters_equal(merge->item.answer_id, item->answer_id) &&
+        wal__json_characters_equal(merge->last_id, item->parent) &&
+        merge->item.is_sidechain == item->is_sidechain &&
+        merge->item.stream == item->stream) {
+        merge_fields(&merge->item, item);
+        merge->last_id = item->id;
+        return append_blocks(merge, item) &&
+               merge->on_merged(merge->ctx, item->id, merge->item.id);
+    }
+    if (!wal__model_merge_flush(merge)) {
+        return false;
+    }
+    if (!is_answer_part(item)) {
+        return merge->emit(merge->ctx, item);
+    }
+    merge->has_item = true;
+    merge->item = *item;
+    merge->last_id = item->id;
+    merge->capacity = 0;
+    return true;
+}
+
+bool wal__model_merge_flush(struct wal__model_merge *merge)
+{
+    bool has_item = merge->has_item;
+
+    merge->has_item = false;
+    return !has_item || merge->emit(merge->ctx, &merge->item);
+}
+
+/* --- the writer ----------------------------------------------------------- */
 
 #define ATTEMPTS 64 /* to find a free id; all fail only if the set is full */
 
@@ -75,9 +388,11 @@ static bool map_id(struct wal__model_writer *writer, struct wal__json_span id,
                                 wal__model_string_hash(0, id), written);
 }
 
-bool wal__model_written_id(struct wal__model_writer *writer,
-                           struct wal__json_span id,
-                           struct wal__json_span *written)
+/* Maps an id to the written id; empty if no ancestor was written. False: no
+ * memory. */
+static bool model_written_id(struct wal__model_writer *writer,
+                             struct wal__json_span id,
+                             struct wal__json_span *written)
 {
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
 
@@ -184,7 +499,7 @@ static bool map_to_parent(struct wal__model_writer *writer,
     if (item->id.size == 0) {
         return true;
     }
-    if (!wal__model_written_id(writer, item->parent, &above)) {
+    if (!model_written_id(writer, item->parent, &above)) {
         return false;
     }
     if (above.size > 0) {
@@ -240,8 +555,8 @@ static bool map_item_ids(struct wal__model_writer *writer,
                          const struct wal__model_item *item,
                          struct wal__model_item *out)
 {
-    if (!wal__model_written_id(writer, item->parent, &out->parent) ||
-        !wal__model_written_id(writer, item->target, &out->target)) {
+    if (!model_written_id(writer, item->parent, &out->parent) ||
+        !model_written_id(writer, item->target, &out->target)) {
         return false;
     }
     if (item->target.size > 0 && out->target.size == 0) {
@@ -461,7 +776,7 @@ bool wal__model_write_end(struct wal__model_writer *writer,
     struct wal__json_span written = none;
 
     if (!wal__model_merge_flush(&writer->merge) ||
-        !wal__model_written_id(writer, head, &written)) {
+        !model_written_id(writer, head, &written)) {
         return false;
     }
     writer->head = head;
@@ -501,4 +816,194 @@ void wal__model_write_time(struct wal__json_out *out, const char *key,
         return;
     }
     wal__json_out_member(out, key, wal__model_time_write(ms, text));
+}
+
+/* --- paths ---------------------------------------------------------------- */
+
+static void append(struct wal__model_path *path, const void *data, size_t size)
+{
+    if (path->text == NULL) {
+        return;
+    }
+    if (path->capacity - path->size <= size) {
+        size_t capacity = 2 * (path->capacity + size);
+        char *text = wal__arena_alloc(path->arena, capacity);
+        if (text != NULL) {
+            memcpy(text, path->text, path->size);
+        }
+        path->text = text;
+        path->capacity = capacity;
+        if (text == NULL) {
+            return;
+        }
+    }
+    WAL__ASSERT(size < path->capacity - path->size);
+    memcpy(path->text + path->size, data, size);
+    path->size += size;
+    path->text[path->size] = '\0';
+}
+
+void wal__model_path_init(struct wal__model_path *path,
+                          struct wal__arena *arena)
+{
+    *path = (struct wal__model_path){.arena = arena, .capacity = 256};
+    path->text = wal__arena_calloc(arena, path->capacity);
+}
+
+void wal__model_path_add(struct wal__model_path *path, const char *text)
+{
+    append(path, text, strlen(text));
+}
+
+/* Appends the text of a JSON string; bytes for which `is_plain` returns false
+ * become `other`. */
+static void model_path_add_string(struct wal__model_path *path,
+                                  struct wal__json_span string,
+                                  bool (*is_plain)(uint8_t byte), char other)
+{
+    struct wal__json_span text = wal__arena_unescape(path->arena, string);
+
+    for (size_t i = 0; i < text.size; i++) {
+        append(path,
+               is_plain(text.data[i]) ? (const char *)&text.data[i] : &other,
+               1);
+    }
+}
+
+/* The maximum size of a folder's name between its dashes, from the limit of
+ * file systems, and the size to which a longer name is truncated. */
+#define FOLDER_MAX       251
+#define FOLDER_TRUNCATED 200
+
+static bool is_name_byte(uint8_t byte)
+{
+    return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= 'a' && byte <= 'z') || byte == '-' || byte == '_' ||
+           byte == '.' || byte == '~' || byte >= 0x80;
+}
+
+/* Appends a hash that distinguishes names whose text was changed. */
+static void add_hash(struct wal__model_path *path, struct wal__json_span text)
+{
+    uint64_t value = wal__model_hash(0, text);
+    char hash[17] = "-";
+
+    for (size_t i = 0; i < 16; i++) {
+        hash[1 + i] = "0123456789abcdef"[value >> (60 - 4 * i) & 0xF];
+    }
+    append(path, hash, sizeof(hash));
+}
+
+void wal__model_path_add_id(struct wal__model_path *path,
+                            struct wal__json_span id)
+{
+    struct wal__json_span text = wal__arena_unescape(path->arena, id);
+    const struct wal__json_span head = {text.data,
+                                        text.size < 160 ? text.size : 160};
+    bool is_plain = text.size > 0 && text.size <= 160 && text.data[0] != '.';
+
+    for (size_t i = 0; i < text.size; i++) {
+        is_plain = is_plain && is_name_byte(text.data[i]);
+    }
+    if (is_plain) {
+        append(path, text.data, text.size);
+        return;
+    }
+    for (size_t i = 0; i < head.size; i++) {
+        bool is_safe = is_name_byte(head.data[i]) && head.data[i] < 0x80 &&
+                       (i > 0 || head.data[i] != '.');
+        append(path, is_safe ? (const char *)&head.data[i] : "_", 1);
+    }
+    add_hash(path, text);
+}
+
+void wal__model_path_add_time(struct wal__model_path *path,
+                              struct wal__json_span time, bool has_ms)
+{
+    uint8_t text[WAL__MODEL_TIME_SIZE];
+    int64_t ms = 0;
+
+    (void)wal__model_time_read(time, &ms);
+    (void)wal__model_time_write(ms, text);
+    for (size_t i = 0; i < sizeof(text); i++) {
+        if (text[i] == ':' || text[i] == '.') {
+            text[i] = '-';
+        }
+    }
+    append(path, text + 1, has_ms ? 24 : 19);
+}
+
+const char *wal__model_client_path(const struct wal__model_session *session,
+                                   uint32_t stream, const char *dialect)
+{
+    return stream == 0 && session->file.size > 0 &&
+                   strcmp(session->file_dialect, dialect) == 0
+               ? (const char *)session->file.data
+               : NULL;
+}
+
+const char *wal__model_dashed_path(const struct wal__model_session *session,
+                                   bool (*is_plain)(uint8_t byte), bool has_ms,
+                                   struct wal__arena *arena)
+{
+    struct wal__json_span cwd = session->cwd;
+    struct wal__json_span text;
+    struct wal__model_path path;
+    size_t begin;
+
+    wal__model_path_init(&path, arena);
+    wal__model_path_add(&path, "sessions/--");
+    if (cwd.size > 2 && cwd.data[1] == '/') {
+        cwd = wal__arena_escape(
+            arena, (struct wal__json_span){cwd.data + 2, cwd.size - 3});
+    }
+    begin = path.size;
+    model_path_add_string(&path, cwd, is_plain, '-');
+    if (path.text != NULL && path.size - begin > FOLDER_MAX) {
+        text = wal__arena_unescape(arena, cwd);
+        path.size = begin + FOLDER_TRUNCATED;
+        while ((path.text[path.size] & 0xC0) == 0x80) {
+            path.size--; /* not inside a character */
+        }
+        add_hash(&path, text);
+    }
+    wal__model_path_add(&path, "--/");
+    wal__model_path_add_time(&path, session->time, has_ms);
+    wal__model_path_add(&path, "_");
+    wal__model_path_add_id(&path, session->id);
+    wal__model_path_add(&path, ".jsonl");
+    return path.text;
+}
+
+bool wal__model_is_uuid(struct wal__json_span id)
+{
+    if (id.size != 38) {
+        return false;
+    }
+    for (size_t i = 1; i < 37; i++) {
+        bool is_dash = i == 9 || i == 14 || i == 19 || i == 24;
+        uint8_t low = id.data[i] | 0x20;
+        bool is_digit = (id.data[i] >= '0' && id.data[i] <= '9') ||
+                        (low >= 'a' && low <= 'f');
+        if (is_dash ? id.data[i] != '-' : !is_digit) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct wal__json_span wal__model_session_uuid(struct wal__json_span id,
+                                              struct wal__arena *arena)
+{
+    char text[WAL__MODEL_ID_SIZE];
+    uint64_t hash[2];
+
+    if (wal__model_is_uuid(id)) {
+        return wal__arena_copy(arena, id);
+    }
+    hash[0] = wal__model_string_hash(1, id);
+    hash[1] = wal__model_string_hash(2, id);
+    return wal__arena_copy(
+        arena, (struct wal__json_span){(const uint8_t *)text,
+                                       wal__model_uuid(hash, text)});
 }

@@ -2,10 +2,17 @@
  * model_write.h - writes items in a dialect.
  *
  * The writer does what all dialects need: it removes features that the dialect
- * cannot carry, merges the parts of an answer if the dialect requires it, and
- * maps ids deterministically. The dialect formats the resulting items.
+ * cannot carry, merges the parts of an answer if the dialect requires it, maps
+ * ids deterministically, and builds paths of session files in the way of their
+ * clients. The dialect formats the resulting items.
  *
- * Invariant: the written parent of an item is its nearest written ancestor.
+ * Each loss is counted under its feature: the report of a conversion and the
+ * table of permitted losses use these counts. A compaction or a summary that
+ * the dialect cannot carry becomes a message with its text.
+ *
+ * Invariants: text, roles, tool calls, tool results and their order are kept.
+ * The written parent of an item is its nearest written ancestor. A generated
+ * name of a file has no '/' and is none of "", "." and "..".
  *
  * Threads: one thread at a time per writer.
  */
@@ -13,9 +20,45 @@
 #define AGENTWAL_CONVERT_MODEL_MODEL_WRITE_H
 
 #include "convert/model/dialect.h"
-#include "convert/model/model_merge.h"
+#include "convert/model/model.h"
 #include "convert/model/model_table.h"
 #include "format/json/json_out.h"
+
+/*
+ * Removes from the item, and in place from its blocks, what is not in
+ * `carries`.
+ * `target` is the dialect to be written, or NULL; its own lines and blocks are
+ * kept. *summary_block becomes the block of a summary that is converted to a
+ * message. False: nothing is left to write.
+ */
+bool wal__model_fit(struct wal__model_item *item, uint64_t carries,
+                    const struct wal__dialect *target,
+                    struct wal__model_block *summary_block,
+                    uint64_t losses[WAL__FEATURE_COUNT]);
+
+/* The owner sets the first four fields and zeroes the others. */
+struct wal__model_merge {
+    /* While has_item is set, its memory and that of the items must stay
+     * valid. */
+    struct wal__arena *scratch;
+    bool (*emit)(void *ctx, struct wal__model_item *item);
+    /* Called when the item `id` became a part of the item `to`. */
+    bool (*on_merged)(void *ctx, struct wal__json_span id,
+                      struct wal__json_span to);
+    void *ctx;
+    bool has_item;
+    struct wal__model_item item;
+    struct wal__json_span last_id; /* of its last part */
+    size_t capacity;               /* of item.blocks; 0: not in scratch */
+};
+
+/* Adds an item and emits those that are complete. False: a function of the
+ * owner returned false, or there is no memory. */
+bool wal__model_merge_add(struct wal__model_merge *merge,
+                          struct wal__model_item *item);
+
+/* Emits the item that waits for further parts. */
+bool wal__model_merge_flush(struct wal__model_merge *merge);
 
 /* Receives the written id of each item; a later call for the same item replaces
  * an earlier one. For an item that was merged into another, `written` is the
@@ -81,12 +124,6 @@ bool wal__model_write_end(struct wal__model_writer *writer,
 
 /* The functions below are for dialects. */
 
-/* Maps an id to the written id; empty if no ancestor was written. False: no
- * memory. */
-bool wal__model_written_id(struct wal__model_writer *writer,
-                           struct wal__json_span id,
-                           struct wal__json_span *written);
-
 /* Generates another id, in `scratch`, for the nth piece of an item. */
 bool wal__model_derive_id(struct wal__model_writer *writer,
                           const struct wal__model_item *item, uint64_t piece,
@@ -106,5 +143,50 @@ void wal__model_write_time(struct wal__json_out *out, const char *key,
 /* Selects the file of the following output. */
 bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
                            enum wal__output_kind kind);
+
+/* A path under construction, NUL-terminated. */
+struct wal__model_path {
+    struct wal__arena *arena;
+    char *text; /* NULL: no memory */
+    size_t size;
+    size_t capacity;
+};
+
+/* Begins an empty path. */
+void wal__model_path_init(struct wal__model_path *path,
+                          struct wal__arena *arena);
+
+/* Appends text unchanged. */
+void wal__model_path_add(struct wal__model_path *path, const char *text);
+
+/* Appends an id as a file name. Unsafe bytes become '_'; a hash is appended
+ * then, so that different ids have different names. */
+void wal__model_path_add_id(struct wal__model_path *path,
+                            struct wal__json_span id);
+
+/* Appends a time as YYYY-MM-DDThh-mm-ss, and -mmmZ if `has_ms` is set; the
+ * epoch if `time` is not a time. */
+void wal__model_path_add_time(struct wal__model_path *path,
+                              struct wal__json_span time, bool has_ms);
+
+/* Returns the path that the client gave the session's file, or NULL if the
+ * session did not come from this client. */
+const char *wal__model_client_path(const struct wal__model_session *session,
+                                   uint32_t stream, const char *dialect);
+
+/* Returns the path of a session file of pi and rollouts:
+ * sessions/--DIRECTORY--/TIME_ID.jsonl. DIRECTORY has no leading '/', and
+ * dashes for bytes for which `is_plain` returns false. NULL: no memory. */
+const char *wal__model_dashed_path(const struct wal__model_session *session,
+                                   bool (*is_plain)(uint8_t byte), bool has_ms,
+                                   struct wal__arena *arena);
+
+/* Whether the id, with its quotes, is a UUID. */
+bool wal__model_is_uuid(struct wal__json_span id);
+
+/* Returns a session's id as a UUID, in the arena; data is NULL if there is no
+ * memory. */
+struct wal__json_span wal__model_session_uuid(struct wal__json_span id,
+                                              struct wal__arena *arena);
 
 #endif

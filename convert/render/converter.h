@@ -1,9 +1,14 @@
 /*
  * converter.h - converts a session to a client's dialect through the neutral
- * model, and continues as the session grows (SPEC.md 10.2).
+ * model, and continues as the session grows; or writes it as the imported
+ * lines, byte for byte (SPEC.md 10.2).
  *
  * For a dialect without branches, only the live branch is written: a first pass
  * finds the items on the path to the head, a second one writes them.
+ *
+ * Imported lines are written unchanged, and not parsed, if they were imported
+ * from the view's own dialect and all entries are lines with the ids of the
+ * log.
  *
  * Invariant: the stable output is a prefix of the output of any later
  * conversion of the same entries.
@@ -16,7 +21,6 @@
 #include "convert/files/view_files.h"
 #include "convert/model/model_write.h"
 #include "convert/render/session_items.h"
-#include "convert/render/session_snapshot.h"
 
 /* The owner sets the first six fields and zeroes the others. Must not move in
  * memory after wal__converter_begin. */
@@ -61,5 +65,27 @@ enum wal_status wal__converter_write_trailer(
     struct wal__converter *convert, struct wal__json_span head,
     struct wal__json_span updated, uint64_t losses[WAL__FEATURE_COUNT],
     struct wal_error *error) WAL_MUST_USE;
+
+struct wal__verbatim {
+    const struct wal__view_env *env;
+    struct wal_store *store;
+    struct wal_session *session;
+    const struct wal__dialect *dialect;
+    struct wal__view_files *files;
+    const struct wal__session_snapshot *snapshot;
+    uint64_t from; /* entries written so far */
+};
+
+/* Whether the session as a whole can be written verbatim; wal__verbatim_write
+ * checks its lines. */
+bool wal__verbatim_is_possible(const struct wal__verbatim *verbatim);
+
+/* Writes the lines from entry `from` on, and advances it. *is_exact is false
+ * when a line cannot be written verbatim; then the session must be
+ * converted. */
+enum wal_status wal__verbatim_write(struct wal__verbatim *verbatim,
+                                    const struct wal__entry_limits *limits,
+                                    bool *is_exact,
+                                    struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * session_items.c - reads a session as items of the neutral model: its entries,
- * or a copy's lines with their ids, or its documents (session_items.h, SPEC.md
- * 10.2).
+ * session_items.c - reads the meta of imported lines, the fields of a session
+ * with the path that a client gave its file, and a session as items of the
+ * neutral model: its entries, or a copy's lines with their ids, or its
+ * documents (session_items.h, SPEC.md 10.2).
  *
  * Threads: one thread at a time.
  */
@@ -10,24 +11,500 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agentwal.h"
 #include "agentwal/blob.h"
+#include "convert/clients/client.h"
 #include "convert/copy/copy.h"
 #include "convert/model/model_member.h"
-#include "convert/render/entry_meta.h"
 #include "engine/base/error.h"
-#include "engine/base/heap.h"
 #include "format/bytes/assert.h"
+#include "format/json/arena.h"
+#include "format/json/json_out.h"
+#include "format/json/json_scan.h"
 #include "format/json/json_value.h"
+#include "format/payload/timestamp.h"
 
-/* --- ids of a copy ------------------------------------------------------- */
+/* --- meta ----------------------------------------------------------------- */
 
-#define ID_MAX 255
+static bool is_true(const struct wal_entry *entry, const char *key)
+{
+    struct wal__json_token value;
+
+    return wal__json_find(entry->meta.data, (size_t)entry->meta.size, key,
+                          &value) == WAL__JSON_OK &&
+           value.kind == WAL__JSON_TRUE;
+}
+
+/* Sets the dialect of the view from which the line was imported. */
+static void set_view_dialect(const struct wal_entry *entry,
+                             struct wal__line_meta *meta)
+{
+    struct wal__json_token value;
+    char name[32];
+    size_t size = 0;
+
+    if (wal__json_find(entry->meta.data, (size_t)entry->meta.size, "view",
+                       &value) != WAL__JSON_OK ||
+        value.kind != WAL__JSON_STRING) {
+        return;
+    }
+    meta->is_from_view = true;
+    if (wal__json_unescape(value.span, (uint8_t *)name, sizeof(name) - 1, &size,
+                           NULL) == WAL__JSON_OK) {
+        name[size] = '\0';
+        meta->view = wal__dialect_find(name);
+    }
+}
+
+static void set_after(const struct wal_entry *entry,
+                      struct wal__line_meta *meta)
+{
+    struct wal__json_token value;
+
+    if (wal__json_find(entry->meta.data, (size_t)entry->meta.size, "after",
+                       &value) == WAL__JSON_OK &&
+        value.kind == WAL__JSON_STRING && value.span.size > 2) {
+        meta->after = value.span;
+    }
+}
+
+struct wal__line_meta wal__entry_meta(const struct wal_entry *entry)
+{
+    struct wal__line_meta meta = {.is_opaque = false};
+
+    if (entry->meta.size > 0) {
+        meta.is_opaque = is_true(entry, "whole");
+        meta.is_inexact = is_true(entry, "inexact");
+        set_view_dialect(entry, &meta);
+        set_after(entry, &meta);
+    }
+    return meta;
+}
+
+struct text {
+    uint8_t *data;
+    size_t size;
+    size_t capacity;
+};
+
+static bool put(void *ctx, const void *data, size_t size)
+{
+    struct text *text = ctx;
+
+    WAL__ASSERT(size <= text->capacity - text->size);
+    memcpy(text->data + text->size, data, size);
+    text->size += size;
+    return true;
+}
 
 static struct wal__json_span span_of(struct wal_slice slice)
 {
     return (struct wal__json_span){slice.data, (size_t)slice.size};
 }
+
+/* Encodes an appended entry, whose payload is in line, as a line of the dialect
+ * `entries`; data is NULL without memory. */
+static struct wal__json_span entry_line(const struct wal_entry *entry,
+                                        struct wal__arena *arena)
+{
+    /* Escaping makes at most six bytes of one; keys and brackets need fewer
+     * than 100. */
+    size_t capacity =
+        100 + (size_t)(entry->payload.size + entry->meta.size) +
+        6 * (size_t)(entry->id.size + entry->parent_id.size + entry->type.size +
+                     entry->timestamp.size + entry->run_id.size);
+    struct text text = {wal__arena_alloc(arena, capacity), 0, capacity};
+    struct wal__json_out out = {.put = put, .ctx = &text};
+
+    if (text.data == NULL) {
+        return (struct wal__json_span){NULL, 0};
+    }
+    wal__json_out_open(&out, '{');
+    wal__json_out_member_text(&out, "id", span_of(entry->id));
+    if (entry->parent_id.size > 0) {
+        wal__json_out_member_text(&out, "parentId", span_of(entry->parent_id));
+    } else {
+        wal__json_out_key(&out, "parentId");
+        wal__json_out_literal(&out, "null");
+    }
+    wal__json_out_member_text(&out, "type", span_of(entry->type));
+    wal__json_out_member_text(&out, "timestamp", span_of(entry->timestamp));
+    if (entry->run_id.size > 0) {
+        wal__json_out_member_text(&out, "runId", span_of(entry->run_id));
+    }
+    wal__json_out_member(&out, "payload", span_of(entry->payload));
+    if (entry->meta.size > 0) {
+        wal__json_out_member(&out, "meta", span_of(entry->meta));
+    }
+    wal__json_out_close(&out, '}');
+    return (struct wal__json_span){text.data, text.size};
+}
+
+/* --- fields of a session -------------------------------------------------- */
+
+/* --- the client's file --------------------------------------------------- */
+
+/* Returns true if the text contains the bytes. */
+static bool contains(const char *text, const char *bytes, size_t size)
+{
+    return size > 0 && memmem(text, strlen(text), bytes, size) != NULL;
+}
+
+/* Whether the file is named after the session. The id of a side chain is that
+ * of the session, '~' and the file's name; other suffixes are of copies. */
+static bool is_named_after(const char *path, const char *id, size_t size)
+{
+    const char *suffix = memchr(id, '~', size);
+    size_t main_size = suffix != NULL ? (size_t)(suffix - id) : size;
+
+    if (suffix != NULL &&
+        (size - main_size <= 7 || memcmp(suffix + 1, "agent-", 6) != 0 ||
+         !contains(path, suffix + 1, size - main_size - 1))) {
+        return false;
+    }
+    return contains(path, id, main_size);
+}
+
+/* The path after "DIALECT 0 " if it has no escapes, in the arena, or NULL. */
+static char *path_of_source(struct wal_slice source, const char *dialect,
+                            struct wal__arena *arena)
+{
+    size_t size = strlen(dialect);
+    const char *text = source.data;
+    char *path;
+
+    if (source.size <= size + 3 || memcmp(text, dialect, size) != 0 ||
+        memcmp(text + size, " 0 ", 3) != 0) {
+        return NULL;
+    }
+    text += size + 3;
+    size = (size_t)source.size - size - 3;
+    path = wal__arena_alloc(arena, size + sizeof("projects/"));
+    if (path == NULL || memchr(text, '%', size) != NULL) {
+        return NULL;
+    }
+    memcpy(path, text, size);
+    path[size] = '\0';
+    return path;
+}
+
+static bool is_path_of_client(const char *path, const char *dialect)
+{
+    const struct wal__client *client;
+
+    for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
+        if (strcmp(client->dialect, dialect) == 0 &&
+            wal__client_matches(client->files, path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Returns the path below the client's folder, terminated by NUL, in the arena:
+ * of a session with this id and source, whose lines have the given dialect.
+ * Returns an empty span when the source does not have it, or is the second one
+ * of its path.
+ */
+static struct wal__json_span client_file(const struct wal__dialect *dialect,
+                                         struct wal_slice id,
+                                         struct wal_slice source,
+                                         struct wal__arena *arena)
+{
+    const struct wal__json_span none = {NULL, 0};
+    char *path = path_of_source(source, dialect->name, arena);
+
+    if (path == NULL || !is_named_after(path, id.data, (size_t)id.size)) {
+        return none;
+    }
+    /* The folder of a project, imported from the folder of all projects: the
+     * name of a directory without its slashes. */
+    if (path[0] == '-' && strcmp(dialect->name, "claude") == 0) {
+        memmove(path + sizeof("projects/") - 1, path, strlen(path) + 1);
+        memcpy(path, "projects/", sizeof("projects/") - 1);
+    }
+    return is_path_of_client(path, dialect->name)
+               ? (struct wal__json_span){(const uint8_t *)path, strlen(path)}
+               : none;
+}
+
+/* --- the fields ---------------------------------------------------------- */
+
+#define SCAN_ENTRIES_MAX 64 /* entries that are scanned for fields */
+#define SCAN_PAYLOAD_MAX (UINT64_C(4) << 20) /* larger payloads are skipped */
+
+/* The years 0 to 9999, in milliseconds of Unix time. */
+#define TIME_FIRST INT64_C(-62167219200000)
+#define TIME_LAST  INT64_C(253402300799999)
+
+struct field_scan {
+    struct wal__arena *keep;
+    struct wal__model_session *snapshot;
+    unsigned count;
+};
+
+static void set_field_once(struct field_scan *field_scan,
+                           struct wal__json_span *field,
+                           struct wal__json_span found)
+{
+    if (field->size == 0 && found.size > 0) {
+        *field = wal__arena_copy(field_scan->keep, found);
+    }
+}
+
+static bool collect_fields(void *ctx, struct wal__model_item *item)
+{
+    struct field_scan *field_scan = ctx;
+    struct wal__model_session *snapshot = field_scan->snapshot;
+    const struct wal__model_session *found = item->session;
+
+    if (item->kind == WAL__ITEM_HEADER && found != NULL) {
+        set_field_once(field_scan, &snapshot->provider, found->provider);
+        set_field_once(field_scan, &snapshot->model, found->model);
+        set_field_once(field_scan, &snapshot->cwd, found->cwd);
+        set_field_once(field_scan, &snapshot->time, found->time);
+        set_field_once(field_scan, &snapshot->title, found->title);
+        set_field_once(field_scan, &snapshot->parent, found->parent);
+        set_field_once(field_scan, &snapshot->thinking_level,
+                       found->thinking_level);
+        set_field_once(field_scan, &snapshot->agent, found->agent);
+        set_field_once(field_scan, &snapshot->exit_reason, found->exit_reason);
+        set_field_once(field_scan, &snapshot->raw, found->raw);
+        snapshot->dialect = found->dialect;
+    }
+    set_field_once(field_scan, &snapshot->provider, item->provider);
+    set_field_once(field_scan, &snapshot->model, item->model);
+    return ++field_scan->count < SCAN_ENTRIES_MAX &&
+           (snapshot->model.size == 0 || snapshot->cwd.size == 0 ||
+            field_scan->count < 2);
+}
+
+static struct wal__json_span time_text(struct wal__arena *arena, int64_t ms)
+{
+    uint8_t text[WAL__MODEL_TIME_SIZE];
+
+    return wal__arena_copy(
+        arena, wal__model_time_write(
+                   ms >= TIME_FIRST && ms <= TIME_LAST ? ms : 0, text));
+}
+
+static struct wal__json_span created_of(const struct wal_session_info *info,
+                                        struct wal__arena *keep)
+{
+    struct wal__json_token created;
+
+    if (info->metadata.size > 0 &&
+        wal__json_find(info->metadata.data, (size_t)info->metadata.size,
+                       "created", &created) == WAL__JSON_OK &&
+        created.kind == WAL__JSON_STRING) {
+        return wal__arena_copy(keep, created.span);
+    }
+    return time_text(keep, info->created_ms);
+}
+
+/* Sets the session that started a subagent's, whose id is in that of the
+ * transcript, if the store has it. */
+static void set_starter(struct wal_store *store, struct wal_slice id,
+                        struct wal__arena *keep,
+                        struct wal__model_session *snapshot)
+{
+    static const char separator[] = "~agent-";
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *starter = NULL;
+    const char *end =
+        memmem(id.data, (size_t)id.size, separator, sizeof(separator) - 1);
+
+    if (end == NULL || end == id.data) {
+        return;
+    }
+    id.size = (uint64_t)(end - (const char *)id.data);
+    if (wal_session_open(store, id, &starter, NULL) == WAL_OK &&
+        wal_session_get_info(starter, &info, NULL) == WAL_OK) {
+        snapshot->starter = wal__json_quote(keep, info.id);
+        snapshot->starter_time = created_of(&info, keep);
+        snapshot->starter_cwd = wal__json_quote(keep, info.cwd);
+    }
+    wal_session_close(starter);
+}
+
+/* The dialect that an import source names, or NULL. */
+static const struct wal__dialect *dialect_of_source(struct wal_slice source)
+{
+    const struct wal__dialect *dialect;
+
+    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+        size_t size = strlen(dialect->name);
+        const char *text = source.data;
+        if (source.size > size + 1 && memcmp(text, dialect->name, size) == 0 &&
+            text[size] == ' ' && text[size + 1] >= '0' &&
+            text[size + 1] <= '9') {
+            return dialect->read_ops != NULL ? dialect : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* The lines of a fork have the dialect of the imported session. */
+static const struct wal__dialect *dialect_of_lineage(struct wal_store *store,
+                                                     struct wal_slice id)
+{
+    const struct wal_session_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_SESSION_CURSOR_LINEAGE,
+        .lineage_of = id};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    const struct wal__dialect *dialect = NULL;
+    struct wal_session_cursor *list = NULL;
+
+    if (wal_session_cursor_open(store, &options, &list, NULL) == WAL_OK) {
+        while (dialect == NULL &&
+               wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
+            dialect = dialect_of_source(info.source);
+        }
+    }
+    wal_session_cursor_close(list);
+    return dialect;
+}
+
+static enum wal_status scan_fields(struct wal__session_snapshot *snapshot,
+                                   const struct wal__heap *heap,
+                                   struct wal_store *store,
+                                   struct wal_session *session,
+                                   struct wal_error *error)
+{
+    const struct wal__entry_limits limits = {
+        {SCAN_ENTRIES_MAX,
+         snapshot->dialect->read_ops->stream != NULL ? SCAN_ENTRIES_MAX : 0}};
+    struct field_scan scan = {.keep = &snapshot->memory.arena,
+                              .snapshot = &snapshot->session};
+    struct wal__session_items items = {.heap = heap,
+                                       .store = store,
+                                       .session = session,
+                                       .dialect = snapshot->dialect,
+                                       .is_fork = snapshot->is_fork,
+                                       .sink = collect_fields,
+                                       .ctx = &scan,
+                                       .size_max = SCAN_PAYLOAD_MAX};
+    enum wal_status status;
+
+    wal__session_items_init(&items);
+    status = wal__session_items_begin(&items, error);
+    if (status == WAL_OK && !items.has_stopped) {
+        status = wal__session_items_read(&items, &limits, error);
+    }
+    if (status == WAL_OK && !items.has_stopped) {
+        status = wal__session_items_finish(&items, error);
+    }
+    wal__session_items_deinit(&items);
+    if (status == WAL_OK && snapshot->memory.has_failed) {
+        status = wal__no_memory(error);
+    }
+    return status;
+}
+
+enum wal_status
+wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
+                           const struct wal__heap *heap,
+                           struct wal_store *store, struct wal_session *session,
+                           struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal__arena *keep = &snapshot->memory.arena;
+    enum wal_status status;
+
+    wal__heap_arena_init(&snapshot->memory, heap);
+    status = wal_session_get_info(session, &info, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    snapshot->session = (struct wal__model_session){
+        .id = wal__json_quote(keep, info.id),
+        .cwd = wal__json_quote(keep, info.cwd),
+        .title = wal__json_quote(keep, info.title),
+        .parent = wal__json_quote(keep, info.parent_id),
+        .project = wal__json_quote(keep, info.project),
+        .updated = time_text(keep, info.updated_ms),
+    };
+    snapshot->session.metadata = wal__arena_copy(
+        keep, (struct wal__json_span){info.metadata.data,
+                                      (size_t)info.metadata.size});
+    snapshot->head = wal__json_quote(keep, info.head);
+    snapshot->last_sequence = info.last_sequence;
+    snapshot->metadata_version = info.metadata_version;
+    snapshot->documents = info.documents;
+    snapshot->is_fork = (info.flags & WAL_SESSION_FORK) != 0;
+    snapshot->session.time = created_of(&info, keep);
+    snapshot->dialect = dialect_of_source(info.source);
+    if (snapshot->dialect != NULL) {
+        snapshot->session.file_dialect = snapshot->dialect->name;
+        snapshot->session.file =
+            client_file(snapshot->dialect, info.id, info.source, keep);
+    }
+    if (wal__dialect_is(snapshot->dialect, "claude")) {
+        set_starter(store, info.id, keep, &snapshot->session);
+    }
+    if (snapshot->dialect == NULL && snapshot->is_fork) {
+        snapshot->dialect = dialect_of_lineage(store, info.id);
+    }
+    if (snapshot->dialect == NULL) {
+        snapshot->dialect = &wal__dialect_entries;
+    }
+    return scan_fields(snapshot, heap, store, session, error);
+}
+
+void wal__session_snapshot_deinit(struct wal__session_snapshot *snapshot)
+{
+    if (snapshot->memory.heap != NULL) {
+        wal__heap_arena_deinit(&snapshot->memory);
+    }
+    *snapshot = (struct wal__session_snapshot){.dialect = NULL};
+}
+
+static uint64_t hash_span(uint64_t hash, struct wal__json_span span)
+{
+    return wal__model_hash(hash + span.size, span);
+}
+
+uint64_t
+wal__session_snapshot_hash(const struct wal__session_snapshot *snapshot)
+{
+    const struct wal__model_session *session = &snapshot->session;
+    const struct wal__json_span spans[] = {
+        session->id,       session->cwd,          session->title,
+        session->time,     session->parent,       session->project,
+        session->provider, session->model,        session->thinking_level,
+        session->agent,    session->exit_reason,  session->raw,
+        session->starter,  session->starter_time,
+    };
+    uint64_t hash = 1;
+
+    for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+        hash = hash_span(hash, spans[i]);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const struct wal__dialect *dialect =
+            i == 0 ? session->dialect : snapshot->dialect;
+        struct wal__json_span name = {NULL, 0};
+        if (dialect != NULL) {
+            name.data = (const uint8_t *)dialect->name;
+            name.size = strlen(dialect->name);
+        }
+        hash = hash_span(hash, name);
+    }
+    return hash;
+}
+
+bool wal__session_snapshot_equal(const struct wal__session_snapshot *one,
+                                 const struct wal__session_snapshot *two)
+{
+    return wal__session_snapshot_hash(one) == wal__session_snapshot_hash(two);
+}
+
+/* --- items ---------------------------------------------------------------- */
+
+/* --- ids of a copy ------------------------------------------------------- */
+
+#define ID_MAX 255
 
 /* Parses the entry's line; false if it has no ids. */
 static bool read_line(const struct wal__dialect *dialect,
@@ -272,14 +749,6 @@ static bool append_payload(void *ctx, const void *data, size_t size)
     return true;
 }
 
-/* Whether an out-of-line payload must be loaded. */
-static bool must_load(const struct entry_source *source,
-                      const struct wal_entry *entry)
-{
-    return (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0 &&
-           (source->size_max == 0 || entry->payload_size <= source->size_max);
-}
-
 /* Loads the out-of-line payload of a line. */
 static enum wal_status load_payload(struct entry_source *source,
                                     struct wal_entry *entry,
@@ -314,7 +783,8 @@ static enum wal_status entry_source_next(struct entry_source *source,
         return wal_entry_cursor_next(source->cursor, entry, error);
     }
     status = wal__copy_next(&source->copy, entry, error);
-    if (status == WAL_OK && must_load(source, entry)) {
+    if (status == WAL_OK && (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0 &&
+        (source->size_max == 0 || entry->payload_size <= source->size_max)) {
         status = load_payload(source, entry, error);
     }
     if (status == WAL_OK && !copy_ids_map_entry(source->ids, source->keep,
@@ -651,7 +1121,7 @@ static void read_entry(struct wal__session_items *items,
 {
     struct wal__model_line line = {.is_exact = true};
 
-    line.text = wal__entry_line(entry, &items->scratch.arena);
+    line.text = entry_line(entry, &items->scratch.arena);
     if (line.text.data != NULL) {
         emit_line(items, &items->entries, &line, entry);
     }

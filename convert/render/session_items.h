@@ -1,6 +1,6 @@
 /*
- * session_items.h - reads a session of a store as items of the neutral model
- * (SPEC.md 10.2).
+ * session_items.h - reads a session of a store as items of the neutral model,
+ * and its fields at one moment, as a conversion uses them (SPEC.md 10.2).
  *
  * Imported lines are read by the dialect that the session's source names; lines
  * imported from a view by the view's dialect; appended entries by the dialect
@@ -26,6 +26,19 @@
 #include "convert/model/dialect.h"
 #include "convert/model/model_table.h"
 #include "engine/base/heap.h"
+
+/* The meta of an imported line (SPEC.md 10.2). */
+struct wal__line_meta {
+    bool is_opaque;  /* part of a file without lines */
+    bool is_inexact; /* not JSON, blank, or its ids are not those of the log */
+    bool is_from_view;               /* the line was imported from a view */
+    const struct wal__dialect *view; /* dialect of that view; NULL: unknown */
+    /* In a root entry of a session that was imported as documents: id of the
+     * item of these that it goes on after; or empty. */
+    struct wal__json_span after;
+};
+
+struct wal__line_meta wal__entry_meta(const struct wal_entry *entry);
 
 /* --- ids of a copy ------------------------------------------------------- */
 
@@ -126,5 +139,33 @@ enum wal_status wal__document_items_scan(
     struct wal__session_items *items, const char *prefix,
     bool (*each)(void *ctx, const char *key, struct wal__json_span value),
     void *ctx, struct wal_error *error) WAL_MUST_USE;
+
+struct wal__session_snapshot {
+    struct wal__heap_arena memory;
+    struct wal__model_session session;
+    struct wal__json_span head;         /* id as a JSON string, or empty */
+    const struct wal__dialect *dialect; /* dialect of its lines */
+    uint64_t last_sequence;             /* sequence of its newest record */
+    uint64_t metadata_version;
+    uint64_t documents;
+    bool is_fork;
+};
+
+/* Reads the session's info and the fields in its first lines. The owner zeroes
+ * the snapshot and calls deinit in any case. */
+enum wal_status
+wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
+                           const struct wal__heap *heap,
+                           struct wal_store *store, struct wal_session *session,
+                           struct wal_error *error) WAL_MUST_USE;
+void wal__session_snapshot_deinit(struct wal__session_snapshot *snapshot);
+
+/* Whether the fields are equal, except the time of the last change. */
+bool wal__session_snapshot_equal(const struct wal__session_snapshot *one,
+                                 const struct wal__session_snapshot *two);
+
+/* A hash of the fields that equality compares. */
+uint64_t
+wal__session_snapshot_hash(const struct wal__session_snapshot *snapshot);
 
 #endif

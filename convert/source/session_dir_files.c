@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-#include "convert/source/entry_payload.h"
-#include "convert/source/json_string.h"
+#include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
 #include "engine/base/error.h"
 #include "format/json/json_scan.h"

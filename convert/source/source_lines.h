@@ -20,7 +20,11 @@
  *   {"of":STREAM,"after":"ID"}  after the entry ID, if that is the last line;
  *                               without "after": at the start of the file
  *
- * Invariant: the bytes returned are the bytes imported.
+ * Payloads of entries that were read with WAL_ENTRY_CURSOR_OUT_OF_LINE are in
+ * line or not; at most 1 MiB of an out-of-line one is in memory.
+ *
+ * Invariant: the bytes returned are the bytes imported. Without memory the
+ * functions return WAL_ENOMEM.
  *
  * Threads: one thread at a time per struct.
  */
@@ -32,8 +36,32 @@
 
 #include "agentwal.h"
 #include "convert/copy/copy.h"
-#include "convert/source/entry_payload.h"
 #include "engine/base/heap.h"
+
+/* Receives a piece; returns false to stop. */
+typedef bool wal__entry_payload_fn(void *ctx, const void *data, size_t size);
+
+/* Passes the payload to `visit` from its beginning. Damage is detected on the
+ * way, after earlier pieces were passed. heap NULL: the C library's. */
+enum wal_status wal__entry_payload_visit(const struct wal__heap *heap,
+                                         struct wal_store *store,
+                                         const struct wal_entry *entry,
+                                         wal__entry_payload_fn *visit,
+                                         void *ctx,
+                                         struct wal_error *error) WAL_MUST_USE;
+
+/* Reads and verifies every byte. */
+enum wal_status wal__entry_payload_verify(const struct wal__heap *heap,
+                                          struct wal_store *store,
+                                          const struct wal_entry *entry,
+                                          struct wal_error *error) WAL_MUST_USE;
+
+/* Reads the whole payload into memory from the heap, *memory, which the caller
+ * frees; NULL for a payload that is in line already. *entry gets the bytes. */
+enum wal_status wal__entry_payload_load(const struct wal__heap *heap,
+                                        struct wal_store *store,
+                                        struct wal_entry *entry, char **memory,
+                                        struct wal_error *error) WAL_MUST_USE;
 
 /* --- comparing a file ---------------------------------------------------- */
 
@@ -56,7 +84,6 @@ bool wal__file_compare_bytes(struct wal__file_compare *window, uint64_t offset,
                              const void *data, size_t size);
 
 /* --- lines --------------------------------------------------------------- */
-
 #define WAL__PARTIAL_STREAM   254  /* stream number of partial lines */
 #define WAL__LINE_PREFIX_SIZE 1024 /* bytes before a line, at most */
 

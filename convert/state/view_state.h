@@ -1,21 +1,29 @@
 /*
- * view_state.h - the state of a view, a file below its root: the position up to
- * which it was written, and the saved states of its files (SPEC.md 10.4).
+ * view_state.h - the states of the views of one root, by the paths of their
+ * files, and the files of all views below roots (SPEC.md 10.4, 10.6).
+ *
+ * A state is a file below the root: the position up to which a view was
+ * written, and the saved states of its files. The states of a root are read
+ * once. When the directory of the states has changed and a path is not found,
+ * those that changed are read again.
  *
  * Invariant: a state that is incomplete, or of another session, counts as
- * absent; that costs only time.
+ * absent; that costs only time. Nothing but the views' files remains in a
+ * client's folder.
  *
- * Threads: one thread at a time.
+ * Threads: one thread at a time per struct.
  */
 #ifndef AGENTWAL_CONVERT_STATE_VIEW_STATE_H
 #define AGENTWAL_CONVERT_STATE_VIEW_STATE_H
 
-#include "convert/files/view_files.h"
+#include <limits.h>
+#include <stdbool.h>
 
-#define WAL__VIEW_STATE_VERSION 1
-#define WAL__VIEW_CHECK_KEY     ",\"check\":\""
-/* Bytes of the check: 16 digits, and "}\n. */
-#define WAL__VIEW_CHECK_SIZE    (sizeof(WAL__VIEW_CHECK_KEY) - 1 + 16 + 3)
+#include "agentwal/convert.h"
+#include "convert/files/view_files.h"
+#include "convert/files/view_fs.h"
+#include "engine/base/containers.h"
+#include "engine/base/heap.h"
 
 /* The position up to which a view was written. */
 struct wal__view_position {
@@ -53,19 +61,6 @@ enum wal_status wal__view_state_read(const char *name,
                                      struct wal__file_stamp *stamp,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* Takes a file of a view, below its root; *place describes the view, except for
- * the root. False: no memory. */
-typedef bool wal__view_state_each(void *ctx, const char *path,
-                                  const struct wal_view_info *place);
-
-/* Passes the files of a state that lead to its session: those of lines, and the
- * document of a session. Nothing, if it is not of the store. */
-enum wal_status wal__view_state_list(const struct wal__view_env *env,
-                                     int state_dir, const char *name,
-                                     const uint8_t store[16],
-                                     wal__view_state_each *each, void *ctx,
-                                     struct wal_error *error) WAL_MUST_USE;
-
 /* What a view is, and up to where it was written. */
 struct wal__view_summary {
     struct wal_view_info info; /* session and dialect */
@@ -91,5 +86,68 @@ enum wal_status wal__view_state_write(const char *name,
                                       bool is_durable,
                                       struct wal__file_stamp *stamp,
                                       struct wal_error *error) WAL_MUST_USE;
+
+/* --- the place ----------------------------------------------------------- */
+
+/* Writes the directory of the states of a root, which exists, and returns true
+ * if that is not in the root: the root is a client's folder and has no state
+ * from before. */
+bool wal__view_place(const char *root, char path[PATH_MAX]);
+
+/* --- states of a root ---------------------------------------------------- */
+
+/* A file of a view. */
+struct wal__view_path {
+    char *path; /* below the root */
+    char *session;
+    const struct wal__dialect *dialect;
+    uint32_t state; /* index of its state */
+};
+
+/* A file with the state of a view. */
+struct wal__view_state_file {
+    char *name;
+    struct wal__file_stamp stamp;
+    bool is_listed; /* in the present listing */
+    bool is_dead;
+};
+
+struct wal__view_states {
+    struct wal__view_env env;
+    uint8_t store[16];
+    char *name; /* of the directory */
+    struct wal__file_stamp stamp;
+    bool exists;
+    struct wal__view_path *paths;
+    uint32_t path_count;
+    uint32_t path_capacity;
+    struct wal__view_state_file *states;
+    uint32_t state_count;
+    uint32_t state_capacity;
+    uint32_t dead_count; /* of states */
+    struct wal__hashmap by_path;
+    struct wal__hashmap by_name;
+};
+
+/* --- the view of a file -------------------------------------------------- */
+
+struct wal__view_index {
+    const struct wal__heap *heap;
+    struct wal_store *store;
+    struct wal__view_states **items; /* of each directory */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+void wal__view_index_init(struct wal__view_index *index,
+                          struct wal_store *store,
+                          const struct wal__heap *heap);
+void wal__view_index_deinit(struct wal__view_index *index);
+
+/* Finds the view that a file belongs to. WAL_ENOTFOUND: none. */
+enum wal_status wal__view_index_find(struct wal__view_index *index,
+                                     struct wal_slice path,
+                                     struct wal_view_info *place,
+                                     struct wal_error *error) WAL_MUST_USE;
 
 #endif

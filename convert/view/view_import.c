@@ -15,7 +15,7 @@
  *
  * Threads: one thread at a time per view.
  */
-#include "convert/view/view_import.h"
+#include "convert/view/view.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "convert/render/converter.h"
-#include "convert/render/entry_meta.h"
+#include "convert/render/session_items.h"
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_value.h"
@@ -962,9 +962,9 @@ static void destroy_importer(struct wal__view_importer *importer)
     wal__heap_free(view->env.heap, importer);
 }
 
-enum wal_status wal__view_import(struct wal_view *view,
-                                 struct wal_view_import_result *report,
-                                 struct wal_error *error)
+static enum wal_status view_import(struct wal_view *view,
+                                   struct wal_view_import_result *report,
+                                   struct wal_error *error)
 {
     struct wal__view_importer *importer =
         wal__heap_zalloc(view->env.heap, sizeof(*importer));
@@ -986,9 +986,32 @@ enum wal_status wal__view_import(struct wal_view *view,
     if (status == WAL_OK) {
         status = import_changes(importer, error);
     }
-    if (status == WAL_OK && report != NULL) {
+    if (status == WAL_OK) {
         *report = importer->report;
     }
     destroy_importer(importer);
+    return status;
+}
+
+enum wal_status wal_view_import(struct wal_view *view,
+                                struct wal_view_import_result *report,
+                                struct wal_error *error)
+{
+    const struct wal__struct *type = WAL__STRUCT(wal_view_import_result);
+    struct wal_view_import_result own = WAL_INIT(wal_view_import_result);
+    enum wal_status status = wal__view_check_call(view, type, report, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (view->root == NULL && !view->is_disabled) {
+        return wal__invalid(error, "the view has no root, and so no file");
+    }
+    if (!view->is_disabled) {
+        status = view_import(view, &own, error);
+    }
+    if (status == WAL_OK) {
+        wal__struct_store(type, report, &own);
+    }
     return status;
 }

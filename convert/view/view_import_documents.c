@@ -12,7 +12,7 @@
  *
  * Threads: one thread at a time per view.
  */
-#include "convert/view/view_import.h"
+#include "convert/view/view.h"
 
 #include <dirent.h>
 #include <stdio.h>

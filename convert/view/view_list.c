@@ -25,8 +25,7 @@
 
 #include "agentwal/admin.h"
 #include "convert/model/model_table.h"
-#include "convert/state/view_states.h"
-#include "convert/view/view_import.h"
+#include "convert/state/view_state.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "format/bytes/assert.h"
@@ -476,14 +475,6 @@ static enum wal_status copy_paths(const struct wal__view_files *files,
     return WAL_OK;
 }
 
-static void free_paths(struct paths *paths)
-{
-    for (uint32_t i = 0; i < paths->count; i++) {
-        wal__heap_free(paths->heap, paths->items[i]);
-    }
-    wal__heap_free(paths->heap, paths->items);
-}
-
 /* Fails for the first file that is still there. */
 static enum wal_status check_removed(const struct wal_view *view,
                                      const struct paths *paths,
@@ -582,7 +573,10 @@ static enum wal_status remove_view(struct wal_view *view,
     }
     wal__view_files_end(&view->files);
     wal__view_lock_release(&view_lock);
-    free_paths(&paths);
+    for (uint32_t i = 0; i < paths.count; i++) {
+        wal__heap_free(paths.heap, paths.items[i]);
+    }
+    wal__heap_free(paths.heap, paths.items);
     return status;
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert/copy/copy_chunk.h"
+#include "convert/copy/copy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

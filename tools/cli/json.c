@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "convert/model/dialect.h"
-#include "convert/source/entry_payload.h"
+#include "convert/source/source_lines.h"
 #include "format/bytes/fmt.h"
 #include "format/json/json_value.h"
 #include "tools/cli/cli.h"

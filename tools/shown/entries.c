@@ -13,7 +13,7 @@
 
 #include "agentwal/convert.h"
 #include "convert/model/dialect.h"
-#include "convert/source/entry_payload.h"
+#include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
 #include "format/json/json_value.h"
 #include "format/payload/message_text.h"

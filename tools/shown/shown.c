@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "convert/model/dialect.h"
-#include "convert/source/entry_payload.h"
+#include "convert/source/source_lines.h"
 #include "tools/cli/session.h"
 #include "tools/usage/usage.h"
 

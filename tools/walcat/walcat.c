@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "convert/source/entry_payload.h"
+#include "convert/source/source_lines.h"
 #include "format/json/json_scan.h"
 #include "format/payload/message_text.h"
 #include "tools/cli/session.h"

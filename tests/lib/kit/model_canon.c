@@ -12,9 +12,8 @@
 
 #include <jansson.h>
 
-#include "convert/model/model_fit.h"
-#include "convert/model/model_merge.h"
 #include "convert/model/model_table.h"
+#include "convert/model/model_write.h"
 #include "format/payload/timestamp.h"
 #include "tests/lib/kit/model_kit.h"
 #include "tests/lib/test.h"

@@ -3,7 +3,7 @@
  * makes the file at the same time, and if a process dies at any step, no byte
  * of another program changes and the line gets in.
  */
-#include "convert/files/shared_file.h"
+#include "convert/files/view_fs.h"
 #include "tests/lib/kit/store_kit.h"
 
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "convert/state/view_states.h"
+#include "convert/state/view_state.h"
 #include "format/index/view_root.h"
 #include "tests/lib/kit/view_kit.h"
 

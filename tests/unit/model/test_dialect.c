@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "convert/model/dialect.h"
-#include "convert/model/vocabulary.h"
+#include "convert/model/model_member.h"
 #include "format/json/json_out.h"
 #include "format/json/json_value.h"
 #include "tests/lib/kit/model_kit.h"

@@ -1,16 +1,34 @@
 /*
  * database.h - the database of an index: in memory while it is made or
  * extended, or in an index file, read only (docs/search.md, Bytes of a file).
+ * SQLite reads the pages of a file through a file system layer that verifies
+ * each page by its checksum, and that writes nothing.
  *
  * Threads: one at a time per database.
  */
 #ifndef AGENTWAL_SEARCH_INDEX_DATABASE_H
 #define AGENTWAL_SEARCH_INDEX_DATABASE_H
 
+#include <sqlite3.h>
+
+#include "engine/base/error.h"
 #include "format/index/search_file.h"
-#include "search/index/fail.h"
 #include "search/text/extract.h"
 #include "search/text/tokenizer.h"
+
+/* Fills *error for a failed call of SQLite on a connection, which may be NULL;
+ * `what` says what failed. WAL_ENOMEM; WAL_ECORRUPT for a database that is not
+ * as it was written; else WAL_EIO. */
+enum wal_status wal__search_fail(struct wal_error *error, sqlite3 *db, int code,
+                                 const char *what);
+
+/* Reads and verifies header and table of checksums of an open file. Sets *file,
+ * and *table, to be freed, if that is not NULL. False when it is not valid. */
+bool wal__fts_read_head(int fd, struct wal__search_file *file,
+                        uint32_t **table);
+
+/* Returns the header of the file that a connection reads. */
+const struct wal__search_file *wal__fts_vfs_head(sqlite3 *db);
 
 /* A record that a row belongs to. */
 struct wal__row {
@@ -62,7 +80,6 @@ enum wal_status wal__database_load(struct wal__database *database,
                                    enum wal__search_kind kind, const char *path,
                                    struct wal__search_file *head,
                                    struct wal_error *error) WAL_MUST_USE;
-
 void wal__database_close(struct wal__database *database);
 
 /* Between these two, rows are added. end merges what the index has in pieces

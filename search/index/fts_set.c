@@ -1,20 +1,474 @@
 /*
  * fts_set.c - keeps the indexes of a store's segments up to date
- * (fts_set.h). docs/search.md, Files, has the rules.
+ * (fts_set.h): fills them, and makes and lists their files. docs/search.md,
+ * Files, has the rules.
  *
- * Invariant: a slot belongs to a segment that the log had at the last update,
- * and its database has the records up to head.last_sequence.
+ * Invariants: a slot belongs to a segment that the log had at the last update,
+ * and its database has the records up to head.last_sequence. A file that is
+ * being made is locked by its maker, and has a name that no other maker uses.
  */
 #include "search/index/fts_set.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "agentwal/record.h"
-#include "search/index/fts_file.h"
-#include "search/index/fts_vfs.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+
+struct wal__build {
+    struct wal_store *store;
+    const struct wal_segment_info *segment;
+    struct wal__database *database;
+    struct wal__message_columns *columns;
+    struct wal__build_progress *progress;
+};
+
+/* A file that is being made. Zeroed, with fd -1: none. */
+struct wal__fts_draft {
+    int directory; /* descriptor of index/ */
+    int fd;
+    char name[WAL__SEARCH_FILE_NAME]; /* that it gets */
+    char temporary[WAL__SEARCH_FILE_NAME];
+};
+
+/* Removes the drafts that killed processes left, and the files of which
+ * `is_live` is false. */
+typedef bool wal__fts_is_live_fn(void *ctx,
+                                 const struct wal__search_file *file);
+
+/* --- filling -------------------------------------------------------------- */
+
+enum {
+    PROGRESS_STEP = 256 /* records between two calls */
+};
+
+struct adding {
+    const struct wal__build *build;
+    struct wal__search_file *head;
+    const struct wal_record *record;
+    enum wal_status status;
+    struct wal_error *error;
+};
+
+/* Whether a unit has a text of this kind of index; sets its size. */
+static bool has_text(const struct wal__unit *unit, enum wal__search_kind kind,
+                     uint64_t *size)
+{
+    *size = 0;
+    for (size_t i = 0; i < unit->count; i++) {
+        bool is_deep = unit->fields[i].column == WAL__COLUMN_RESULT;
+
+        if (is_deep == (kind == WAL__SEARCH_DEEP)) {
+            *size += unit->fields[i].text.size;
+        }
+    }
+    return *size > 0;
+}
+
+static bool add_unit(void *ctx, const struct wal__unit *unit)
+{
+    struct adding *adding = ctx;
+    struct wal__search_file *head = adding->head;
+    const struct wal_record *record = adding->record;
+    const struct wal__row row = {.sequence = record->sequence,
+                                 .time_ms = unit->time_ms,
+                                 .session = record->session_number,
+                                 .unit = unit->number,
+                                 .kind = record->kind};
+    uint64_t size;
+
+    if (!has_text(unit, adding->build->database->kind, &size)) {
+        return true;
+    }
+    adding->status =
+        wal__database_add(adding->build->database, (int64_t)head->rows + 1,
+                          &row, unit, adding->error);
+    if (adding->status != WAL_OK) {
+        return false;
+    }
+    if (unit->time_ms != 0) {
+        head->time_min = head->time_min == 0 || unit->time_ms < head->time_min
+                             ? unit->time_ms
+                             : head->time_min;
+        head->time_max =
+            unit->time_ms > head->time_max ? unit->time_ms : head->time_max;
+    }
+    head->rows++;
+    head->text_size += size;
+    adding->build->progress->text_bytes += size;
+    return true;
+}
+
+static enum wal_status report(struct wal__build_progress *progress,
+                              uint64_t bytes, struct wal_error *error)
+{
+    int32_t result = progress->call == NULL
+                         ? 0
+                         : progress->call(progress->ctx, progress->done + bytes,
+                                          progress->total);
+
+    return result == 0 ? WAL_OK
+                       : wal__fail_at(error, WAL_ECALLBACK, result, NULL, 0,
+                                      "stopped by the caller");
+}
+
+static enum wal_status add_records(struct adding *adding,
+                                   struct wal_record_cursor *cursor,
+                                   struct wal__extractor *extractor)
+{
+    const struct wal__build *build = adding->build;
+    struct wal_record record = WAL_INIT(wal_record);
+    uint64_t bytes = 0;
+    enum wal_status status = WAL_OK;
+
+    adding->record = &record;
+    for (uint64_t count = 1; status == WAL_OK; count++) {
+        status = wal_record_cursor_next(cursor, &record, adding->error);
+        if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            build->progress->damaged += status == WAL_ECORRUPT ? 1 : 0;
+            build->progress->unread += status == WAL_EIO ? 1 : 0;
+            status = WAL_OK;
+            continue;
+        }
+        if (status == WAL_OK &&
+            record.sequence <= build->segment->last_sequence) {
+            adding->status = WAL_OK;
+            status = wal__extract(extractor, &record, add_unit, adding);
+            status = adding->status != WAL_OK ? adding->status : status;
+            bytes += record.kind == WAL_RECORD_ENTRY
+                         ? record.entry->payload.size
+                         : 0;
+        }
+        if (status == WAL_OK && count % PROGRESS_STEP == 0) {
+            status = report(build->progress,
+                            bytes < build->segment->end ? bytes
+                                                        : build->segment->end,
+                            adding->error);
+        }
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/*
+ * Adds the records of the segment after head->last_sequence; head has the
+ * counts of what the database holds already, and gets the new ones. WAL_OK
+ * when all of them are there, except those that cannot be read. WAL_ENOTFOUND
+ * when the log has no such segment any more, WAL_ECALLBACK, WAL_ENOMEM.
+ */
+static enum wal_status build_add(const struct wal__build *build,
+                                 struct wal__search_file *head,
+                                 struct wal_error *error)
+{
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    struct adding adding = {.build = build, .head = head, .error = error};
+    struct wal_record_cursor *cursor = NULL;
+    struct wal__extractor extractor;
+    uint32_t rows = head->rows;
+    enum wal_status status;
+
+    options.flags = WAL_RECORD_CURSOR_DELETED;
+    options.segment = build->segment->id;
+    options.identity = build->segment->identity;
+    options.after_sequence = head->last_sequence;
+    status = wal_record_cursor_open(build->store, &options, &cursor, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__extractor_init(&extractor, wal__message_column, build->columns);
+    status = wal__database_begin(build->database, error);
+    if (status == WAL_OK) {
+        status = add_records(&adding, cursor, &extractor);
+    }
+    if (status == WAL_OK) {
+        /* What was added to a small index is cheap to merge. */
+        bool is_final = head->rows > rows && rows <= head->rows / 2;
+
+        status = wal__database_end(build->database, is_final, error);
+    }
+    if (status == WAL_OK) {
+        head->last_sequence = build->segment->last_sequence;
+    }
+    wal__extractor_deinit(&extractor);
+    wal_record_cursor_close(cursor);
+    return status;
+}
+
+/* --- files ---------------------------------------------------------------- */
+
+enum {
+    PAGE = WAL__SEARCH_FILE_PAGE
+};
+
+static bool set_lock(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+static int open_name(int directory, const char *name, int flags)
+{
+    return openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                  0600);
+}
+
+/* --- drafts ------------------------------------------------------------- */
+
+/* Closes the file, and removes it unless it has its name. */
+static void fts_draft_close(struct wal__fts_draft *draft)
+{
+    if (draft->fd >= 0) {
+        (void)unlinkat(draft->directory, draft->temporary, 0);
+        close(draft->fd);
+        draft->fd = -1;
+    }
+}
+
+/* Creates and locks the file. WAL_EREADONLY when index/ may not be written or
+ * has no room. */
+static enum wal_status fts_draft_open(struct wal__fts_draft *draft,
+                                      int directory, uint64_t id,
+                                      enum wal__search_kind kind)
+{
+    uint64_t random = 0;
+
+    draft->directory = directory;
+    draft->fd = -1;
+    if (directory < 0 ||
+        getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+        return WAL_EREADONLY;
+    }
+    wal__search_file_name(id, kind, draft->name);
+    snprintf(draft->temporary, sizeof(draft->temporary),
+             "%.40s.new-%016" PRIx64, draft->name, random);
+    draft->fd =
+        open_name(directory, draft->temporary, O_RDWR | O_CREAT | O_EXCL);
+    if (draft->fd < 0) {
+        return WAL_EREADONLY;
+    }
+    if (!set_lock(draft->fd)) {
+        fts_draft_close(draft);
+        return WAL_EREADONLY;
+    }
+    return WAL_OK;
+}
+
+static bool write_full(int fd, const void *data, size_t size, uint64_t offset)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t written = pwrite(fd, (const char *)data + done, size - done,
+                                 (off_t)(offset + done));
+
+        if (written <= 0) {
+            if (written < 0 && errno == EINTR) {
+                continue;
+            }
+            return false;
+        }
+        done += (size_t)written;
+    }
+    return true;
+}
+
+/* Writes a database with this header; page_count and table_crc are set in
+ * *head. WAL_EREADONLY, WAL_ENOMEM. */
+static enum wal_status fts_draft_write(struct wal__fts_draft *draft,
+                                       struct wal__database *database,
+                                       struct wal__search_file *head)
+{
+    uint64_t size = 0;
+    bool is_copy = false;
+    bool is_written = false;
+    uint8_t bytes[PAGE] = {0};
+    unsigned char *pages = wal__database_bytes(database, &size, &is_copy);
+    uint32_t count = (uint32_t)(size / PAGE);
+    uint8_t *table = calloc((size_t)count + 1, 4);
+
+    if (pages != NULL && table != NULL && size % PAGE == 0) {
+        for (uint32_t i = 0; i < count; i++) {
+            wal__put32(table + (size_t)i * 4,
+                       wal__crc32(0, pages + (size_t)i * PAGE, PAGE));
+        }
+        head->page_count = count;
+        head->table_crc = wal__crc32(0, table, (size_t)count * 4);
+        wal__search_file_encode(head, bytes);
+        /* The header last: without it the rest is nothing. */
+        is_written = write_full(draft->fd, pages, (size_t)size,
+                                wal__search_file_pages(head)) &&
+                     write_full(draft->fd, table, (size_t)count * 4, PAGE) &&
+                     write_full(draft->fd, bytes, PAGE, 0);
+    }
+    if (is_copy) {
+        sqlite3_free(pages);
+    }
+    free(table);
+    return is_written                       ? WAL_OK
+           : pages == NULL || table == NULL ? WAL_ENOMEM
+                                            : WAL_EREADONLY;
+}
+
+/* Gives the file its name. WAL_ENOTFOUND: the draft was removed. */
+static enum wal_status fts_draft_commit(struct wal__fts_draft *draft)
+{
+    if (renameat(draft->directory, draft->temporary, draft->directory,
+                 draft->name) != 0) {
+        return errno == ENOENT ? WAL_ENOTFOUND : WAL_EREADONLY;
+    }
+    close(draft->fd);
+    draft->fd = -1;
+    return WAL_OK;
+}
+
+/* --- the directory ------------------------------------------------------ */
+
+/* Returns false to stop. */
+typedef bool name_fn(void *ctx, int directory, const char *name, uint64_t id,
+                     enum wal__search_kind kind, bool is_temporary);
+
+static void visit_names(int directory, name_fn *each, void *ctx)
+{
+    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = copy < 0 ? NULL : fdopendir(copy);
+    const struct dirent *entry;
+
+    if (stream == NULL) {
+        if (copy >= 0) {
+            close(copy);
+        }
+        return;
+    }
+    while ((entry = readdir(stream)) != NULL) {
+        enum wal__search_kind kind;
+        bool is_temporary;
+        uint64_t id;
+
+        if (wal__search_file_is_name(entry->d_name, &id, &kind,
+                                     &is_temporary) &&
+            !each(ctx, directory, entry->d_name, id, kind, is_temporary)) {
+            break;
+        }
+    }
+    closedir(stream);
+}
+
+/* Whether another process holds the lock of a draft. */
+static bool is_locked(int directory, const char *name)
+{
+    int fd = open_name(directory, name, O_RDWR);
+    bool locked;
+
+    if (fd < 0) {
+        return false;
+    }
+    locked = !set_lock(fd) && (errno == EAGAIN || errno == EACCES);
+    close(fd);
+    return locked;
+}
+
+struct wanted {
+    uint64_t id;
+    enum wal__search_kind kind;
+    bool is_found;
+};
+
+static bool find_draft(void *ctx, int directory, const char *name, uint64_t id,
+                       enum wal__search_kind kind, bool is_temporary)
+{
+    struct wanted *wanted = ctx;
+
+    if (is_temporary && id == wanted->id && kind == wanted->kind &&
+        is_locked(directory, name)) {
+        wanted->is_found = true;
+    }
+    return !wanted->is_found;
+}
+
+/* Whether a process makes an index of the segment. */
+static bool fts_is_being_made(int directory, uint64_t id,
+                              enum wal__search_kind kind)
+{
+    struct wanted wanted = {.id = id, .kind = kind};
+
+    if (directory >= 0) {
+        visit_names(directory, find_draft, &wanted);
+    }
+    return wanted.is_found;
+}
+
+static bool read_named(int directory, const char *name, uint64_t id,
+                       enum wal__search_kind kind,
+                       struct wal__search_file *file)
+{
+    int fd = open_name(directory, name, O_RDONLY);
+    bool is_valid;
+
+    if (fd < 0) {
+        return false;
+    }
+    is_valid = wal__fts_read_head(fd, file, NULL) && file->id == id &&
+               file->kind == (unsigned)kind;
+    close(fd);
+    return is_valid;
+}
+
+/* Reads the header of the file of a segment. False when there is no valid
+ * one. */
+static bool fts_read(int directory, uint64_t id, enum wal__search_kind kind,
+                     struct wal__search_file *file)
+{
+    char name[WAL__SEARCH_FILE_NAME];
+
+    if (directory < 0) {
+        return false;
+    }
+    wal__search_file_name(id, kind, name);
+    return read_named(directory, name, id, kind, file);
+}
+
+struct removal {
+    wal__fts_is_live_fn *is_live;
+    void *ctx;
+};
+
+static bool consider(void *ctx, int directory, const char *name, uint64_t id,
+                     enum wal__search_kind kind, bool is_temporary)
+{
+    struct removal *removal = ctx;
+    struct wal__search_file file;
+
+    if (is_temporary) {
+        if (!is_locked(directory, name)) {
+            (void)unlinkat(directory, name, 0);
+        }
+    } else if (!read_named(directory, name, id, kind, &file) ||
+               !removal->is_live(removal->ctx, &file)) {
+        (void)unlinkat(directory, name, 0);
+    }
+    return true;
+}
+
+static void fts_remove_stale(int directory, wal__fts_is_live_fn *is_live,
+                             void *ctx)
+{
+    struct removal removal = {.is_live = is_live, .ctx = ctx};
+
+    if (directory >= 0) {
+        visit_names(directory, consider, &removal);
+    }
+}
+
+/* --- the set -------------------------------------------------------------- */
 
 enum {
     ATTEMPTS = 4 /* updates, while compaction replaces segments */
@@ -242,9 +696,9 @@ static void write_slot(struct wal_search *search, struct wal__fts_slot *slot,
                        struct wal__fts_draft *draft)
 {
     if (draft->fd < 0 ||
-        wal__fts_draft_write(draft, &slot->database, &slot->head) != WAL_OK ||
+        fts_draft_write(draft, &slot->database, &slot->head) != WAL_OK ||
         !is_in_log(search->store, segment) ||
-        wal__fts_draft_commit(draft) != WAL_OK) {
+        fts_draft_commit(draft) != WAL_OK) {
         return;
     }
     slot->has_file = true;
@@ -267,13 +721,13 @@ static enum wal_status extend_slot(struct update *update,
     enum wal_status status = WAL_OK;
 
     if (search->writes) {
-        (void)!wal__fts_draft_open(&draft, search->directory, slot->id,
-                                   (enum wal__search_kind)slot->head.kind);
+        (void)!fts_draft_open(&draft, search->directory, slot->id,
+                              (enum wal__search_kind)slot->head.kind);
     }
     status = prepare_slot(search, slot, segment, error);
     slot->has_file = false; /* the one that is there has fewer records */
     if (status == WAL_OK) {
-        status = wal__build_add(&build, &slot->head, error);
+        status = build_add(&build, &slot->head, error);
     }
     if (status == WAL_OK) {
         slot->unread = update->progress->unread - unread;
@@ -283,7 +737,7 @@ static enum wal_status extend_slot(struct update *update,
         update->result->built++;
         update->result->read_bytes += segment->end;
     }
-    wal__fts_draft_close(&draft);
+    fts_draft_close(&draft);
     return status;
 }
 
@@ -303,7 +757,7 @@ static struct wal__fts_slot *find_file(struct wal_search *search,
     struct wal__search_file file;
     struct wal__fts_slot *slot;
 
-    if (!wal__fts_read(search->directory, segment->id, kind, &file) ||
+    if (!fts_read(search->directory, segment->id, kind, &file) ||
         file.identity != segment->identity ||
         file.last_sequence > segment->last_sequence) {
         return NULL;
@@ -435,7 +889,7 @@ static enum wal_status make_all(struct update *update,
 
         if (!needs_index(search, segment, kind) ||
             (!again && search->writes &&
-             wal__fts_is_being_made(search->directory, segment->id, kind))) {
+             fts_is_being_made(search->directory, segment->id, kind))) {
             continue;
         }
         status = make(update, segment, kind, error);
@@ -470,8 +924,7 @@ static enum wal_status update_once(struct update *update, bool deep,
         }
     }
     if (search->writes && (progress->total > 0 || !search->is_swept)) {
-        wal__fts_remove_stale(search->directory, is_file_live,
-                              &update->segments);
+        fts_remove_stale(search->directory, is_file_live, &update->segments);
         search->is_swept = true;
     }
     for (size_t pass = 0; pass < 2 && progress->total > 0; pass++) {

@@ -8,7 +8,18 @@
 
 #include "agentwal/search.h"
 #include "search/index/database.h"
-#include "search/index/fts_build.h"
+#include "search/text/extract.h"
+
+/* What an update does meanwhile. */
+struct wal__build_progress {
+    int32_t (*call)(void *ctx, uint64_t done, uint64_t total); /* or NULL */
+    void *ctx;
+    uint64_t done;  /* bytes of segments before this one */
+    uint64_t total; /* bytes of segments to index */
+    uint64_t text_bytes;
+    uint64_t damaged; /* records */
+    uint64_t unread;  /* records: the system failed to read them */
+};
 
 /* The index of a segment, of one kind. */
 struct wal__fts_slot {
@@ -58,7 +69,6 @@ enum wal_status wal__fts_slot_rebuild(struct wal_search *search,
 /* Closes the databases of files: an erasing may remove them at any time, and
  * one that is open keeps the words that were erased. */
 void wal__fts_set_close_files(struct wal_search *search);
-
 void wal__fts_set_close(struct wal_search *search);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "search/index/fts_set.h"
 #include "search/text/matcher.h"
-#include "search/text/snippet.h"
 
 enum {
     WAL__RANKED_MAX = 20000, /* rows that are ranked */
@@ -85,53 +84,35 @@ struct wal__query {
     size_t hit_capacity;
 };
 
-/* candidates.c: finds the rows that match, best first as far as that is known
+/* Finds the rows that match, best first as far as that is known
  * without their times. */
 enum wal_status wal__query_collect(struct wal__query *query,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* substring.c: the rows of an index that have the words which a text inside
- * words may be in. Calls `each` for them. WAL_ECORRUPT. */
-typedef enum wal_status wal__row_fn(void *ctx, int64_t row);
-enum wal_status wal__substring_visit(struct wal__query *query,
-                                     struct wal__fts_slot *slot,
-                                     wal__row_fn *each, void *ctx,
-                                     struct wal_error *error) WAL_MUST_USE;
 /* WAL_EINVAL when the text has too little to look for. */
 enum wal_status wal__substring_check(struct wal__query *query,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* filter.c: finds the sessions that the query's filters name. */
+/* Finds the sessions that the query's filters name. */
 enum wal_status wal__query_filter(struct wal__query *query,
                                   struct wal_error *error) WAL_MUST_USE;
-/* Whether records of a session may be hits; and whether hits may be shown in
- * it. */
-bool wal__query_has_owner(const struct wal__query *query, uint32_t number);
+/* Whether hits may be shown in a session. */
 bool wal__query_is_listed(const struct wal__query *query, uint32_t number);
 /* Finds the sessions that see records of deleted ones. */
 enum wal_status wal__query_find_heirs(struct wal__query *query,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* resolve.c: reads candidates until there are enough hits. Where an index turns
- * out to be damaged, it is made again and must_restart is set. */
+/* Reads candidates until there are enough hits. Where an index turns out to be
+ * damaged, it is made again and must_restart is set. */
 enum wal_status wal__query_resolve(struct wal__query *query,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* column.c: the role of what a column has, enum wal_search_role, and how much
- * it counts. */
+/* The role of what a column has, enum wal_search_role, and how much it counts. */
 uint32_t wal__column_role(enum wal__column column);
 float wal__column_weight(enum wal__column column);
 
-/* hits.c: adds a hit of a session with its snippet, the text that the matcher
- * was run on. */
-enum wal_status wal__query_add_hit(struct wal__query *query, size_t shown,
-                                   const struct wal__candidate *candidate,
-                                   const struct wal__unit *unit,
-                                   const struct wal__text_field *field,
-                                   struct wal_error *error) WAL_MUST_USE;
 /* Puts the hits of each session together, the best session first. */
 void wal__query_group(struct wal__query *query);
-void wal__hit_deinit(struct wal__hit *hit);
 
 /* Forgets candidates and hits. */
 void wal__query_reset(struct wal__query *query);

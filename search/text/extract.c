@@ -5,6 +5,7 @@
  */
 #include "search/text/extract.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,26 +14,110 @@
 #include "format/payload/message_text.h"
 #include "format/payload/timestamp.h"
 
-void wal__extractor_init(struct wal__extractor *extractor,
-                         wal__message_column_fn *message_column, void *ctx)
+enum {
+    WAL__EXTRACT_TEXT_MAX = 64 * 1024, /* bytes of a unit in a column */
+    WAL__EXTRACT_ARGUMENTS_MAX = 512   /* bytes of the arguments of a call */
+};
+
+/* --- messages of OpenCode ------------------------------------------------- */
+
+enum {
+    KEY_SIZE = 1024
+};
+
+void wal__message_columns_deinit(struct wal__message_columns *columns)
 {
-    memset(extractor, 0, sizeof(*extractor));
-    extractor->message_column = message_column;
-    extractor->ctx = ctx;
-    wal__heap_arena_init(&extractor->arena, &wal__heap_libc);
+    wal_session_close(columns->session);
+    columns->session = NULL;
 }
 
-void wal__extractor_deinit(struct wal__extractor *extractor)
+static bool open_session(struct wal__message_columns *columns,
+                         const struct wal_record *record)
 {
-    wal__heap_arena_deinit(&extractor->arena);
-    free(extractor->fields);
-    extractor->fields = NULL;
+    if (columns->session != NULL &&
+        columns->session_number == record->session_number) {
+        return true;
+    }
+    wal__message_columns_deinit(columns);
+    columns->session_number = record->session_number;
+    return wal_session_open(columns->store, record->session_id,
+                            &columns->session, NULL) == WAL_OK;
 }
 
-/* --- fields ------------------------------------------------------------- */
+/* Reads the document of a message. */
+static void read_message(struct wal__message_columns *columns, const char *key)
+{
+    const struct wal_slice name = {key, strlen(key)};
+    struct wal_doc doc = WAL_INIT(wal_doc);
+    struct wal__json_member m[] = {{.key = "role"},
+                                   {.parent = "time", .key = "created"}};
 
-void wal__extract_add(struct wal__extractor *extractor, enum wal__column column,
-                      struct wal__json_span text, struct wal__json_span tool)
+    columns->column = WAL__COLUMN_NONE;
+    columns->time_ms = 0;
+    if (wal_doc_get(columns->store, columns->session, name, 0, &doc, NULL) ==
+            WAL_OK &&
+        wal__json_members(doc.value.data, (size_t)doc.value.size, m, 2, NULL) ==
+            WAL__JSON_OK &&
+        m[0].value.kind == WAL__JSON_STRING) {
+        columns->column = wal__json_string_is(m[0].value.span, "user")
+                              ? WAL__COLUMN_USER
+                              : WAL__COLUMN_ASSISTANT;
+        (void)wal__model_time_read(m[1].value.span, &columns->time_ms);
+    }
+}
+
+/* The text of a record's key before "part/": the folder of the storage. */
+static int root_size(struct wal_slice key)
+{
+    static const char part[] = "part/";
+    const char *text = key.data;
+
+    for (uint64_t i = 0; i + sizeof(part) - 1 <= key.size; i++) {
+        if (memcmp(text + i, part, sizeof(part) - 1) == 0 &&
+            (i == 0 || text[i - 1] == '/')) {
+            return (int)i;
+        }
+    }
+    return 0;
+}
+
+enum wal__column wal__message_column(void *ctx, const struct wal_record *record,
+                                     struct wal_slice message_id,
+                                     int64_t *time_ms)
+{
+    struct wal__message_columns *columns = ctx;
+    int root = root_size(record->doc->key);
+    char key[KEY_SIZE];
+    bool is_known =
+        columns->session_number == record->session_number &&
+        message_id.size > 0 && message_id.size == strlen(columns->message_id) &&
+        memcmp(message_id.data, columns->message_id, (size_t)message_id.size) ==
+            0;
+
+    if (!is_known) {
+        columns->message_id[0] = '\0';
+        if (message_id.size >= sizeof(columns->message_id) ||
+            !open_session(columns, record)) {
+            return WAL__COLUMN_NONE;
+        }
+        snprintf(key, sizeof(key), "%.*smessage/%.*s/%.*s.json", root,
+                 (const char *)record->doc->key.data,
+                 WAL_ARG(record->session_id), WAL_ARG(message_id));
+        read_message(columns, key);
+        memcpy(columns->message_id, message_id.data, (size_t)message_id.size);
+        columns->message_id[message_id.size] = '\0';
+    }
+    if (columns->time_ms != 0) {
+        *time_ms = columns->time_ms;
+    }
+    return columns->column;
+}
+
+/* Adds a text to the unit, cut to what its column may have. Of extract.c and
+ * extract_call.c. */
+static void extract_add(struct wal__extractor *extractor,
+                        enum wal__column column, struct wal__json_span text,
+                        struct wal__json_span tool)
 {
     size_t left = WAL__EXTRACT_TEXT_MAX - extractor->sizes[column];
     size_t size = text.size < left ? text.size : left;
@@ -62,6 +147,167 @@ void wal__extract_add(struct wal__extractor *extractor, enum wal__column column,
     extractor->sizes[column] += size;
 }
 
+/* --- calls of tools ------------------------------------------------------- */
+
+struct call {
+    struct wal__extractor *extractor;
+    struct wal__json_span tool; /* decoded */
+    size_t left;                /* bytes of arguments that may be added */
+};
+
+static bool is_path_key(const struct wal__json_token *key)
+{
+    static const char *const keys[] = {
+        "path",          "file_path", "filePath", "file",        "filename",
+        "notebook_path", "paths",     "files",    "directory",   "workdir",
+        "old_path",      "new_path",  "source",   "destination", "target_file"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (wal__json_string_is(key->span, keys[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first bytes of a text, cut at a character. */
+static size_t cut(struct wal__json_span text, size_t limit)
+{
+    size_t size = text.size < limit ? text.size : limit;
+
+    while (size > 0 && size < text.size && (text.data[size] & 0xc0) == 0x80) {
+        size--;
+    }
+    return size;
+}
+
+static void add_argument(struct call *call, struct wal__json_span text)
+{
+    text.size = cut(text, call->left);
+    if (text.size > 0) {
+        extract_add(call->extractor, WAL__COLUMN_TOOL, text, call->tool);
+        call->left -= text.size;
+    }
+}
+
+static void add_path(const struct call *call, struct wal__json_span text)
+{
+    text.size = cut(text, 4096);
+    extract_add(call->extractor, WAL__COLUMN_PATH, text, call->tool);
+}
+
+/* Adds the paths of a patch of Codex: "*** Update File: PATH". */
+static void add_patch_paths(const struct call *call, struct wal__json_span text)
+{
+    static const char *const heads[] = {"*** Update File: ", "*** Add File: ",
+                                        "*** Delete File: ", "*** Move to: "};
+    const uint8_t *at = text.data;
+    const uint8_t *end = text.data + text.size;
+
+    while (at < end) {
+        const uint8_t *newline = memchr(at, '\n', (size_t)(end - at));
+        const uint8_t *line_end = newline == NULL ? end : newline;
+
+        for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+            size_t size = strlen(heads[i]);
+
+            if ((size_t)(line_end - at) > size &&
+                memcmp(at, heads[i], size) == 0) {
+                add_path(call, (struct wal__json_span){
+                                   at + size, (size_t)(line_end - at) - size});
+            }
+        }
+        at = newline == NULL ? end : newline + 1;
+    }
+}
+
+/* Adds the strings of a JSON value. */
+static void add_value(struct call *call, struct wal__json_span json)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+    bool is_path = false;
+
+    wal__json_scan_init(&scan, json.data, json.size);
+    while (call->left > 0 &&
+           wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
+           token.kind != WAL__JSON_END) {
+        if (token.kind == WAL__JSON_KEY) {
+            is_path = is_path_key(&token);
+        } else if (token.kind == WAL__JSON_STRING) {
+            struct wal__json_span text =
+                wal__arena_unescape(&call->extractor->arena.arena, token.span);
+
+            if (text.data == NULL) {
+                call->extractor->has_failed = true;
+                return;
+            }
+            if (is_path) {
+                add_path(call, text);
+            } else {
+                add_argument(call, text);
+            }
+        }
+    }
+}
+
+/* Adds a call of a tool: its name, the texts of its arguments and the paths in
+ * them. extract_call.c */
+static void extract_call(struct wal__extractor *extractor,
+                         const struct wal__json_token *name,
+                         const struct wal__json_token *arguments)
+{
+    struct call call = {.extractor = extractor,
+                        .left = WAL__EXTRACT_ARGUMENTS_MAX};
+    struct wal__json_span text;
+
+    if (name->kind != WAL__JSON_STRING) {
+        return;
+    }
+    call.tool = wal__arena_unescape(&extractor->arena.arena, name->span);
+    if (call.tool.data == NULL) {
+        extractor->has_failed = true;
+        return;
+    }
+    extract_add(extractor, WAL__COLUMN_TOOL, call.tool, call.tool);
+    if (arguments->kind != WAL__JSON_STRING) {
+        if (arguments->kind != WAL__JSON_NONE) {
+            add_value(&call, arguments->span);
+        }
+        return;
+    }
+    /* A text that is JSON, or free text. */
+    text = wal__arena_unescape(&extractor->arena.arena, arguments->span);
+    if (text.data == NULL) {
+        extractor->has_failed = true;
+    } else if (wal__json_validate(text.data, text.size, NULL) == WAL__JSON_OK) {
+        add_value(&call, text);
+    } else {
+        add_argument(&call, text);
+        add_patch_paths(&call, text);
+    }
+}
+
+/* --- units ---------------------------------------------------------------- */
+
+void wal__extractor_init(struct wal__extractor *extractor,
+                         wal__message_column_fn *message_column, void *ctx)
+{
+    memset(extractor, 0, sizeof(*extractor));
+    extractor->message_column = message_column;
+    extractor->ctx = ctx;
+    wal__heap_arena_init(&extractor->arena, &wal__heap_libc);
+}
+
+void wal__extractor_deinit(struct wal__extractor *extractor)
+{
+    wal__heap_arena_deinit(&extractor->arena);
+    free(extractor->fields);
+    extractor->fields = NULL;
+}
+
+/* --- fields ------------------------------------------------------------- */
+
 /* Adds a text that is a JSON string. */
 static void add_string(struct wal__extractor *extractor,
                        enum wal__column column, struct wal__json_span string)
@@ -74,7 +320,7 @@ static void add_string(struct wal__extractor *extractor,
         extractor->has_failed |= string.size > 0;
         return;
     }
-    wal__extract_add(extractor, column, text, none);
+    extract_add(extractor, column, text, none);
 }
 
 /* --- messages ----------------------------------------------------------- */
@@ -102,7 +348,7 @@ static void add_part(void *ctx, const struct wal__message_part *part)
         }
         break;
     case WAL__PART_CALL:
-        wal__extract_call(parts->extractor, &part->text, &part->value);
+        extract_call(parts->extractor, &part->text, &part->value);
         break;
     case WAL__PART_RESULT:
         wal__message_visit_result(&part->value, add_result_text,
@@ -283,7 +529,7 @@ static void extract_session(struct wal__extractor *extractor,
     struct wal__unit unit = {.time_ms = info->created_ms};
 
     begin_unit(extractor);
-    wal__extract_add(extractor, WAL__COLUMN_TITLE, title, none);
+    extract_add(extractor, WAL__COLUMN_TITLE, title, none);
     (void)end_unit(extractor, &unit, each, ctx);
 }
 

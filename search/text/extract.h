@@ -30,11 +30,6 @@ enum wal__column {
     WAL__COLUMN_NONE = WAL__COLUMN_COUNT
 };
 
-enum {
-    WAL__EXTRACT_TEXT_MAX = 64 * 1024, /* bytes of a unit in a column */
-    WAL__EXTRACT_ARGUMENTS_MAX = 512   /* bytes of the arguments of a call */
-};
-
 /* A text of a column. */
 struct wal__text_field {
     enum wal__column column;
@@ -83,15 +78,21 @@ enum wal_status wal__extract(struct wal__extractor *extractor,
                              const struct wal_record *record,
                              wal__unit_fn *each, void *ctx) WAL_MUST_USE;
 
-/* Adds a text to the unit, cut to what its column may have. Of extract.c and
- * extract_call.c. */
-void wal__extract_add(struct wal__extractor *extractor, enum wal__column column,
-                      struct wal__json_span text, struct wal__json_span tool);
+/* The owner sets the store and zeroes the rest. Remembers the last message. */
+struct wal__message_columns {
+    struct wal_store *store;
+    struct wal_session *session; /* of the last lookup, or NULL */
+    uint32_t session_number;
+    char message_id[WAL_ID_SIZE];
+    enum wal__column column;
+    int64_t time_ms; /* of the message; 0: unknown */
+};
 
-/* Adds a call of a tool: its name, the texts of its arguments and the paths in
- * them. extract_call.c */
-void wal__extract_call(struct wal__extractor *extractor,
-                       const struct wal__json_token *name,
-                       const struct wal__json_token *arguments);
+void wal__message_columns_deinit(struct wal__message_columns *columns);
+
+/* A wal__message_column_fn; ctx is the struct. */
+enum wal__column wal__message_column(void *ctx, const struct wal_record *record,
+                                     struct wal_slice message_id,
+                                     int64_t *time_ms);
 
 #endif

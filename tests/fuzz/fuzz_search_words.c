@@ -12,8 +12,7 @@
 
 #include "search/index/database.h"
 #include "search/text/matcher.h"
-#include "search/text/script.h"
-#include "search/text/snippet.h"
+#include "search/text/tokenizer.h"
 
 enum {
     INPUT_MAX = 1 << 14

@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "search/text/matcher.h"
-#include "search/text/script.h"
-#include "search/text/snippet.h"
+#include "search/text/tokenizer.h"
 #include "tests/lib/test.h"
 
 static struct wal__tokenizer *tokenizer;

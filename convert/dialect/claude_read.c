@@ -33,7 +33,6 @@
 #include "convert/model/model_content.h"
 #include "convert/model/model_table.h"
 #include "format/bytes/assert.h"
-#include "format/json/json_character.h"
 #include "format/json/json_text.h"
 
 /* --- lines --------------------------------------------------------------- */

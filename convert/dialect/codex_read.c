@@ -28,7 +28,7 @@
 #include "convert/model/dialect.h"
 #include "convert/model/model.h"
 #include "convert/model/model_member.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 /* --- lines --------------------------------------------------------------- */
 

@@ -10,8 +10,7 @@
 
 #include "convert/model/model_member.h"
 #include "format/bytes/assert.h"
-#include "format/json/json_character.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 /* --- texts --------------------------------------------------------------- */
 

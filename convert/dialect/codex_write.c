@@ -13,7 +13,7 @@
 #include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
 #include "convert/model/model_write.h"
-#include "format/json/json_character.h"
+#include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
 
 struct codex {

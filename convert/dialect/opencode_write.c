@@ -23,8 +23,7 @@
 #include "convert/model/model_table.h"
 #include "convert/model/model_write.h"
 #include "format/bytes/assert.h"
-#include "format/json/json_character.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
 
 /* --- ids ----------------------------------------------------------------- */

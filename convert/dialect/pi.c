@@ -26,7 +26,7 @@
 #include "convert/model/model_member.h"
 #include "convert/model/model_write.h"
 #include "format/bytes/assert.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
 
 /* --- vocabulary ---------------------------------------------------------- */

@@ -21,7 +21,7 @@
 #include "convert/model/model_table.h"
 #include "convert/source/checkpoint_manifest.h"
 #include "engine/base/error.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 /* --- contents as blobs --------------------------------------------------- */
 

@@ -17,7 +17,7 @@
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 /* --- JSON errors --------------------------------------------------------- */
 

@@ -28,7 +28,7 @@
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
 
 /* --- files and their text ------------------------------------------------ */

@@ -9,7 +9,7 @@
 
 #include "convert/model/dialect.h"
 #include "format/bytes/assert.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 static const struct wal__json_span none = {NULL, 0};
 

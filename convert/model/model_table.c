@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "format/bytes/assert.h"
-#include "format/json/json_character.h"
+#include "format/json/json_text.h"
 
 #define FIRST_CAPACITY 256
 

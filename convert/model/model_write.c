@@ -9,7 +9,7 @@
 
 #include "convert/model/model_member.h"
 #include "format/bytes/assert.h"
-#include "format/json/json_character.h"
+#include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
 
 /* --- features that a dialect cannot carry --------------------------------- */

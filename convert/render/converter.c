@@ -14,7 +14,7 @@
 #include "convert/model/model_member.h"
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 /* --- live branch --------------------------------------------------------- */
 

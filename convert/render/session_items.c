@@ -20,7 +20,7 @@
 #include "format/json/arena.h"
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
 
 /* --- meta ----------------------------------------------------------------- */

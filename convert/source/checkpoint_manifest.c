@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
 
 #define KEY_MAX 32

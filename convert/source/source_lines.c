@@ -19,7 +19,7 @@
 #include "agentwal/blob.h"
 #include "engine/base/error.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 /* --- payloads ------------------------------------------------------------- */
 

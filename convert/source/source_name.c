@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 /* A string without escapes is copied without decoding. */
 static bool unescape(struct wal__json_span string, size_t max, char *text,

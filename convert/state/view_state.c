@@ -23,9 +23,9 @@
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "format/bytes/assert.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "format/json/json_out.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 #define WAL__VIEW_STATE_VERSION 1
 

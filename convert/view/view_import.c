@@ -26,7 +26,7 @@
 #include "convert/render/session_items.h"
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 /* --- ids in the file ----------------------------------------------------- */
 

@@ -25,9 +25,8 @@
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
 #include "format/bytes/assert.h"
-#include "format/json/json_character.h"
 #include "format/json/json_out.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
 
 /* --- new documents ------------------------------------------------------- */

@@ -10,7 +10,7 @@
 
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 enum {
     STORE_DIGITS = 32

@@ -11,7 +11,7 @@
 
 #include "agentwal/admin.h"
 #include "engine/base/heap.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 /* The key of the document. */
 struct wal__span wal__moved_key(void);

@@ -12,7 +12,7 @@
 
 #include "engine/care/damaged_store.h"
 #include "format/bytes/assert.h"
-#include "format/segment/block.h"
+#include "format/segment/frame.h"
 
 enum {
     WAL__DAMAGED_BLOCKS = 16 /* that are kept in memory */

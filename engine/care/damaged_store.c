@@ -17,10 +17,9 @@
 #include "engine/base/error.h"
 #include "engine/store/manifest.h"
 #include "format/bytes/assert.h"
-#include "format/bytes/fmt.h"
-#include "format/segment/block.h"
-#include "format/segment/repeat.h"
-#include "format/segment/salt.h"
+#include "format/bytes/bytes.h"
+#include "format/segment/frame.h"
+#include "format/segment/scan.h"
 #include "format/segment/segment_fmt.h"
 
 /* --- a file --------------------------------------------------------------- */

@@ -23,7 +23,6 @@
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
 #include "format/index/index_fmt.h"
-#include "format/index/pack_index.h"
 #include "format/segment/frame.h"
 #include "format/segment/scan.h"
 #include "format/segment/segment_fmt.h"

@@ -36,7 +36,7 @@
 #include "engine/store/core.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
-#include "format/index/pack_index.h"
+#include "format/index/index_fmt.h"
 
 struct wal__live_blob {
     struct wal__digest digest;

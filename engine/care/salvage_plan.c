@@ -28,7 +28,7 @@
 #include "engine/session/session.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
-#include "format/segment/block.h"
+#include "format/segment/frame.h"
 
 /* --- failures and reports ------------------------------------------------- */
 

@@ -18,7 +18,6 @@
 #include "engine/care/throttle.h"
 #include "engine/log/log.h"
 #include "format/index/index_fmt.h"
-#include "format/segment/block.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"

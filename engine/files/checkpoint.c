@@ -21,7 +21,7 @@
 #include "engine/store/input_text.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 static const struct wal__span enabled_key = {(const uint8_t *)"\0checkpointing",
                                              14};

@@ -11,7 +11,7 @@
 
 #include "agentwal.h"
 #include "engine/base/heap.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 /* Content is binary if its first WAL__BINARY_PROBE_SIZE bytes contain a zero
  * byte, or if it is larger than the largest content git compares. */

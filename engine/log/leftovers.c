@@ -26,7 +26,7 @@
 #include "engine/log/segment.h"
 #include "format/bytes/assert.h"
 #include "format/index/search_file.h"
-#include "format/segment/repeat.h"
+#include "format/segment/scan.h"
 
 struct removal {
     struct wal__log *log;

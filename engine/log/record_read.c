@@ -11,7 +11,7 @@
 #include "engine/log/group.h"
 #include "engine/log/log.h"
 #include "format/bytes/assert.h"
-#include "format/segment/block.h"
+#include "format/segment/frame.h"
 
 enum {
     CACHE_LINE_SIZE = 64

@@ -31,7 +31,7 @@
 
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
-#include "format/segment/block.h"
+#include "format/segment/frame.h"
 
 /* --- records and blocks ------------------------------------------------- */
 

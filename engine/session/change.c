@@ -25,7 +25,7 @@
 #include "engine/store/payload.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
-#include "format/json/json_character.h"
+#include "format/json/json_text.h"
 #include "format/segment/segment_fmt.h"
 
 enum {

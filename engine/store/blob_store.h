@@ -15,7 +15,7 @@
 #include "engine/base/sha256.h"
 #include "engine/log/leader.h"
 #include "engine/store/blob.h"
-#include "format/index/pack_index.h"
+#include "format/index/index_fmt.h"
 
 struct wal__pack_entry {
     struct wal__digest digest;

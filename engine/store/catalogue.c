@@ -31,7 +31,7 @@
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/payload/first_text.h"
-#include "format/payload/session_time.h"
+#include "format/payload/timestamp.h"
 
 /* --- overlays ----------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT])
 {

@@ -11,7 +11,7 @@
 
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 enum {
     WAL__UUID_TEXT = 36,

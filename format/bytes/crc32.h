@@ -1,12 +1,12 @@
 /*
  * crc32.h - CRC-32 as zlib computes it: by carry-less multiplication where the
- * processor supports it (crc32_fold.h), else by libdeflate where the build
+ * processor supports it, else by libdeflate where the build
  * found it, else by zlib. Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_BYTES_CRC32_H
 #define AGENTWAL_FORMAT_BYTES_CRC32_H
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 /* Returns crc (0 at the start) continued over the bytes. data may be NULL when
  * size is 0. */

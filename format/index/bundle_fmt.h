@@ -8,7 +8,7 @@
 #ifndef AGENTWAL_FORMAT_INDEX_BUNDLE_FMT_H
 #define AGENTWAL_FORMAT_INDEX_BUNDLE_FMT_H
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 enum {
     WAL__BUNDLE_VERSION = 1,

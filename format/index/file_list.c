@@ -8,7 +8,6 @@
 #include "format/index/file_list.h"
 
 #include "format/bytes/bytes.h"
-#include "format/segment/record_text.h"
 
 enum {
     LIST_MAGIC = 0,

@@ -5,7 +5,7 @@
 #ifndef AGENTWAL_FORMAT_INDEX_SEARCH_FILE_H
 #define AGENTWAL_FORMAT_INDEX_SEARCH_FILE_H
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 enum {
     WAL__SEARCH_FILE_VERSION = 2,

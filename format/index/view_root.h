@@ -5,7 +5,7 @@
 #ifndef AGENTWAL_FORMAT_INDEX_VIEW_ROOT_H
 #define AGENTWAL_FORMAT_INDEX_VIEW_ROOT_H
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 enum {
     WAL__VIEW_ROOT_DIALECT_MAX = 31,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "format/bytes/assert.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 #define ALIGNMENT      alignof(max_align_t)
 #define FIRST_CAPACITY 4 /* of an array that grows */

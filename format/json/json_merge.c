@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "format/bytes/assert.h"
-#include "format/json/json_character.h"
 #include "format/json/json_scan.h"
+#include "format/json/json_text.h"
 
 struct member {
     struct wal__json_span key;
@@ -134,14 +134,6 @@ static void push_level(struct merge *merge,
     merge->has_members = false;
 }
 
-static void pop_level(struct merge *merge)
-{
-    WAL__ASSERT(merge->depth > 0);
-    append(merge, "}", 1);
-    merge->has_members = true;
-    merge->depth--;
-}
-
 /* Keeps, removes, replaces or merges a member of the target. */
 static void merge_target_member(struct merge *merge, const struct level *level,
                                 const struct member *member)
@@ -204,7 +196,10 @@ static void merge_levels(struct merge *merge)
         } else if (next_member(&level->patch_at, merge->patch_end, &member)) {
             merge_patch_member(merge, level, &member);
         } else {
-            pop_level(merge);
+            WAL__ASSERT(merge->depth > 0);
+            append(merge, "}", 1);
+            merge->has_members = true;
+            merge->depth--;
         }
     }
 }

@@ -14,7 +14,7 @@
 #ifndef AGENTWAL_FORMAT_JSON_JSON_MERGE_H
 #define AGENTWAL_FORMAT_JSON_JSON_MERGE_H
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "format/json/json_text.h"
 
 /*

@@ -10,7 +10,7 @@
 
 #include "format/bytes/assert.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 bool wal__json_memory_put(void *ctx, const void *data, size_t size)
 {
@@ -70,8 +70,8 @@ void wal__json_out_key(struct wal__json_out *out, const char *key)
     out->has_value = false;
 }
 
-void wal__json_out_key_span(struct wal__json_out *out,
-                            struct wal__json_span key)
+static void json_out_key_span(struct wal__json_out *out,
+                              struct wal__json_span key)
 {
     put_separator(out);
     WAL__ASSERT(key.size >= 2);
@@ -322,7 +322,7 @@ void wal__json_out_members(struct wal__json_out *out,
            key.kind == WAL__JSON_KEY) {
         status = wal__json_scan_skip(&scan, &value);
         if (status == WAL__JSON_OK) {
-            wal__json_out_key_span(out, key.span);
+            json_out_key_span(out, key.span);
             wal__json_out_compact(out, value.span);
         }
     }
@@ -356,7 +356,7 @@ void wal__json_out_overridden(struct wal__json_out *out,
             (override != NULL && override->json.size == 0)) {
             continue;
         }
-        wal__json_out_key_span(out, key.span);
+        json_out_key_span(out, key.span);
         wal__json_out_compact(out,
                               override != NULL ? override->json : value.span);
     }

@@ -41,8 +41,6 @@ void wal__json_out_close(struct wal__json_out *out, char bracket);
 
 /* `key` must not need escapes. */
 void wal__json_out_key(struct wal__json_out *out, const char *key);
-void wal__json_out_key_span(struct wal__json_out *out,
-                            struct wal__json_span key); /* with its quotes */
 
 /* Write a value: JSON text unchanged; JSON text without the white space between
  * its tokens, so that it fits in one line; UTF-8 as a string; a number; a

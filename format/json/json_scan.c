@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "format/bytes/assert.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 static_assert(WAL__JSON_MEMBERS_MAX <= 64, "a set of members is 64 bits");
 

@@ -12,9 +12,8 @@
 
 #include <string.h>
 
-#include "format/json/json_character.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 /* An object that may be the message. */
 struct message {

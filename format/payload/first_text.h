@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "format/json/json_text.h"
 
 enum {

@@ -3,7 +3,7 @@
  */
 #include "format/payload/message_text.h"
 
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 #define LITERAL(name, text)                                  \
     static const struct wal__json_token name = {             \

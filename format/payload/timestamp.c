@@ -5,7 +5,7 @@
  */
 #include "format/payload/timestamp.h"
 
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 #define DAY_MS      INT64_C(86400000)
 #define YEARS_END   INT64_C(253402300800000) /* the year 10000 */
@@ -195,4 +195,19 @@ struct wal__json_span wal__model_time_write(int64_t ms,
     write_digits(text + 18, 2, rest / 1000 % 60);
     write_digits(text + 21, 3, rest % 1000);
     return (struct wal__json_span){text, WAL__MODEL_TIME_SIZE};
+}
+
+int64_t wal__session_time_believed(int64_t time_ms, int64_t stored_ms)
+{
+    return time_ms < 0 || time_ms - DAY_MS > stored_ms ? stored_ms : time_ms;
+}
+
+int64_t wal__session_time_of_entry(struct wal__span text, int64_t stored_ms)
+{
+    const struct wal__json_span time = {text.data, text.size};
+    int64_t time_ms = 0;
+
+    return wal__model_time_read_text(time, &time_ms)
+               ? wal__session_time_believed(time_ms, stored_ms)
+               : stored_ms;
 }

@@ -8,7 +8,7 @@
 #ifndef AGENTWAL_FORMAT_SEGMENT_RECORD_H
 #define AGENTWAL_FORMAT_SEGMENT_RECORD_H
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 enum {
     WAL__ID_MAX = 255,
@@ -53,6 +53,7 @@ void wal__open_record_encode(const struct wal__open_record *open,
                              const struct wal__damage *damage, uint8_t *out);
 enum wal__fmt wal__open_record_decode(struct wal__span payload,
                                       struct wal__open_record *open);
+
 /* Returns the range at `index`, below open->damage_count. */
 struct wal__damage wal__open_record_damage(const struct wal__open_record *open,
                                            uint32_t index);
@@ -79,6 +80,7 @@ struct wal__session_record {
 size_t wal__session_record_size(const struct wal__session_record *session);
 void wal__session_record_encode(const struct wal__session_record *session,
                                 uint8_t *out);
+
 /* `version` is the format version of the frame's segment. Version 0 has neither
  * schema version (decoded as 0) nor title, and stores seconds. */
 enum wal__fmt wal__session_record_decode(struct wal__span payload,
@@ -115,8 +117,10 @@ void wal__entry_record_encode(const struct wal__entry_record *entry,
                               uint8_t *out);
 enum wal__fmt wal__entry_record_decode(struct wal__span payload,
                                        struct wal__entry_record *entry);
+
 /* Takes meta and payload away. */
 void wal__entry_record_erase(struct wal__entry_record *entry);
+
 /* Whether the record with this payload, or its first byte, is erased; or has
  * its payload stored as a blob. */
 bool wal__entry_record_is_erased(struct wal__span first);
@@ -238,6 +242,7 @@ void wal__commit_record_encode(const struct wal__commit_record *commit,
                                const uint32_t *sessions, uint8_t *out);
 enum wal__fmt wal__commit_record_decode(struct wal__span payload,
                                         struct wal__commit_record *commit);
+
 /* Returns the session number at `index`, below commit->session_count. */
 uint32_t wal__commit_record_session(const struct wal__commit_record *commit,
                                     uint32_t index);
@@ -252,6 +257,7 @@ struct wal__seal_record {
 enum {
     WAL__SEAL_SIZE = 32
 };
+
 void wal__seal_record_encode(const struct wal__seal_record *seal, uint8_t *out);
 enum wal__fmt wal__seal_record_decode(struct wal__span payload,
                                       struct wal__seal_record *seal);

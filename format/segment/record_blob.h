@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 enum {
     WAL__DIGEST_SIZE = 32,
@@ -47,9 +47,11 @@ struct wal__chunk_record {
 };
 
 size_t wal__chunk_record_size(const struct wal__chunk_record *chunk);
+
 /* Writes the bytes before the data and returns their number. */
 size_t wal__chunk_record_encode_head(const struct wal__chunk_record *chunk,
                                      uint8_t *out);
+
 /* Reads at most WAL__CHUNK_HEAD_MAX bytes, and none of the data. */
 enum wal__fmt wal__chunk_record_decode(struct wal__span payload,
                                        struct wal__chunk_record *chunk);
@@ -66,6 +68,7 @@ struct wal__chunk_block {
 
 void wal__chunk_block_encode_head(const struct wal__chunk_block *block,
                                   uint8_t *out);
+
 /* Decodes the first block of *data, which has `size` bytes of content, and
  * removes it from *data. */
 enum wal__fmt wal__chunk_block_decode(struct wal__span *data, uint32_t size,

@@ -1,5 +1,7 @@
 /*
- * scan.c - one pass over a segment (SPEC.md 3.1 to 3.4).
+ * scan.c - one pass over a segment (SPEC.md 3.1 to 3.4), its salt when both
+ * copies of its header are lost (2.2, 2.3, 2.22), and the comparison of the
+ * records of two segments (3.5).
  *
  * The pass walks valid frames from group to group up to X, the first offset
  * without one. Then it probes everything after X once, for the highest
@@ -7,13 +9,208 @@
  * W or S is damage: the pass skips to the next valid frame and continues.
  * Otherwise X is the end, and the decision table classifies it.
  *
- * Invariant: group <= at <= limit; sequences rise. Threads: no shared state.
+ * The salt: a frame's seed is fold(salt ^ offset * PHI) = fold(salt) ^
+ * fold(offset * PHI), so frames depend on fold(salt) alone. A CRC can be
+ * computed backwards: the OPEN frame at 4,096 yields its seed, and the next
+ * frame confirms it.
+ *
+ * Invariant: group <= at <= limit; sequences rise. A salt is accepted only if a
+ * second frame is valid under it. Threads: no shared state.
  */
 #include "format/segment/scan.h"
 
 #include <string.h>
 
-#include "format/segment/probe.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/frame.h"
+
+/* A summary of the valid frames after an offset. */
+struct wal__probe_result {
+    uint64_t watermark;  /* highest of the valid COMMITs */
+    uint64_t sealed_end; /* of a SEAL; 0: none */
+    uint64_t dirty_end;  /* end of the last non-zero byte */
+    uint64_t last_sequence;
+    /* offset of the last COMMIT with WAL__COMMIT_DURABLE; 0: none */
+    uint64_t last_durable_commit;
+    uint64_t last_member; /* offset of the last BLOCK or COMMIT; 0: none */
+    /* a COMMIT ends a group after that of OPEN */
+    bool has_later_group;
+    bool is_done;
+};
+
+/* --- the probe ------------------------------------------------------------ */
+
+enum {
+    PROBE_WINDOW = 256 * 1024,
+    BLOCK = 4096
+};
+
+/* Returns the offset of the first non-zero 8-byte word from `from` on, or the
+ * end of the last whole word. */
+static uint64_t skip_zeros(const uint8_t *bytes, uint64_t from, uint64_t size)
+{
+    /* The rest is nearly always zeros; memcmp of overlapping ranges is the
+     * fastest test for that. */
+    while (from + BLOCK <= size && bytes[from] == 0 &&
+           memcmp(bytes + from, bytes + from + 1, BLOCK - 1) == 0) {
+        from += BLOCK;
+    }
+    while (from + 8 <= size && wal__get64(bytes + from) == 0) {
+        from += 8;
+    }
+    return from;
+}
+
+static const uint8_t *fetch(struct wal__probe *probe, uint64_t offset,
+                            uint64_t size)
+{
+    const uint8_t *bytes;
+
+    WAL__ASSERT(offset <= probe->limit && size <= probe->limit - offset);
+    bytes = probe->source->fetch(probe->source->ctx, offset, size);
+    if (bytes == NULL) {
+        probe->failed = true;
+        probe->error_offset = offset;
+    }
+    return bytes;
+}
+
+/* Whether a frame at `offset` has a valid header, data and sequence range. */
+static bool is_frame(struct wal__probe *probe, uint64_t offset,
+                     uint64_t first_sequence, struct wal__probe_hit *hit)
+{
+    struct wal__frame *frame = &hit->frame;
+    uint64_t highest = probe->sequence + probe->limit / WAL__FRAME_SIZE;
+    const uint8_t *at = fetch(probe, offset, WAL__FRAME_SIZE);
+
+    if (at == NULL || wal__frame_decode(at, probe->limit - offset, probe->salt,
+                                        offset, frame) != WAL__FMT_OK) {
+        return false;
+    }
+    if (wal__frame_is_sequenced(frame->type) &&
+        (frame->sequence < first_sequence || frame->sequence > highest)) {
+        return false;
+    }
+    at = fetch(probe, offset, wal__frame_total_size(frame->stored_size));
+    if (at == NULL) {
+        return false;
+    }
+    hit->offset = offset;
+    hit->payload = at + WAL__FRAME_SIZE;
+    return wal__frame_check_data(frame, hit->payload) == WAL__FMT_OK;
+}
+
+static void raise_dirty_end(uint64_t *dirty_end, uint64_t to)
+{
+    if (dirty_end != NULL && to > *dirty_end) {
+        *dirty_end = to;
+    }
+}
+
+/* Returns the first non-zero word from `from` on, which could begin a frame;
+ * `limit` if there is none. Windows are aligned to their size, so a source with
+ * a mapped window need not move it for every word. */
+static uint64_t next_candidate(struct wal__probe *probe, uint64_t from,
+                               uint64_t *dirty_end)
+{
+    while (from + WAL__FRAME_ALIGN <= probe->limit) {
+        uint64_t end = (from / PROBE_WINDOW + 1) * PROBE_WINDOW;
+        uint64_t size = (end < probe->limit ? end : probe->limit) - from;
+        const uint8_t *bytes = fetch(probe, from, size);
+        uint64_t at;
+
+        if (bytes == NULL) {
+            return probe->limit;
+        }
+        at = skip_zeros(bytes, 0, size);
+        if (at + WAL__FRAME_ALIGN <= size) {
+            raise_dirty_end(dirty_end, from + at + WAL__FRAME_ALIGN);
+            return from + at;
+        }
+        from += size;
+    }
+    return probe->limit;
+}
+
+bool wal__probe_next(struct wal__probe *probe, uint64_t from,
+                     uint64_t first_sequence, uint64_t *dirty_end,
+                     struct wal__probe_hit *hit)
+{
+    for (;;) {
+        from = next_candidate(probe, from, dirty_end);
+        if (probe->failed || from >= probe->limit) {
+            return false;
+        }
+        if (from + WAL__FRAME_SIZE <= probe->limit &&
+            is_frame(probe, from, first_sequence, hit)) {
+            return true;
+        }
+        if (probe->failed) {
+            return false;
+        }
+        from += WAL__FRAME_ALIGN;
+    }
+}
+
+/* Updates the summary with a valid frame. */
+static void record_frame(struct wal__probe_result *beyond,
+                         const struct wal__probe_hit *hit)
+{
+    const struct wal__frame *frame = &hit->frame;
+    struct wal__span span = {hit->payload, frame->stored_size};
+    struct wal__commit_record commit;
+    struct wal__seal_record seal;
+
+    WAL__ASSERT(hit->offset < beyond->dirty_end);
+    if (frame->sequence > beyond->last_sequence) {
+        beyond->last_sequence = frame->sequence;
+    }
+    if (frame->type == WAL__FRAME_BLOCK || frame->type == WAL__FRAME_COMMIT) {
+        beyond->last_member = hit->offset;
+    }
+    if (frame->type == WAL__FRAME_COMMIT &&
+        wal__commit_record_decode(span, &commit) == WAL__FMT_OK) {
+        if (commit.durable_off > beyond->watermark &&
+            commit.durable_off <= hit->offset) {
+            beyond->watermark = commit.durable_off;
+        }
+        if (hit->offset > WAL__SEGMENT_HEADER_SIZE + commit.group_size) {
+            beyond->has_later_group = true;
+        }
+        if ((commit.flags & WAL__COMMIT_DURABLE) != 0) {
+            beyond->last_durable_commit = hit->offset;
+        }
+    }
+    if (frame->type == WAL__FRAME_SEAL &&
+        wal__seal_record_decode(span, &seal) == WAL__FMT_OK &&
+        seal.end <= hit->offset) {
+        beyond->sealed_end = seal.end;
+    }
+}
+
+/* Probes everything from `from` on, unless beyond->is_done. False: a read
+ * failed. */
+static bool probe_all(struct wal__probe *probe, uint64_t from,
+                      struct wal__probe_result *beyond)
+{
+    struct wal__probe_hit hit;
+
+    if (beyond->is_done) {
+        return true;
+    }
+    beyond->dirty_end = from;
+    while (wal__probe_next(probe, from, probe->sequence + 1, &beyond->dirty_end,
+                           &hit)) {
+        record_frame(beyond, &hit);
+        from = hit.offset + wal__frame_total_size(hit.frame.stored_size);
+        beyond->dirty_end = from;
+    }
+    beyond->is_done = !probe->failed;
+    return beyond->is_done;
+}
+
+/* --- the pass ------------------------------------------------------------- */
 
 struct scan {
     const struct wal__scan_source *source;
@@ -139,14 +336,6 @@ static void begin_group(struct scan *scan, uint64_t offset)
     scan->has_unknown_session = false;
 }
 
-/* Whether the walk read all frames of the COMMIT's group. */
-static bool group_is_complete(const struct scan *scan,
-                              const struct wal__commit_record *commit)
-{
-    return commit->frame_count == scan->group_frames &&
-           commit->group_size == scan->at - scan->group;
-}
-
 static void record_commit(struct scan *scan,
                           const struct wal__commit_record *commit)
 {
@@ -203,7 +392,8 @@ static bool process_commit(struct scan *scan, const struct wal__frame *frame,
     if (wal__commit_record_decode(span, &commit) != WAL__FMT_OK) {
         return false;
     }
-    whole = group_is_complete(scan, &commit);
+    whole = commit.frame_count == scan->group_frames &&
+            commit.group_size == scan->at - scan->group;
     follows = whole && commit.first_sequence == scan->group_first &&
               (scan->chain_unknown || commit.chain == scan->chain);
     if (!follows && !report_damaged_group(scan, &commit, whole)) {
@@ -466,19 +656,6 @@ static bool skip_damage(struct scan *scan, uint32_t lost)
     return found;
 }
 
-/* Whether OPEN is not valid, and a group follows: OPEN is durable before
- * anything else is written, so that it was damaged afterwards. */
-static bool has_lost_open(const struct scan *scan)
-{
-    return scan->at == WAL__SEGMENT_HEADER_SIZE && scan->beyond.has_later_group;
-}
-
-/* Whether a member of a group follows X in a rewritten segment. */
-static bool has_lost_block(const struct scan *scan)
-{
-    return scan->start->is_rewritten && scan->at < scan->beyond.last_member;
-}
-
 /* Applies the table of SPEC.md 3.4 at X; true: continue after damage. */
 static bool classify_end(struct scan *scan, uint32_t lost)
 {
@@ -487,7 +664,7 @@ static bool classify_end(struct scan *scan, uint32_t lost)
     struct wal__probe probe = make_probe(scan);
 
     result->invalid = scan->at;
-    if (!wal__probe_all(&probe, scan->at, &scan->beyond)) {
+    if (!probe_all(&probe, scan->at, &scan->beyond)) {
         return set_read_error(scan, probe.error_offset);
     }
     result->dirty_end =
@@ -510,8 +687,13 @@ static bool classify_end(struct scan *scan, uint32_t lost)
     if (beyond->sealed_end > scan->expected_end) {
         scan->expected_end = beyond->sealed_end;
     }
+    /* OPEN is durable before anything else is written: where a group follows,
+     * it was damaged afterwards. In a rewritten segment each member of a group
+     * after X shows damage. */
     if (scan->at < result->watermark || scan->at < scan->expected_end ||
-        has_lost_open(scan) || has_lost_block(scan)) {
+        (scan->at == WAL__SEGMENT_HEADER_SIZE &&
+         scan->beyond.has_later_group) ||
+        (scan->start->is_rewritten && scan->at < scan->beyond.last_member)) {
         return skip_damage(scan, lost);
     }
     if (result->sealed_end == 0) {
@@ -561,4 +743,208 @@ void wal__scan(const struct wal__scan_source *source,
     }
     WAL__ASSERT(result->last_sequence >= start->last_sequence);
     WAL__ASSERT(result->end >= start->offset);
+}
+
+/* --- without a header ----------------------------------------------------- */
+
+#define POLYNOMIAL 0xEDB88320u
+#define TOP_BIT    0x80000000u
+
+/* The start value that yields `crc` after the bytes. */
+static uint32_t crc_unwind(uint32_t crc, const uint8_t *bytes, size_t size)
+{
+    crc = ~crc;
+    while (size > 0) {
+        size--;
+        for (unsigned bit = 0; bit < 8; bit++) {
+            crc = (crc & TOP_BIT) != 0 ? (crc ^ POLYNOMIAL) << 1 | 1 : crc << 1;
+        }
+        crc ^= bytes[size];
+    }
+    return ~crc;
+}
+
+/* Whether a valid frame is at `offset`; *next is the offset after it. */
+static bool is_valid_frame(const struct wal__scan_source *source, uint64_t size,
+                           uint64_t salt, uint64_t offset, uint64_t *next)
+{
+    const uint8_t *bytes = source->fetch(source->ctx, offset, WAL__FRAME_SIZE);
+    struct wal__frame frame;
+
+    if (bytes == NULL || wal__frame_decode(bytes, size - offset, salt, offset,
+                                           &frame) != WAL__FMT_OK) {
+        return false;
+    }
+    *next = offset + wal__frame_total_size(frame.stored_size);
+    return true;
+}
+
+bool wal__salt_find(const struct wal__scan_source *source, uint64_t size,
+                    uint64_t *salt)
+{
+    const uint64_t at = WAL__SEGMENT_HEADER_SIZE;
+    const uint8_t *bytes;
+    uint32_t seed;
+    uint64_t next;
+
+    if (size < WAL__SEGMENT_MIN || size > WAL__SEGMENT_MAX ||
+        size % WAL__SEGMENT_HEADER_SIZE != 0) {
+        return false;
+    }
+    bytes = source->fetch(source->ctx, at, WAL__FRAME_SIZE);
+    if (bytes == NULL) {
+        return false;
+    }
+    seed = crc_unwind(wal__get32(bytes), bytes + 4, WAL__FRAME_SIZE - 4);
+    *salt = seed ^ wal__crc32_seed(0, at);
+    return is_valid_frame(source, size, *salt, at, &next) &&
+           is_valid_frame(source, size, *salt, next, &next);
+}
+
+/* Decodes the header of the frame at `offset`; false if it is not valid. */
+static bool read_header(const struct wal__scan_source *source, uint64_t size,
+                        uint64_t salt, uint64_t offset,
+                        struct wal__frame *frame)
+{
+    const uint8_t *bytes;
+
+    if (offset > size || size - offset < WAL__FRAME_SIZE) {
+        return false;
+    }
+    bytes = source->fetch(source->ctx, offset, WAL__FRAME_SIZE);
+    return bytes != NULL && wal__frame_decode(bytes, size - offset, salt,
+                                              offset, frame) == WAL__FMT_OK;
+}
+
+/* The payload of a frame whose header is valid; empty if it is damaged. */
+static struct wal__span read_payload(const struct wal__scan_source *source,
+                                     uint64_t offset,
+                                     const struct wal__frame *frame)
+{
+    struct wal__span payload = {NULL, 0};
+    const uint8_t *bytes = source->fetch(
+        source->ctx, offset, wal__frame_total_size(frame->stored_size));
+
+    if (bytes != NULL &&
+        wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) == WAL__FMT_OK) {
+        payload.data = bytes + WAL__FRAME_SIZE;
+        payload.size = frame->stored_size;
+    }
+    return payload;
+}
+
+bool wal__rewrite_find(const struct wal__scan_source *source, uint64_t size,
+                       uint64_t salt, struct wal__rewrite *rewrite)
+{
+    uint64_t at = WAL__SEGMENT_HEADER_SIZE;
+    struct wal__open_record open = {.epoch = 0};
+    struct wal__commit_record commit;
+    struct wal__frame frame;
+    bool continues = false; /* the first group is followed by the next number */
+
+    *rewrite = (struct wal__rewrite){.generation = 1};
+    if (!read_header(source, size, salt, at, &frame) ||
+        frame.type != WAL__FRAME_OPEN ||
+        wal__open_record_decode(read_payload(source, at, &frame), &open) !=
+            WAL__FMT_OK) {
+        return false;
+    }
+    rewrite->first_id = open.previous_id + 1;
+    rewrite->last_sequence = open.last_sequence;
+    at += wal__frame_total_size(frame.stored_size);
+    if (read_header(source, size, salt, at, &frame) &&
+        frame.type == WAL__FRAME_COMMIT &&
+        wal__commit_record_decode(read_payload(source, at, &frame), &commit) ==
+            WAL__FMT_OK &&
+        commit.first_sequence > open.last_sequence) {
+        continues = commit.first_sequence == open.last_sequence + 1;
+        rewrite->last_sequence = commit.first_sequence - 1;
+    }
+    at = wal__align_up(
+        at + wal__frame_total_size((uint32_t)wal__commit_record_size(0)),
+        WAL__BLOCK_ALIGN);
+    return read_header(source, size, salt, at, &frame)
+               ? frame.type == WAL__FRAME_BLOCK ||
+                     (frame.type == WAL__FRAME_COMMIT && !continues)
+               : false;
+}
+
+/* --- repeated records ----------------------------------------------------- */
+
+enum {
+    PLACELESS_SIZE = 44 /* of a frame's header that no offset changes */
+};
+
+/* What the records of a segment are, up to a sequence number. */
+struct summary {
+    uint64_t salt;
+    uint64_t limit; /* highest sequence number that counts */
+    uint64_t last_sequence;
+    uint64_t count;
+    uint32_t crc;
+};
+
+static bool add_range(void *ctx, const struct wal__scan_range *range)
+{
+    struct summary *summary = ctx;
+    uint64_t at = 0;
+
+    while (at < range->size) {
+        const uint8_t *header = range->bytes + at;
+        struct wal__frame frame;
+
+        if (wal__frame_decode(header, range->size - at, summary->salt,
+                              range->offset + at, &frame) != WAL__FMT_OK) {
+            return false;
+        }
+        if (wal__frame_is_sequenced(frame.type)) {
+            if (frame.sequence > summary->limit) {
+                return false; /* the rest is not compared */
+            }
+            /* The header's checksum is seeded with the offset. */
+            summary->crc = wal__crc32(summary->crc, header + sizeof(uint32_t),
+                                      PLACELESS_SIZE);
+            summary->last_sequence = frame.sequence;
+            summary->count++;
+        }
+        at += wal__frame_total_size(frame.stored_size);
+    }
+    return true;
+}
+
+/* Sums up the records up to `limit`, and returns how the scan ended. */
+static enum wal__verdict sum_up(const struct wal__repeat_segment *segment,
+                                uint64_t limit, struct summary *summary,
+                                struct wal__scan_result *scratch)
+{
+    const struct wal__scan_sink sink = {summary, add_range, NULL};
+
+    *summary = (struct summary){.salt = segment->start.salt, .limit = limit};
+    wal__scan(&segment->source, &sink, &segment->start, scratch);
+    return scratch->verdict;
+}
+
+enum wal__repeat wal__segment_repeats(const struct wal__repeat_segment *segment,
+                                      const struct wal__repeat_segment *other,
+                                      struct wal__scan_result *scratch)
+{
+    struct summary own;
+    struct summary theirs;
+    enum wal__verdict verdict = sum_up(segment, UINT64_MAX, &own, scratch);
+
+    if (verdict != WAL__VERDICT_CLEAN && verdict != WAL__VERDICT_TORN) {
+        return WAL__REPEAT_NO;
+    }
+    if (own.count == 0) {
+        return WAL__REPEAT_EMPTY;
+    }
+    if (other == NULL) {
+        return WAL__REPEAT_NO;
+    }
+    verdict = sum_up(other, own.last_sequence, &theirs, scratch);
+    return verdict != WAL__VERDICT_READ_ERROR && theirs.count == own.count &&
+                   theirs.last_sequence == own.last_sequence &&
+                   theirs.crc == own.crc
+               ? WAL__REPEAT_RECORDS
+               : WAL__REPEAT_NO;
 }

@@ -3,10 +3,15 @@
  * table about its end (SPEC.md 3.1 to 3.4). Recovery, walcheck and salvage all
  * read segments through it, so they agree on what is valid.
  *
- * Invariant: the sink receives whole groups in order, and of damaged groups
- * below the watermark each frame whose checksums are valid; nothing else. The
- * scan reads only through the source. A read error ends the scan and is never
- * reported as a torn write. Threads: no shared state; one thread per call.
+ * Where a walk from group to group cannot continue, a probe finds the valid
+ * frames after the first offset that holds none.
+ *
+ * Invariants: the sink receives whole groups in order, and of damaged groups
+ * below the watermark each frame whose checksums are valid; nothing else. A
+ * probed frame counts only if its header, data and sequence range are valid.
+ * The scan reads only through the source. A read error ends the scan and is
+ * never reported as a torn write. Threads: no shared state; one thread per
+ * call.
  */
 #ifndef AGENTWAL_FORMAT_SEGMENT_SCAN_H
 #define AGENTWAL_FORMAT_SEGMENT_SCAN_H
@@ -106,5 +111,55 @@ void wal__scan(const struct wal__scan_source *source,
                const struct wal__scan_sink *sink,
                const struct wal__scan_start *start,
                struct wal__scan_result *result);
+
+struct wal__probe {
+    const struct wal__scan_source *source;
+    uint64_t salt;
+    uint64_t limit;        /* end of the segment */
+    uint64_t sequence;     /* last valid one: bounds those that may follow */
+    bool failed;           /* a read failed */
+    uint64_t error_offset; /* of the failed read */
+};
+
+struct wal__probe_hit {
+    uint64_t offset;
+    struct wal__frame frame;
+    const uint8_t *payload; /* valid until the next read */
+};
+
+/* Finds the first valid frame at or after `from` whose sequence number is at
+ * least first_sequence. Raises *dirty_end, unless dirty_end is NULL, to the end
+ * of the last non-zero word read. False: there is none, or probe->failed. */
+bool wal__probe_next(struct wal__probe *probe, uint64_t from,
+                     uint64_t first_sequence, uint64_t *dirty_end,
+                     struct wal__probe_hit *hit);
+
+/* Computes the salt from the frames of a segment file of `size` bytes. False
+ * if the size is not a segment's, or the first two frames do not yield it. */
+bool wal__salt_find(const struct wal__scan_source *source, uint64_t size,
+                    uint64_t *salt);
+
+/* Whether the frames are those of a rewritten segment. Sets generation to 1,
+ * first_id and last_sequence as OPEN and COMMIT say, and the rest to 0. */
+bool wal__rewrite_find(const struct wal__scan_source *source, uint64_t size,
+                       uint64_t salt, struct wal__rewrite *rewrite);
+
+/* The bytes of a segment, and where its scan begins. */
+struct wal__repeat_segment {
+    struct wal__scan_source source;
+    struct wal__scan_start start;
+};
+
+enum wal__repeat {
+    WAL__REPEAT_NO,     /* it has other records, or damage */
+    WAL__REPEAT_EMPTY,  /* it holds no record */
+    WAL__REPEAT_RECORDS /* its records are the first ones of the other */
+};
+
+/* Returns whether `segment` holds records that `other` does not begin with.
+ * `other` may be NULL. *scratch is overwritten. */
+enum wal__repeat wal__segment_repeats(const struct wal__repeat_segment *segment,
+                                      const struct wal__repeat_segment *other,
+                                      struct wal__scan_result *scratch);
 
 #endif

@@ -14,7 +14,6 @@
 
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
-#include "format/segment/block.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 enum {
     WAL__FORMAT_VERSION = 1, /* of new segments; 0 is readable */

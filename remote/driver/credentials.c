@@ -20,7 +20,7 @@
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "remote/driver/credentials.h"
 
 /* --- the command ---------------------------------------------------------- */

@@ -12,7 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/thread.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 /* --- this machine --------------------------------------------------------- */
 

@@ -12,8 +12,7 @@
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
-#include "format/bytes/fmt.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 /* The highest number of an epoch or a part. */
 #define STORE_OBJECT_NUMBER_MAX (UINT64_MAX >> 2)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "remote/history/history.h"
 #include "remote/history/remote.h"
 #include "remote/move/move.h"

@@ -17,7 +17,7 @@
 #include "agentwal/transfer.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "remote/move/move.h"
 
 /* --- handing off ---------------------------------------------------------- */

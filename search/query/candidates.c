@@ -2,10 +2,11 @@
  * candidates.c - the rows that match a query, the sessions that its filters
  * name, and those that see what deleted sessions had (query.h).
  *
- * A text inside words is split into words as that of a record is. Only the first
- * of them may be the end of a longer word, and only the last one the beginning:
- * the words of the index that fit are collected, and the rows that have one of
- * each. Whether such a row has the text is known when its record is read.
+ * A text inside words is split into words as that of a record is. Only the
+ * first of them may be the end of a longer word, and only the last one the
+ * beginning: the words of the index that fit are collected, and the rows that
+ * have one of each. Whether such a row has the text is known when its record is
+ * read.
  *
  * Invariant: candidates are of indexes that were up to date when the query
  * began; whether their records may be shown is not known yet.
@@ -434,7 +435,8 @@ static enum wal_status match_words(struct wal__fts_slot *slot,
     }
     *more = code == SQLITE_ROW;
     sqlite3_str_appendall(text, ")");
-    /* Each of the words after the first one as it is, the last as a beginning. */
+    /* Each of the words after the first one as it is, the last as a beginning.
+     */
     for (uint32_t i = 1; i < term->count; i++) {
         sqlite3_str_appendf(text, " AND \"%.*s\"%s", (int)term->tokens[i].size,
                             term->tokens[i].text,

@@ -107,7 +107,8 @@ enum wal_status wal__query_find_heirs(struct wal__query *query,
 enum wal_status wal__query_resolve(struct wal__query *query,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* The role of what a column has, enum wal_search_role, and how much it counts. */
+/* The role of what a column has, enum wal_search_role, and how much it counts.
+ */
 uint32_t wal__column_role(enum wal__column column);
 float wal__column_weight(enum wal__column column);
 

@@ -2,8 +2,8 @@
  * resolve.c - reads the records of candidates, the best ones first, and makes
  * hits of those that may be shown and that have what was looked for (query.h).
  *
- * Invariant: a hit's text was read from the log by this query; what a hit points
- * to is memory of the query.
+ * Invariant: a hit's text was read from the log by this query; what a hit
+ * points to is memory of the query.
  */
 #include <math.h>
 #include <stdlib.h>

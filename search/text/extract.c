@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "format/payload/first_text.h"
 #include "format/payload/message_text.h"
 #include "format/payload/timestamp.h"

@@ -4,8 +4,8 @@
  *
  * It splits text into pieces: runs of scripts without spaces between words and
  * of symbols, runs that are no words, and the rest. Invariant: total over any
- * bytes; the pieces are consecutive and cover the text. Ill-formed UTF-8 is part
- * of the rest.
+ * bytes; the pieces are consecutive and cover the text. Ill-formed UTF-8 is
+ * part of the rest.
  *
  * Threads: one at a time per connection.
  */

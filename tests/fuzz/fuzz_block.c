@@ -12,8 +12,8 @@
 
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
-#include "format/segment/block.h"
-#include "format/segment/salt.h"
+#include "format/segment/frame.h"
+#include "format/segment/scan.h"
 #include "tests/lib/segment_image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

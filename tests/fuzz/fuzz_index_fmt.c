@@ -16,7 +16,6 @@
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/index/index_fmt.h"
-#include "format/index/pack_index.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 
 #include "format/json/json_merge.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "format/payload/first_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

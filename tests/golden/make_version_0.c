@@ -11,7 +11,6 @@
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/record.h"
-#include "format/segment/record_text.h"
 #include "tests/golden/make_golden.h"
 
 /* SESSION as version 0 has it (SPEC.md, Versions): the creation time in

@@ -9,7 +9,7 @@
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/index/index_fmt.h"
-#include "format/segment/block.h"
+#include "format/segment/frame.h"
 
 enum {
     PAYLOAD_MAX = 4096

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "format/bytes/assert.h"
-#include "format/segment/block.h"
+#include "format/segment/frame.h"
 #include "format/segment/record_blob.h"
 #include "format/segment/segment_fmt.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "tools/care/care.h"
 #include "tools/care/claims.h"
 #include "tools/care/costs.h"

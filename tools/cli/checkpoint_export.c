@@ -17,7 +17,7 @@
 
 #include "agentwal/blob.h"
 #include "convert/source/checkpoint_manifest.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "tools/cli/json.h"
 
 #define FILE_NAME_MAX 255 /* bytes of a name in a Linux file system */

@@ -14,8 +14,8 @@
 
 #include "convert/model/dialect.h"
 #include "convert/source/source_lines.h"
-#include "format/bytes/fmt.h"
-#include "format/json/json_value.h"
+#include "format/bytes/bytes.h"
+#include "format/json/json_text.h"
 #include "tools/cli/cli.h"
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */

@@ -15,7 +15,7 @@
 #include "agentwal/checkpoint.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 /* --- accepting ------------------------------------------------------------ */
 

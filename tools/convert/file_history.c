@@ -15,7 +15,7 @@
 #include "convert/model/dialect.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
 #include "tools/convert/export_source.h"
 #include "tools/convert/output_file.h"

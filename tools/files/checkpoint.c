@@ -17,7 +17,7 @@
 
 #include "convert/import/checkpoint_import.h"
 #include "convert/source/checkpoint_manifest.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "tools/cli/checkpoint_export.h"
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"

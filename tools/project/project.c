@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 enum {
     SHA1_DIGITS = 40,

@@ -12,9 +12,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "tools/cli/verbs.h"
 
 static const char file_name[] = "remote.json";

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "tools/cli/session.h"
 #include "tools/remote/config.h"
 

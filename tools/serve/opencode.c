@@ -18,7 +18,7 @@
 
 #include "agentwal/convert.h"
 #include "format/json/json_merge.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 
 #define GLOBAL_PROJECT "global"
 

@@ -34,7 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 enum {
     BACKLOG = 1024,

@@ -11,7 +11,7 @@
 
 #include "agentwal/blob.h"
 #include "agentwal/convert.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "tools/usage/usage.h"
 
 enum {

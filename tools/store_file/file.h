@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/segment/block.h"
+#include "format/segment/frame.h"
 
 /* Replaces unreadable bytes in the window. No valid frame begins with it, so
  * that a scan skips them. */

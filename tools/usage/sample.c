@@ -9,7 +9,7 @@
 
 #include "convert/model/model_member.h"
 #include "convert/model/model_table.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
 
 /* --- values ------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "tools/walcheck/pack.h"
 
 static const char prefix[] = "\0checkpoint/";

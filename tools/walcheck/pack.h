@@ -10,7 +10,7 @@
 #define AGENTWAL_TOOLS_WALCHECK_PACK_H
 
 #include "format/index/file_list.h"
-#include "format/index/pack_index.h"
+#include "format/index/index_fmt.h"
 #include "tools/walcheck/walcheck.h"
 
 /* --- pack.c --------------------------------------------------------------- */

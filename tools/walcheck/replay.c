@@ -15,7 +15,7 @@
 
 #include "format/bytes/crc32.h"
 #include "format/payload/first_text.h"
-#include "format/payload/session_time.h"
+#include "format/payload/timestamp.h"
 #include "tools/walcheck/walcheck.h"
 
 enum {

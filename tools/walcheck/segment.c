@@ -14,7 +14,7 @@
 
 #include "convert/copy/copy.h"
 #include "format/bytes/crc32.h"
-#include "format/payload/session_time.h"
+#include "format/payload/timestamp.h"
 #include "tools/walcheck/pack.h"
 
 struct scan {

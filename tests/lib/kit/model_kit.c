@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "convert/model/model_write.h"
-#include "format/json/json_character.h"
+#include "format/json/json_text.h"
 #include "tests/lib/test.h"
 
 static const struct wal__json_span none = {NULL, 0};

@@ -16,7 +16,7 @@
 #include <jansson.h>
 
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 

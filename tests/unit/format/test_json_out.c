@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/json/json_character.h"
 #include "format/json/json_merge.h"
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"
+#include "format/json/json_text.h"
 #include "tests/lib/test.h"
 
 struct text {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "format/json/json_scan.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "tests/lib/test.h"
 
 #define TEXT(literal) literal, sizeof(literal) - 1

@@ -14,7 +14,7 @@
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/index/file_list.h"
-#include "format/index/pack_index.h"
+#include "format/index/index_fmt.h"
 #include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 

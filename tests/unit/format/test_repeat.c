@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "format/bytes/assert.h"
-#include "format/segment/repeat.h"
+#include "format/segment/scan.h"
 #include "tests/lib/segment_image.h"
 #include "tests/lib/test.h"
 

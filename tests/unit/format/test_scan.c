@@ -9,7 +9,7 @@
 
 #include "format/bytes/assert.h"
 #include "format/index/index_fmt.h"
-#include "format/segment/probe.h"
+#include "format/segment/scan.h"
 #include "tests/lib/segment_image.h"
 #include "tests/lib/test.h"
 

@@ -10,7 +10,7 @@
 
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
-#include "format/segment/block.h"
+#include "format/segment/frame.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/test.h"
 

@@ -17,7 +17,6 @@
 #include "format/bytes/crc32.h"
 #include "format/index/file_list.h"
 #include "format/index/index_fmt.h"
-#include "format/index/pack_index.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"

@@ -9,7 +9,7 @@
 #include "agentwal/blob.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
-#include "format/index/pack_index.h"
+#include "format/index/index_fmt.h"
 #include "format/segment/frame.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/kit/blob_kit.h"

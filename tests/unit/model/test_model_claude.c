@@ -9,7 +9,7 @@
 
 #include "convert/model/model_member.h"
 #include "convert/model/model_write.h"
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "tests/lib/kit/model_kit.h"
 #include "tests/lib/test.h"
 

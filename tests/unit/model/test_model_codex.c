@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/json/json_value.h"
+#include "format/json/json_text.h"
 #include "tests/lib/kit/model_kit.h"
 #include "tests/lib/test.h"
 

@@ -14,7 +14,6 @@
 
 #include "engine/store/input_text.h"
 #include "format/payload/first_text.h"
-#include "format/payload/session_time.h"
 #include "format/payload/timestamp.h"
 #include "tests/lib/test.h"
 

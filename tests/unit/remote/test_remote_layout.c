@@ -3,7 +3,7 @@
  * that are JSON.
  */
 #include "agentwal/replica.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "remote/layout/layout.h"
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/test.h"

@@ -4,7 +4,7 @@
  */
 #include "agentwal/admin.h"
 #include "agentwal/transfer.h"
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 #include "remote/move/move.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/remote/memory_driver.h"

@@ -1,8 +1,8 @@
 /*
- * fmt.c - the phrase of each enum wal__fmt, and bytes in hexadecimal (fmt.h).
- * Threads: any.
+ * bytes.c - the phrase of each enum wal__fmt, and bytes in hexadecimal
+ * (bytes.h). Threads: any.
  */
-#include "format/bytes/fmt.h"
+#include "format/bytes/bytes.h"
 
 const char *wal__fmt_text(enum wal__fmt fmt)
 {

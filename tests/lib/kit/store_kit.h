@@ -76,8 +76,8 @@ void assert_all_entries(struct wal_session *session, const char *ids);
 void assert_parent(struct wal_session *session, const char *id,
                    const char *parent);
 struct wal_session_info kit_info(struct wal_session *session);
-/* The ids a list of sessions gives, separated by a blank, until the next call: a
- * minus after what is deleted, a plus after what is in the trash. */
+/* The ids of a list of sessions, separated by a blank, until the next call; a
+ * minus follows what is deleted, a plus what is in the trash. */
 const char *kit_list_sessions(struct wal_store *store,
                               const struct wal_session_cursor_options *options);
 void kit_redact(struct wal_session *session, const char *id);

@@ -7,6 +7,7 @@
 #include <ftw.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -17,6 +18,69 @@ struct place {
     char path[PATH_MAX];
     int back; /* the directory before */
 };
+
+enum {
+    OPEN_MAX = 4096
+};
+
+/* What the kit opened; null: free. */
+static void *_Atomic stores[OPEN_MAX];
+static void *_Atomic sessions[OPEN_MAX];
+
+static void keep(void *_Atomic *handles, void *handle)
+{
+    size_t i = 0;
+    void *none = NULL;
+
+    while (!atomic_compare_exchange_strong(&handles[i], &none, handle)) {
+        none = NULL;
+        WAL__ASSERT(++i < OPEN_MAX);
+    }
+}
+
+static void drop(void *_Atomic *handles, void *handle)
+{
+    for (size_t i = 0; i < OPEN_MAX; i++) {
+        void *expected = handle;
+
+        if (atomic_compare_exchange_strong(&handles[i], &expected, NULL)) {
+            return;
+        }
+    }
+}
+
+#undef wal_close
+#undef wal_session_close
+
+enum wal_status kit_close_now(struct wal_store *store, struct wal_error *error)
+{
+    drop(stores, store);
+    return wal_close(store, error);
+}
+
+void kit_session_close(struct wal_session *session)
+{
+    drop(sessions, session);
+    wal_session_close(session);
+}
+
+/* Returns 0 when all could be closed. */
+static int close_all(void)
+{
+    struct wal_error error = KIT_ERROR;
+    int result = 0;
+
+    for (size_t i = 0; i < OPEN_MAX; i++) {
+        wal_session_close(atomic_exchange(&sessions[i], NULL));
+    }
+    for (size_t i = 0; i < OPEN_MAX; i++) {
+        if (wal_close(atomic_exchange(&stores[i], NULL), &error) != WAL_OK) {
+            print_error("wal_close: %s\n", error.text);
+            result = -1;
+        }
+    }
+    return result;
+}
 
 int kit_set_up(void **state)
 {
@@ -47,9 +111,10 @@ static int remove_item(const char *path, const struct stat *stat, int kind,
 int kit_tear_down(void **state)
 {
     struct place *place = *state;
-    int result = fchdir(place->back);
+    int result = close_all();
 
-    if (nftw(place->path, remove_item, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+    if (fchdir(place->back) != 0 ||
+        nftw(place->path, remove_item, 16, FTW_DEPTH | FTW_PHYS) != 0) {
         result = -1;
     }
     (void)close(place->back);
@@ -106,6 +171,7 @@ struct wal_store *kit_open(const char *path, uint32_t flags)
 
     check(wal_open(path, &options, &store, &error), &error, "wal_open");
     assert_non_null(store);
+    keep(stores, store);
     return store;
 }
 
@@ -118,7 +184,7 @@ void kit_close(struct wal_store *store)
 {
     struct wal_error error = KIT_ERROR;
 
-    check(wal_close(store, &error), &error, "wal_close");
+    check(kit_close_now(store, &error), &error, "wal_close");
 }
 
 struct wal_session *kit_create(struct wal_store *store, const char *id)
@@ -131,6 +197,7 @@ struct wal_session *kit_create(struct wal_store *store, const char *id)
     check(wal_session_create(store, &options, &session, &error), &error,
           "wal_session_create");
     assert_non_null(session);
+    keep(sessions, session);
     return session;
 }
 
@@ -143,6 +210,7 @@ struct wal_session *kit_create_titled(struct wal_store *store, const char *id,
     options.id = kit_text(id);
     options.title = kit_text(title);
     assert_ok(wal_session_create(store, &options, &session, NULL));
+    keep(sessions, session);
     return session;
 }
 
@@ -154,6 +222,7 @@ struct wal_session *kit_session(struct wal_store *store, const char *id)
     check(wal_session_open(store, kit_text(id), &session, &error), &error,
           "wal_session_open");
     assert_non_null(session);
+    keep(sessions, session);
     return session;
 }
 
@@ -168,6 +237,7 @@ struct wal_session *kit_fork(struct wal_session *session, const char *at,
     check(wal_session_fork(session, kit_text(at), &options, &fork, &error),
           &error, "wal_session_fork");
     assert_non_null(fork);
+    keep(sessions, fork);
     return fork;
 }
 

@@ -20,7 +20,9 @@
 #include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 
-/* Every test runs in a private empty directory, the current one. */
+/* Every test runs in a private empty directory, the current one. What the kit
+ * opened and the test did not close is closed at its end: sessions, then
+ * stores, which must succeed. */
 int kit_set_up(void **state);
 int kit_tear_down(void **state);
 
@@ -103,5 +105,12 @@ void kit_pause_ms(long ms);
 
 /* fork(). The child is killed when the test ends, however that ends. */
 pid_t kit_start_process(void);
+
+/* Of any thread. With these names a handle that a test closes is no longer the
+ * kit's to close. */
+enum wal_status kit_close_now(struct wal_store *store, struct wal_error *error);
+void kit_session_close(struct wal_session *session);
+#define wal_close         kit_close_now
+#define wal_session_close kit_session_close
 
 #endif

@@ -31,7 +31,7 @@ struct kit_work kit_work_begin(uint32_t flags)
     open_store(&work, flags | WAL_OPEN_CREATE);
     options.id = kit_text("s");
     options.cwd = kit_text(work.root);
-    assert_ok(wal_session_create(work.store, &options, &work.session, NULL));
+    work.session = kit_create_with(work.store, &options);
     return work;
 }
 

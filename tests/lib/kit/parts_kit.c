@@ -233,6 +233,14 @@ struct wal_session_change kit_title(const char *title)
     return change;
 }
 
+void kit_reopen_unchanged(struct kit_bench *bench)
+{
+    char *before = kit_snapshot(bench->store, bench->session);
+
+    kit_reopen(bench, 0);
+    assert_unchanged(bench->store, bench->session, before);
+}
+
 uint64_t kit_last_sequence(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};

@@ -41,6 +41,8 @@ char *kit_snapshot(struct wal_store *store, struct wal_session *session);
 /* Nothing of it has changed; frees the picture. */
 void assert_unchanged(struct wal_store *store, struct wal_session *session,
                       char *before);
+/* Everything is as before. */
+void kit_reopen_unchanged(struct kit_bench *bench);
 uint64_t kit_last_sequence(struct wal_store *store);
 
 #endif

@@ -41,14 +41,9 @@ struct wal_session *tree_session(struct wal_store *store)
         .id = kit_text("s"),
         .cwd = kit_text(tree_path("")),
     };
-    struct wal_error error = KIT_ERROR;
-    struct wal_session *session = NULL;
 
     WAL__ASSERT(mkdir("tree", 0777) == 0);
-    if (wal_session_create(store, &options, &session, &error) != WAL_OK) {
-        fail_msg("wal_session_create: %s", error.text);
-    }
-    return session;
+    return kit_create_with(store, &options);
 }
 
 void tree_put_bytes(const char *path, const void *data, size_t size)

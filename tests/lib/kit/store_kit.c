@@ -187,31 +187,32 @@ void kit_close(struct wal_store *store)
     check(kit_close_now(store, &error), &error, "wal_close");
 }
 
-struct wal_session *kit_create(struct wal_store *store, const char *id)
+struct wal_session *kit_create_with(struct wal_store *store,
+                                    const struct wal_session_options *options)
 {
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text(id)};
     struct wal_error error = KIT_ERROR;
     struct wal_session *session = NULL;
 
-    check(wal_session_create(store, &options, &session, &error), &error,
+    check(wal_session_create(store, options, &session, &error), &error,
           "wal_session_create");
     assert_non_null(session);
     keep(sessions, session);
     return session;
 }
 
+struct wal_session *kit_create(struct wal_store *store, const char *id)
+{
+    return kit_create_titled(store, id, NULL);
+}
+
 struct wal_session *kit_create_titled(struct wal_store *store, const char *id,
                                       const char *title)
 {
-    struct wal_session_options options = WAL_INIT(wal_session_options);
-    struct wal_session *session = NULL;
+    const struct wal_session_options options = {.struct_size = sizeof(options),
+                                                .id = kit_text(id),
+                                                .title = kit_text(title)};
 
-    options.id = kit_text(id);
-    options.title = kit_text(title);
-    assert_ok(wal_session_create(store, &options, &session, NULL));
-    keep(sessions, session);
-    return session;
+    return kit_create_with(store, &options);
 }
 
 struct wal_session *kit_session(struct wal_store *store, const char *id)
@@ -298,6 +299,28 @@ void kit_append_all(struct wal_session *session, const char *ids)
         kit_append(session, id, NULL);
     }
     free(copy);
+}
+
+struct kit_bench kit_bench(const char *ids)
+{
+    struct kit_bench bench = {.store = kit_store()};
+
+    bench.session = kit_create(bench.store, "s");
+    kit_append_all(bench.session, ids);
+    return bench;
+}
+
+void kit_end(struct kit_bench *bench)
+{
+    kit_session_close(bench->session);
+    kit_close(bench->store);
+}
+
+void kit_reopen(struct kit_bench *bench, uint32_t flags)
+{
+    kit_end(bench);
+    bench->store = kit_open("store", flags);
+    bench->session = kit_session(bench->store, "s");
 }
 
 /* Adds an id to a text that grows. */

@@ -46,10 +46,23 @@ void kit_close(struct wal_store *store);
 struct wal_session *kit_create(struct wal_store *store, const char *id);
 struct wal_session *kit_create_titled(struct wal_store *store, const char *id,
                                       const char *title);
+struct wal_session *kit_create_with(struct wal_store *store,
+                                    const struct wal_session_options *options);
 struct wal_session *kit_session(struct wal_store *store, const char *id);
 /* at null: the head. */
 struct wal_session *kit_fork(struct wal_session *session, const char *at,
                              const char *id);
+
+/* The store "store", made when it is not there, and its new session "s" with
+ * these entries, as with kit_append_all. */
+struct kit_bench {
+    struct wal_store *store;
+    struct wal_session *session;
+};
+
+struct kit_bench kit_bench(const char *ids);
+void kit_end(struct kit_bench *bench);
+void kit_reopen(struct kit_bench *bench, uint32_t flags);
 
 /* An entry of type message; parent null: none given. */
 struct wal_entry kit_entry(const char *id, const char *parent,

@@ -28,10 +28,8 @@ struct wal_session *view_kit_import(struct wal_store *store, unsigned number)
         .cwd = kit_text("/home/u/project"),
         .source = kit_text("claude 0 file.jsonl"),
     };
-    struct wal_session *session = NULL;
 
-    assert_ok(wal_session_create(store, &options, &session, NULL));
-    return session;
+    return kit_create_with(store, &options);
 }
 
 void view_kit_line(struct wal_session *session, unsigned id, unsigned parent,

@@ -133,8 +133,7 @@ KIT_TEST(backup__of_a_writable_store_has_what_is_queued)
 /* The handle has not read what another one has written since. */
 KIT_TEST(backup__of_a_writable_store_has_what_another_has_written)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_store *store = kit_bench("").store;
     struct wal_store *other = kit_store();
     struct wal_session *of_other = kit_session(other, "s");
 
@@ -144,10 +143,6 @@ KIT_TEST(backup__of_a_writable_store_has_what_another_has_written)
     assert_ok(kit_try_backup(store, "copy"));
     assert_int_equal(kit_backup_result.last_sequence, kit_last_sequence(other));
     assert_same_store("store", "copy");
-    wal_session_close(of_other);
-    wal_session_close(session);
-    kit_close(other);
-    kit_close(store);
 }
 
 /* The entries of the session "s" that a handle which only reads takes for
@@ -188,8 +183,6 @@ KIT_TEST(backup__of_a_store_in_use_is_all_durable)
     assert_durable("copy", "a b c");
     kit_back_up("copy", "second");
     assert_durable("second", "a b c");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(backup__that_was_written_to_has_a_durable_end)
@@ -377,8 +370,6 @@ KIT_TEST(backup__keeps_compaction_out)
     assert_ok(wal_store_backup(reader, "second", &options, NULL, NULL));
     compaction.ctx = reader;
     assert_ok(wal_store_compact(store, &compaction, NULL, NULL));
-    kit_close(reader);
-    kit_close(store);
 }
 
 KIT_TEST(backup__stopped_by_the_caller_goes_on)
@@ -537,13 +528,10 @@ KIT_TEST(backup__inside_the_store_is_refused)
 
 KIT_TEST(backup__to_a_copy_that_is_open_is_refused)
 {
-    struct wal_store *copy;
-
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
-    copy = kit_open("copy", 0);
+    (void)kit_open("copy", 0);
     kit_expect_refused("store", "copy", WAL_ELOCKED, "has the copy open");
-    kit_close(copy);
 }
 
 KIT_TEST(backup__to_a_damaged_copy_is_refused)

@@ -50,8 +50,6 @@ KIT_TEST(compact__resent_entry_that_was_erased_is_a_duplicate)
     /* A second compaction finds nothing to erase. */
     assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).erased_records,
                      0);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(compact__erased_compaction_still_begins_the_branch)
@@ -77,8 +75,6 @@ KIT_TEST(compact__erased_compaction_still_begins_the_branch)
         assert_string_equal(ids + strlen(ids) - 2, " d");
         (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* The slices of all entries are compared after the last one was read. */
@@ -114,8 +110,6 @@ KIT_TEST(compact__pinned_slices_stay)
     }
     wal_entry_cursor_close(cursor);
     free(entries);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* A handle that has the former tail segment as its tail. */
@@ -142,10 +136,6 @@ KIT_TEST(compact__other_handle_whose_tail_was_rewritten)
     assert_branch(session, "a b c d e");
     (void)kit_compact(other, 0);
     assert_branch(session, "a b c d e");
-    wal_session_close(seen);
-    kit_close(other);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(compact__open_cursors_go_on)
@@ -181,8 +171,6 @@ KIT_TEST(compact__open_cursors_go_on)
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
     wal_doc_cursor_close(docs);
     wal_entry_cursor_close(cursor);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(compact__cursor_of_a_deleted_session_says_so)
@@ -201,8 +189,6 @@ KIT_TEST(compact__cursor_of_a_deleted_session_says_so)
     assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error),
                      WAL_ENOTFOUND);
     wal_entry_cursor_close(cursor);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Without the files of index/, and of the catalogue. */
@@ -226,8 +212,6 @@ KIT_TEST(compact__opens_without_derived_files)
     assert_branch(fork, "a b x");
     assert_int_equal(wal_session_open(store, kit_text("s"), &session, NULL),
                      WAL_ENOTFOUND);
-    wal_session_close(fork);
-    kit_close(store);
 }
 
 /* Damages the INDEX in the oldest segment's file. */
@@ -342,8 +326,6 @@ KIT_TEST(compact__index_lost_and_source_deleted)
     store = kit_store();
     last = kit_session(store, "g");
     assert_branch(last, "a b x y");
-    wal_session_close(last);
-    kit_close(store);
 }
 
 enum {
@@ -411,8 +393,6 @@ KIT_TEST(stop__in_a_segment_of_the_log)
     stop_compaction(store, 0);
     kit_append(session, "c", NULL);
     assert_true(kit_compact(store, 0).rewritten > 0);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Random content is not compressed. */
@@ -440,7 +420,6 @@ KIT_TEST(stop__in_a_segment_of_the_pack)
     stop_compaction(store, WAL_STORE_COMPACT_ERASE);
     stop_compaction(store, WAL_STORE_COMPACT_ERASE);
     assert_true(kit_compact(store, 0).rewritten > 0);
-    kit_close(store);
 }
 
 static const char marker[] = "QZJXKVWPYHGBFMUC";

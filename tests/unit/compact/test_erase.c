@@ -268,7 +268,7 @@ static struct wal_session *create(struct wal_store *store, const char *id,
     options.title = kit_text(canaries[title]);
     options.cwd = kit_text(cwd);
     options.metadata = kit_text(metadata);
-    assert_ok(wal_session_create(store, &options, &session, NULL));
+    session = kit_create_with(store, &options);
     return session;
 }
 
@@ -370,7 +370,7 @@ static void put_checkpoints(struct wal_store *store)
     (void)strcat(work.root, canaries[CHECKPOINT_ROOT]);
     assert_int_equal(mkdir(work.root, 0755), 0);
     options.cwd = kit_text("/");
-    assert_ok(wal_session_create(store, &options, &work.session, NULL));
+    work.session = kit_create_with(store, &options);
     kit_write(&work, canaries[CHECKPOINT_PATH], canaries[CHECKPOINT_FILE]);
     checkpoint.root = kit_text(work.root);
     assert_ok(
@@ -699,8 +699,6 @@ KIT_TEST(erase__line_that_is_no_text_gave_no_title)
     assert_ok(
         wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL));
     assert_slice(kit_info(session).title, "kept");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* A redaction without its end: the title is taken by erasing. */
@@ -951,7 +949,6 @@ KIT_TEST(erase__segment_of_no_log_is_named)
     assert_int_equal(result.refused, 1);
     assert_non_null(strstr(result.refusal.file, "0000000000000002.seg"));
     wal_session_close(session);
-    kit_close(store);
 }
 
 /* Nothing was appended since the tails began, or only what a process did not

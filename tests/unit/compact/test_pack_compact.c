@@ -112,7 +112,6 @@ KIT_TEST(pack__content_that_nothing_names_goes)
     store = kit_store();
     assert_false(has(store, digest.bytes));
     kit_content_free(&content);
-    kit_close(store);
 }
 
 KIT_TEST(pack__content_of_a_caller_stays)
@@ -135,7 +134,6 @@ KIT_TEST(pack__content_of_a_caller_stays)
     kit_check_blob(store, second, &large);
     kit_content_free(&small);
     kit_content_free(&large);
-    kit_close(store);
 }
 
 /* The caller relies on what a record made: it is then the caller's too. */
@@ -156,7 +154,6 @@ KIT_TEST(pack__content_of_records_that_a_caller_puts_stays)
     kit_check_blob(store, second, &large);
     kit_content_free(&small);
     kit_content_free(&large);
-    kit_close(store);
 }
 
 KIT_TEST(pack__payloads_stay_as_long_as_their_entries)
@@ -187,8 +184,6 @@ KIT_TEST(pack__payloads_stay_as_long_as_their_entries)
     store = kit_store();
     session = kit_session(store, "s");
     large_check(session, "kept", kept, 0);
-    wal_session_close(session);
-    kit_close(store);
     free(kept);
     free(redacted);
     free(deleted);
@@ -216,7 +211,6 @@ KIT_TEST(pack__files_of_checkpoints_stay)
     /* Two lists of files, and three contents. */
     assert_int_equal(
         compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 5);
-    kit_work_end(&work);
 }
 
 static void delete_checkpoint(struct wal_session *session, const char *id)
@@ -287,7 +281,6 @@ KIT_TEST(pack__files_of_deleted_checkpoints_that_forks_see)
         compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
     assert_string_equal(kit_checkpoints(fork), "");
     wal_session_close(fork);
-    kit_work_end(&work);
 }
 
 /* --- deltas ------------------------------------------------------------- */
@@ -389,7 +382,6 @@ KIT_TEST(pack__a_guard_makes_the_compaction_wait)
     (void)compact(store, 0);
     kit_check_blob(store, digest, &content);
     kit_content_free(&content);
-    kit_close(store);
 }
 
 /* Content for a checkpoint: it stays while the writer is there, then as long as
@@ -431,7 +423,6 @@ KIT_TEST(pack__content_that_is_to_be_named)
     (void)compact(store, WAL_STORE_COMPACT_ERASE);
     assert_false(has(store, file.digest));
     kit_content_free(&content);
-    kit_close(store);
 }
 
 /* While segments are condemned nothing in them is found in order to be named,
@@ -465,7 +456,6 @@ KIT_TEST(pack__condemned_content_is_stored_again)
     wal__content_absolve(&store->core.control);
     kit_check_blob(store, digest.bytes, &content);
     kit_content_free(&content);
-    kit_close(store);
 }
 
 /* --- what stays without what it needs ----------------------------------- */
@@ -562,7 +552,6 @@ KIT_TEST(pack__a_delta_stays_and_its_base_goes)
     kit_content_free(&filler);
     kit_content_free(&base);
     kit_content_free(&version);
-    kit_close(store);
 }
 
 static void *run_compact(void *ctx)
@@ -673,7 +662,6 @@ KIT_TEST(pack__space_comes_back)
         most = pack_size() > most ? pack_size() : most;
     }
     assert_true(most <= 2 * KIT_MIB);
-    kit_close(store);
 }
 
 KIT_TEST(pack__again_changes_nothing)
@@ -688,5 +676,4 @@ KIT_TEST(pack__again_changes_nothing)
     assert_int_equal(compact(store, WAL_STORE_COMPACT_DRY_RUN).rewritten, 0);
     kit_check_blob(store, digest, &content);
     kit_content_free(&content);
-    kit_close(store);
 }

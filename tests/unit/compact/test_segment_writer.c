@@ -774,5 +774,4 @@ KIT_TEST(replay__records_of_blocks_in_the_order_of_the_log)
     for (int i = 0; i < SESSIONS; i++) {
         wal_session_close(sessions[i]);
     }
-    kit_close(store);
 }

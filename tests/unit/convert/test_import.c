@@ -197,7 +197,6 @@ KIT_TEST(import_file__every_dialect_is_detected)
         assert_int_equal(result.failed, 0);
         wal_session_close(kit_session(store, seen.session));
     }
-    kit_close(store);
 }
 
 KIT_TEST(import_file__second_import_adds_only_new_lines)
@@ -218,7 +217,6 @@ KIT_TEST(import_file__second_import_adds_only_new_lines)
     assert_int_equal(result.appended, 2);
     assert_int_equal(result.duplicates, 3);
     assert_string_equal(seen.session, "s");
-    kit_close(store);
 }
 
 /* What a compaction wrote is read into memory that is freed with its cursor:
@@ -258,8 +256,6 @@ KIT_TEST(import_file__grown_after_a_compaction)
     session = kit_session(store, seen.session);
     assert_ok(wal_entry_get(session, kit_text("line-101"), &entry, NULL));
     assert_slice(entry.parent_id, "line-100");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(import_file__named_dialect_that_is_unknown)
@@ -277,7 +273,6 @@ KIT_TEST(import_file__named_dialect_that_is_unknown)
     options.dialect = kit_text("lines");
     assert_ok(
         wal_import_file(store, kit_text("a.jsonl"), &options, NULL, NULL));
-    kit_close(store);
 }
 
 KIT_TEST(import_file__text_of_no_dialect_is_lines)
@@ -290,7 +285,6 @@ KIT_TEST(import_file__text_of_no_dialect_is_lines)
     must_import(store, "notes", &seen, &result);
     assert_string_equal(seen.dialect, "lines");
     assert_int_equal(seen.last.lines, 2);
-    kit_close(store);
 }
 
 KIT_TEST(import_file__empty_file_is_an_empty_session)
@@ -304,7 +298,6 @@ KIT_TEST(import_file__empty_file_is_an_empty_session)
     assert_int_equal(result.sessions, 1);
     assert_int_equal(result.appended, 0);
     assert_int_equal(seen.last.lines, 0);
-    kit_close(store);
 }
 
 KIT_TEST(import_file__truncated_line_is_an_issue)
@@ -324,7 +317,6 @@ KIT_TEST(import_file__truncated_line_is_an_issue)
              "2:%llu:torn: the file ends inside this line;",
              (unsigned long long)stat.st_size - 10);
     assert_string_equal(seen.issues, expected);
-    kit_close(store);
 }
 
 KIT_TEST(import_file__paths_that_cannot_be_read)
@@ -348,7 +340,6 @@ KIT_TEST(import_file__paths_that_cannot_be_read)
     assert_int_equal(result.sources, 0);
     assert_int_equal(result.failed, 1);
     assert_int_equal(seen.reports, 3);
-    kit_close(store);
 }
 
 KIT_TEST(import_file__misuse_changes_nothing)
@@ -374,7 +365,6 @@ KIT_TEST(import_file__misuse_changes_nothing)
     assert_int_equal(
         wal_import_file(store, (struct wal_slice){"a\0b", 3}, NULL, NULL, NULL),
         WAL_EINVAL);
-    kit_close(store);
 }
 
 /* --------------------------------------------------------------- trees --- */
@@ -390,7 +380,6 @@ KIT_TEST(import_tree__without_sources)
     assert_ok(import_tree(store, "plain", &seen, &result, NULL));
     assert_int_equal(result.sources, 0);
     assert_int_equal(seen.reports, 0);
-    kit_close(store);
 }
 
 KIT_TEST(import_tree__excluded_store_is_not_a_source)
@@ -403,7 +392,6 @@ KIT_TEST(import_tree__excluded_store_is_not_a_source)
     assert_ok(import_tree(store, ".", &seen, &result, NULL));
     assert_int_equal(result.sources, 1);
     assert_string_equal(seen.path, "./a.jsonl");
-    kit_close(store);
 }
 
 /* A link cycle cannot be read by any user. */
@@ -426,7 +414,6 @@ KIT_TEST(import_tree__one_bad_source_is_counted)
     assert_int_equal(result.failed, 1);
     assert_string_equal(seen.failed, "loop");
     assert_string_equal(seen.path, "z.jsonl");
-    kit_close(store);
 }
 
 KIT_TEST(import_tree__second_import_adds_nothing)
@@ -443,7 +430,6 @@ KIT_TEST(import_tree__second_import_adds_nothing)
     assert_int_equal(second.appended, 0);
     assert_int_equal(second.sessions, first.sessions);
     assert_int_equal(second.duplicates, first.appended + first.duplicates);
-    kit_close(store);
 }
 
 #define FIRST_OF_COPY                                                       \
@@ -581,7 +567,6 @@ KIT_TEST(import_progress__reports_bytes_and_stops)
     assert_int_equal(seen.total, stat.st_size);
     assert_int_equal(result.bytes, stat.st_size);
     assert_int_equal(result.appended + result.duplicates, 3);
-    kit_close(store);
 }
 
 KIT_TEST(import_report__stops_the_tree)
@@ -602,7 +587,6 @@ KIT_TEST(import_report__stops_the_tree)
     assert_ok(import_tree(store, "t", &seen, &result, &error));
     assert_int_equal(result.sessions, 2);
     assert_int_equal(result.appended, 2);
-    kit_close(store);
 }
 
 /* The issues are those that the tool prints for this file. */
@@ -627,7 +611,6 @@ KIT_TEST(import_report__issues_of_damaged_lines)
     seen.issues[0] = '\0';
     must_import(store, "a.jsonl", &seen, &result);
     assert_int_equal(seen.last.issue_count, 2);
-    kit_close(store);
 }
 
 /* -------------------------------------------------------------- memory --- */
@@ -759,7 +742,6 @@ KIT_TEST(import_times__are_those_of_the_lines)
     write_row("f.jsonl", "ae", "s", 6, 30);
     import(store, "f.jsonl", NULL);
     check_times(store, "s", 10, 30);
-    kit_close(store);
 }
 
 /* The latest is the one that was used last, in whatever order they came. */
@@ -778,7 +760,6 @@ KIT_TEST(import_times__order_the_list)
                                       NULL));
     assert_slice(kit_info(session).id, "a");
     wal_session_close(session);
-    kit_close(store);
 }
 
 /* A file without any time is as old as its import. */
@@ -797,8 +778,6 @@ KIT_TEST(import_times__without_any)
     assert_true(info.updated_ms > at(0));
     assert_true(info.metadata.size > 12);
     assert_memory_equal(info.metadata.data, "{\"imported\":", 12);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(import_times__time_of_the_import_is_in_metadata)
@@ -815,8 +794,6 @@ KIT_TEST(import_times__time_of_the_import_is_in_metadata)
     info = kit_info(session);
     assert_int_equal(info.metadata.size, sizeof(wanted) - 1 + 22 + 2);
     assert_memory_equal(info.metadata.data, wanted, sizeof(wanted) - 1);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* ------------------------------------------------------------- projects --- */
@@ -879,7 +856,6 @@ KIT_TEST(import_project__without_a_directory)
     assert_ok(wal_session_cursor_next(list, &info, NULL));
     assert_slice(info.project, "");
     wal_session_cursor_close(list);
-    kit_close(store);
 }
 
 enum {
@@ -1070,7 +1046,6 @@ KIT_TEST(follow__file_that_grows)
     assert_int_equal(info_of(follow).scans, 1);
     assert_int_equal(info_of(follow).is_scanning, 0);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 /* By the first import, and by what follows it. */
@@ -1095,7 +1070,6 @@ KIT_TEST(follow__project_is_named_by_the_caller)
         wal_session_close(session);
     }
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 KIT_TEST(follow__incomplete_line_waits_for_its_end)
@@ -1117,7 +1091,6 @@ KIT_TEST(follow__incomplete_line_waits_for_its_end)
     add_text(PROJECT, "b.jsonl", row);
     assert_int_equal(settle(follow), 0);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 KIT_TEST(follow__new_files_and_folders)
@@ -1142,7 +1115,6 @@ KIT_TEST(follow__new_files_and_folders)
              "\"2026-02-03T09:00:00.000Z\",\"cwd\":\"/srv\"}\n");
     wait_for(follow, store, "p", 1);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 KIT_TEST(follow__other_files_are_left_out)
@@ -1162,7 +1134,6 @@ KIT_TEST(follow__other_files_are_left_out)
     assert_int_equal(settle(follow), 0);
     assert_int_equal(count_sessions(store), 1);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 KIT_TEST(follow__renamed_and_removed)
@@ -1195,7 +1166,6 @@ KIT_TEST(follow__renamed_and_removed)
     assert_int_equal(count_entries(store, "r"), 2);
     assert_int_equal(count_sessions(store), 3);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 KIT_TEST(follow__folder_that_leaves_is_not_watched)
@@ -1221,7 +1191,6 @@ KIT_TEST(follow__folder_that_leaves_is_not_watched)
     wait_for(follow, store, "b", 1);
     assert_int_equal(info_of(follow).folders, folders);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 KIT_TEST(follow__argument_that_is_a_file)
@@ -1237,7 +1206,6 @@ KIT_TEST(follow__argument_that_is_a_file)
     wait_for(follow, store, "a", 2);
     assert_int_equal(count_sessions(store), 1);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 KIT_TEST(follow__argument_that_is_created_later)
@@ -1252,7 +1220,6 @@ KIT_TEST(follow__argument_that_is_created_later)
     add_rows(PROJECT, "a", 3, 3);
     wait_for(follow, store, "a", 3);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 KIT_TEST(follow__storage_of_opencode)
@@ -1283,7 +1250,6 @@ KIT_TEST(follow__storage_of_opencode)
     assert_int_equal(info.documents, 2);
     wal_session_close(session);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 /* ------------------------------------------------------------- failures --- */
@@ -1323,7 +1289,6 @@ KIT_TEST(follow__lost_events_scan_everything)
     add_rows("home/.claude/projects/-new", "b", 2, 2);
     wait_for(follow, store, "b", 2);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 /* The limit of instances is reached: everything is scanned again and again. */
@@ -1358,7 +1323,6 @@ KIT_TEST(follow__without_watches_scans)
     wait_for(follow, store, "a", 2);
     wait_for(follow, store, "b", 1);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 /* Two followers, in two processes, of files that grow. */
@@ -1407,7 +1371,6 @@ KIT_TEST(follow__several_processes_add_nothing_twice)
     assert_int_equal(count_entries(store, "a"), ROWS);
     assert_int_equal(count_sessions(store), 2);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 static void on_alarm(int number)
@@ -1433,7 +1396,6 @@ KIT_TEST(follow__signal_ends_the_wait)
     assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &end), 0);
     assert_true(end.tv_sec - begin.tv_sec < 30);
     wal_import_follow_close(follow);
-    kit_close(store);
 }
 
 KIT_TEST(follow__misuse_is_refused)
@@ -1448,5 +1410,4 @@ KIT_TEST(follow__misuse_is_refused)
     assert_int_equal(wal_import_follow_next(NULL, 0, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_import_follow_get_info(NULL, NULL, NULL), WAL_EINVAL);
     wal_import_follow_close(NULL);
-    kit_close(store);
 }

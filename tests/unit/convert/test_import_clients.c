@@ -337,7 +337,6 @@ KIT_TEST(select__other_files_are_outside_of_clients)
     /* work/sessions.jsonl and .ssh/id_ed25519 */
     assert_int_equal(result.sessions, 6 + 2);
     assert_int_equal(result.left_out[WAL_IMPORT_CREDENTIALS], 4);
-    kit_close(store);
 }
 
 KIT_TEST(select__scan_counts_what_an_import_takes)
@@ -362,7 +361,6 @@ KIT_TEST(select__scan_counts_what_an_import_takes)
     assert_memory_equal(scan.left_out, done.left_out, sizeof(scan.left_out));
     assert_int_equal(scan.sessions, done.sessions);
     assert_true(scan.bytes >= done.bytes);
-    kit_close(store);
 }
 
 /* A wal_import_progress_fn: stops at the second source. */
@@ -421,7 +419,6 @@ KIT_TEST(select__folder_without_permission_is_named)
     assert_int_equal(result.sessions, 6);
     assert_string_equal(seen.failed, "home/.claude/projects/-a");
     assert_int_equal(seen.status, WAL_EACCESS);
-    kit_close(store);
 }
 
 /* ------------------------------------------------------------- identity --- */
@@ -449,7 +446,6 @@ KIT_TEST(identity__other_roots_add_nothing)
         assert_int_equal(count_sessions(store), i < 3 ? 4 : 6);
         assert_true(result.appended == 0 || i == 0 || i == 3);
     }
-    kit_close(store);
 }
 
 KIT_TEST(identity__grown_file_adds_its_new_lines)
@@ -464,7 +460,6 @@ KIT_TEST(identity__grown_file_adds_its_new_lines)
                      3);
     assert_int_equal(import(store, "home/.claude", 0, NULL).appended, 0);
     assert_int_equal(count_sessions(store), 6);
-    kit_close(store);
 }
 
 KIT_TEST(identity__older_copy_adds_nothing)
@@ -479,7 +474,6 @@ KIT_TEST(identity__older_copy_adds_nothing)
     assert_int_equal(result.appended, 0);
     assert_int_equal(result.duplicates, 4);
     assert_int_equal(count_sessions(store), 1);
-    kit_close(store);
 }
 
 KIT_TEST(identity__diverged_copies_are_both_kept)
@@ -501,7 +495,6 @@ KIT_TEST(identity__diverged_copies_are_both_kept)
     assert_int_equal(import(store, ".", 0, &seen).appended, 2);
     assert_int_equal(import(store, "b/" ID_1 ".jsonl", 0, &seen).appended, 0);
     assert_int_equal(count_sessions(store), 2);
-    kit_close(store);
 }
 
 KIT_TEST(identity__one_id_of_two_clients)
@@ -516,7 +509,6 @@ KIT_TEST(identity__one_id_of_two_clients)
     assert_int_equal(count_sessions(store), 2);
     assert_int_equal(import(store, "home/.pi", 0, &seen).appended, 0);
     assert_int_equal(count_sessions(store), 2);
-    kit_close(store);
 }
 
 KIT_TEST(identity__file_that_names_no_session)
@@ -532,7 +524,6 @@ KIT_TEST(identity__file_that_names_no_session)
     assert_int_equal(count_sessions(store), 2);
     wal_session_close(kit_session(store, ID_1));
     wal_session_close(kit_session(store, ID_2));
-    kit_close(store);
 }
 
 KIT_TEST(identity__renamed_file_is_another_session)
@@ -544,7 +535,6 @@ KIT_TEST(identity__renamed_file_is_another_session)
     (void)import(store, "a", 0, NULL);
     assert_int_equal(import(store, "b", 0, NULL).appended, 3);
     assert_int_equal(count_sessions(store), 2);
-    kit_close(store);
 }
 
 KIT_TEST(identity__session_that_no_import_made)
@@ -555,7 +545,6 @@ KIT_TEST(identity__session_that_no_import_made)
     add_claude("a", ID_1 ".jsonl", ID_1, "one", 1, 2);
     assert_int_equal(import(store, "a", 0, NULL).appended, 2);
     assert_int_equal(count_sessions(store), 2);
-    kit_close(store);
 }
 
 /* ------------------------------------------------------------- changing --- */
@@ -593,5 +582,4 @@ KIT_TEST(changing__files_of_a_folder)
     assert_int_equal(result.failed, 1);
     assert_int_equal(import(store, "home", 0, NULL).appended, 1);
     assert_int_equal(count_sessions(store), 2);
-    kit_close(store);
 }

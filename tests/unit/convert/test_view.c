@@ -61,8 +61,6 @@ KIT_TEST(view__new_session_is_written_whole)
     assert_int_equal(report.bytes, stat_of(view_kit_path(view)).st_size);
     assert_int_equal(report.sequence, kit_info(session).last_sequence);
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view__nothing_new_leaves_files_alone)
@@ -89,8 +87,6 @@ KIT_TEST(view__nothing_new_leaves_files_alone)
         view = view_kit_open(store, session, "pi", "root");
     }
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* In place, with the view kept open or opened again. */
@@ -169,8 +165,6 @@ KIT_TEST(view__imported_lines_are_written_verbatim)
     assert_true(view_kit_contains("one", "\"n\":1.50e1,"));
     wal_view_close(verbatim);
     wal_view_close(parsed);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view__non_line_entry_ends_verbatim_output)
@@ -186,8 +180,6 @@ KIT_TEST(view__non_line_entry_ends_verbatim_output)
     assert_true(view_kit_contains("root", "appended"));
     view_kit_assert_full_export(store, session, "claude", "root");
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* ------------------------------------------------------- provisional --- */
@@ -217,8 +209,6 @@ KIT_TEST(view__last_line_without_newline_gets_one)
     view_kit_assert_equal("root", "whole");
     assert_true(view_kit_contains("root", "first"));
     assert_true(view_kit_contains("root", "second"));
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Rows of one answer are one message in pi: the file's end is written anew. */
@@ -249,8 +239,6 @@ KIT_TEST(view__continued_response_is_one_message)
         view_kit_assert_full_export(store, session, "pi", "root");
     }
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* The temporary file is in the view's folder, even if another file now has the
@@ -280,8 +268,6 @@ KIT_TEST(view__folder_is_the_one_of_the_flush)
     }
     view_kit_assert_full_export(store, session, "pi", "root");
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* ----------------------------------------------- what others changed --- */
@@ -347,8 +333,6 @@ KIT_TEST(view__file_with_other_content_is_unchanged)
     free(data);
     free(path);
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view__truncated_file_is_completed)
@@ -366,8 +350,6 @@ KIT_TEST(view__truncated_file_is_completed)
         view_kit_assert_full_export(store, session, "claude", "root");
     }
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view__file_removed_is_written_again)
@@ -385,8 +367,6 @@ KIT_TEST(view__file_removed_is_written_again)
         (void)view_kit_export(store, session, dialects[i], dialects[i]);
         view_kit_assert_full_export(store, session, dialects[i], dialects[i]);
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view__touched_file_is_still_recognised)
@@ -403,8 +383,6 @@ KIT_TEST(view__touched_file_is_still_recognised)
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* ------------------------------------------------------------- state --- */
@@ -435,8 +413,6 @@ KIT_TEST(view__lost_state_is_rebuilt)
         view_kit_assert_full_export(store, session, dialect, "root");
         assert_int_equal(system("rm -rf root"), 0);
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view__state_of_another_store_is_ignored)
@@ -470,8 +446,6 @@ KIT_TEST(view__handles_take_turns)
     }
     wal_view_close(views[0]);
     wal_view_close(views[1]);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --------------------------------------------- what changes the past --- */
@@ -528,8 +502,6 @@ KIT_TEST(view__redaction_by_a_fork_is_applied)
     assert_int_equal(view->position.redacted, 1);
     wal_view_close(view);
     wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 static void move_head(struct wal_session *session, unsigned id)
@@ -595,8 +567,6 @@ KIT_TEST(view__directory_changed_moves_the_file)
     assert_true(view_kit_contains("root", "/another/place"));
     view_kit_assert_full_export(store, session, "pi", "root");
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* ----------------------------------------------------------- durable --- */
@@ -616,8 +586,6 @@ KIT_TEST(view__contains_appends_before_the_flush)
     (void)view_kit_flush(view);
     assert_true(view_kit_contains("root", "\"last\""));
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view__never_runs_ahead_of_the_durable_log)
@@ -708,8 +676,6 @@ KIT_TEST(view__callback_receives_the_lines)
     assert_int_equal(wal_view_flush(view, NULL, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 9);
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view__fork_of_an_import_reads_its_lines)
@@ -728,9 +694,6 @@ KIT_TEST(view__fork_of_an_import_reads_its_lines)
         assert_string_not_equal(name, "lines that are not JSON");
     }
     wal_view_close(view);
-    wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view__path_out_of_the_root_is_refused)
@@ -745,8 +708,6 @@ KIT_TEST(view__path_out_of_the_root_is_refused)
     assert_int_not_equal(access("root/metadata.json", F_OK), 0);
     assert_int_not_equal(access("root/messages.jsonl", F_OK), 0);
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view__link_below_the_root_is_not_followed)
@@ -761,8 +722,6 @@ KIT_TEST(view__link_below_the_root_is_not_followed)
     refuses(view, WAL_EIO, "no directory");
     assert_int_equal(rmdir("elsewhere"), 0);
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view__invalid_arguments_are_refused)
@@ -800,8 +759,6 @@ KIT_TEST(view__invalid_arguments_are_refused)
     assert_int_equal(wal_view_loss(NULL, 0, &name, &count, NULL), WAL_EINVAL);
     wal_view_close(view);
     wal_view_close(NULL);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 struct growing {
@@ -1096,8 +1053,6 @@ KIT_TEST(view_state__with_another_digit_is_not_used)
         tried++;
     }
     assert_true(tried > 20);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 enum {
@@ -1146,6 +1101,4 @@ KIT_TEST(view_threads__each_thread_has_a_view)
     (void)view_kit_export(store, session, "pi", "whole");
     view_kit_assert_equal("whole", "root");
     view_kit_assert_full_export(store, session, "codex", "codex");
-    wal_session_close(session);
-    kit_close(store);
 }

@@ -35,7 +35,7 @@ static struct wal_session *native(struct wal_store *store, unsigned messages)
     };
     struct wal_session *session = NULL;
 
-    assert_ok(wal_session_create(store, &options, &session, NULL));
+    session = kit_create_with(store, &options);
     for (unsigned i = 1; i <= messages; i++) {
         view_kit_message(session, i, 0, i % 2 == 1 ? "user" : "assistant",
                          "native text");
@@ -169,8 +169,6 @@ KIT_TEST(view_import__lines_extend_the_head)
     assert_int_equal(view_kit_flush(view).flags, 0);
     view_kit_assert_full_export(store, session, "claude", "root");
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view_import__head_elsewhere_creates_a_branch)
@@ -194,8 +192,6 @@ KIT_TEST(view_import__head_elsewhere_creates_a_branch)
     assert_true(view_kit_contains("root", "and more of it"));
     view_kit_assert_full_export(store, session, "claude", "root");
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view_import__second_import_adds_nothing)
@@ -218,8 +214,6 @@ KIT_TEST(view_import__second_import_adds_nothing)
     assert_int_equal(take(view).lines, 0);
     assert_int_equal(count_entries(session), count);
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view_import__unterminated_line_waits)
@@ -246,8 +240,6 @@ KIT_TEST(view_import__unterminated_line_waits)
     (void)view_kit_flush(view);
     assert_true(view_kit_contains("root", "late"));
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* The state that was there before the lines were taken is there again. */
@@ -284,8 +276,6 @@ KIT_TEST(view_import__crash_before_the_state_adds_nothing)
     free(saved);
     globfree(&found);
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- oddities ------------------------------------------------------------ */
@@ -355,8 +345,6 @@ KIT_TEST(view_import__interrupted_append_is_refused)
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view_import__issue_is_kept_and_reported)
@@ -394,8 +382,6 @@ KIT_TEST(view_import__issue_is_kept_and_reported)
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view_import__other_beginning_is_refused)
@@ -419,8 +405,6 @@ KIT_TEST(view_import__other_beginning_is_refused)
     assert_int_equal(wal_view_import(view, NULL, &error), WAL_ENOTFOUND);
     free(data);
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- other dialects ------------------------------------------------------ */
@@ -454,8 +438,6 @@ KIT_TEST(view_import__native_session_as_pi)
     (void)view_kit_export(store, session, "claude", "other");
     assert_true(view_kit_contains("other", "of the client"));
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Also if the session's head moved before the import of the client's lines. */
@@ -479,8 +461,6 @@ KIT_TEST(view_import__native_session_as_claude)
     assert_true(view_kit_contains("root", "meanwhile"));
     view_kit_assert_full_export(store, session, "claude", "root");
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Without branches a line goes under the one before it. */
@@ -550,8 +530,6 @@ KIT_TEST(view_import__file_finds_its_view)
     write_row(view, 3, view_kit_id(2), "of the client");
     assert_int_equal(take(view).appended, 1);
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* An index reads each state once, and those that are new or have changed when
@@ -580,8 +558,6 @@ KIT_TEST(view_import__index_knows_new_views)
     wal__view_index_deinit(&index);
     wal_view_close(other);
     wal_view_close(view);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 static struct wal_session *listed_session(struct wal_store *store,
@@ -715,7 +691,6 @@ KIT_TEST(view_list__has_what_was_flushed)
     kit_close(store);
     store = kit_open("store", WAL_OPEN_READ_ONLY);
     assert_non_null(strstr(list(store, 0, ""), "fff1 claude root 0;"));
-    kit_close(store);
 }
 
 KIT_TEST(view_list__without_files_is_empty)
@@ -758,9 +733,6 @@ KIT_TEST(view_list__of_a_reader_is_written_on_request)
     }
     assert_string_equal(list(store, 0, ""), "ffff claude root 0;");
     wal_session_close(read);
-    wal_session_close(session);
-    kit_close(reader);
-    kit_close(store);
 }
 
 /* Of the bytes of an entry each is changed, and each number of them is cut:
@@ -796,8 +768,6 @@ KIT_TEST(view_list__with_a_damaged_entry_is_written_again)
     assert_int_equal(rename(path, "store/views/0123456789abcdef"), 0);
     assert_string_equal(list(store, 0, ""), "");
     free(bytes);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* In place of an entry, and of the list. */
@@ -833,8 +803,6 @@ KIT_TEST(view_list__does_not_follow_links)
     view_kit_write("store/views", "x", 1, false);
     assert_int_equal(wal_view_cursor_open(store, NULL, &cursor, &error),
                      WAL_EIO);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* What a process left that died while it wrote the entry. */
@@ -853,8 +821,6 @@ KIT_TEST(view_list__removes_an_unfinished_entry)
     (void)view_kit_export(store, session, "claude", "root");
     assert_string_equal(list(store, 0, ""), "ffff claude root 0;");
     assert_int_equal(count_listed(), 1);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view_list__forgets_a_root_that_is_gone)
@@ -876,8 +842,6 @@ KIT_TEST(view_list__forgets_a_root_that_is_gone)
     (void)view_kit_export(store, session, "claude", "other");
     assert_int_equal(count_listed(), 1);
     assert_string_equal(list(store, 0, ""), "ffff claude other 0;");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* The root has only states of another store: it is left out. */
@@ -896,10 +860,6 @@ KIT_TEST(view_list__leaves_out_views_of_another_store)
     (void)view_kit_export(store, session, "claude", "root");
     assert_string_equal(list(store, 0, ""), "ffff claude root 0;");
     assert_string_equal(list(other, 0, ""), "fff1 claude root 0;");
-    wal_session_close(session);
-    wal_session_close(theirs);
-    kit_close(store);
-    kit_close(other);
 }
 
 KIT_TEST(view_list__without_arguments_fails)
@@ -983,9 +943,6 @@ KIT_TEST(view_update__rewrites_a_view_with_a_redaction)
     assert_false(view_kit_contains("root", "the-canary"));
     assert_false(view_kit_contains("forks", "the-canary"));
     view_kit_assert_full_export(store, session, "claude", "root");
-    wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* In each dialect: its files and its state are removed, and nothing else. */
@@ -1032,8 +989,6 @@ KIT_TEST(view_update__leaves_a_view_of_the_trash)
     assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""), "");
     assert_int_equal(update(store, &error), WAL_ETRASHED);
     assert_true(view_kit_contains("root", "the-canary"));
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Another program went on in the file of a session that was deleted. */
@@ -1059,7 +1014,6 @@ KIT_TEST(view_update__leaves_a_file_that_changed)
     assert_int_equal(unlink(path), 0);
     assert_ok(update(store, &error));
     assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""), "");
-    kit_close(store);
 }
 
 KIT_TEST(view_update__of_a_root_that_is_gone_fails)
@@ -1078,8 +1032,6 @@ KIT_TEST(view_update__of_a_root_that_is_gone_fails)
     view_kit_write("root", "x", 1, false);
     assert_int_equal(wal_view_update(store, &info, NULL, &error),
                      WAL_ENOTFOUND);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* A root whose states may not be read, or where no directory of states is. */
@@ -1095,8 +1047,6 @@ KIT_TEST(view_update__of_a_root_that_cannot_be_read_fails)
                         " claude root 4;");
     assert_int_equal(update(store, &error), WAL_EACCESS);
     assert_non_null(strstr(error.file, "root"));
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(view_update__of_a_read_only_root_fails)
@@ -1130,7 +1080,4 @@ KIT_TEST(view_update__of_a_read_only_root_fails)
     }
     assert_false(view_kit_contains("kept", "the-canary"));
     assert_false(view_kit_contains("gone", "the-canary"));
-    wal_session_close(kept);
-    wal_session_close(gone);
-    kit_close(store);
 }

@@ -40,7 +40,6 @@ KIT_TEST(checkpoint__records_every_kind_of_state)
     assert_string_equal(kit_files(&work, work.session, "c"), expected);
     kit_work_reopen(&work, 0);
     assert_string_equal(kit_files(&work, work.session, "c"), expected);
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__without_paths_is_empty)
@@ -50,7 +49,6 @@ KIT_TEST(checkpoint__without_paths_is_empty)
 
     assert_int_equal(info.files, 0);
     assert_int_equal(info.id.size, 36);
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__large_and_binary_content)
@@ -101,7 +99,6 @@ KIT_TEST(checkpoint__counts_each_path_once)
              work.root, work.root);
     assert_int_equal(kit_checkpoint(&work, "c", paths).files, 2);
     assert_string_equal(kit_files(&work, work.session, "c"), "d/f=1 e=2");
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__explicit_root_overrides_the_working_directory)
@@ -131,7 +128,6 @@ KIT_TEST(checkpoint__explicit_root_overrides_the_working_directory)
         assert_slice(info.root, root);
         wal_file_cursor_close(checkpoint);
     }
-    kit_work_end(&work);
 }
 
 /* --- adding -------------------------------------------------------------- */
@@ -156,7 +152,6 @@ KIT_TEST(checkpoint__first_state_of_a_path_is_kept)
     assert_int_equal(second.new_blobs, 2);
     assert_int_equal(second.created_ms, first.created_ms);
     assert_true(second.version > first.version);
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__duplicate_files_change_nothing)
@@ -171,7 +166,6 @@ KIT_TEST(checkpoint__duplicate_files_change_nothing)
     assert_int_equal(kit_checkpoint(&work, "c", "a").version, first.version);
     assert_int_equal(kit_checkpoint(&work, "c", "").version, first.version);
     assert_string_equal(kit_files(&work, work.session, "c"), "a=old");
-    kit_work_end(&work);
 }
 
 /* --- many ---------------------------------------------------------------- */
@@ -193,7 +187,6 @@ KIT_TEST(checkpoints__are_listed_oldest_first)
     kit_work_reopen(&work, 0);
     assert_string_equal(kit_checkpoints(work.session), "m a z");
     assert_string_equal(kit_files(&work, work.session, "z"), "c-");
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__same_content_is_kept_once)
@@ -205,7 +198,6 @@ KIT_TEST(checkpoint__same_content_is_kept_once)
     kit_write(&work, "c", "same");
     assert_int_equal(kit_checkpoint(&work, "1", "a b").new_blobs, 1);
     assert_int_equal(kit_checkpoint(&work, "2", "a b c").new_blobs, 0);
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__of_a_fork_is_separate)
@@ -233,7 +225,6 @@ KIT_TEST(checkpoint__of_a_fork_is_separate)
     assert_string_equal(kit_files(&work, fork, "c"), "a=1 b=2");
     wal_session_close(fork);
     work.session = source;
-    kit_work_end(&work);
 }
 
 /* --- on and off ---------------------------------------------------------- */
@@ -265,7 +256,6 @@ KIT_TEST(checkpoint__disabled_records_nothing)
     assert_int_equal(kit_checkpoint(&work, "d", "a").flags, WAL_CHECKPOINT_OFF);
     work.session = source;
     wal_session_close(fork);
-    kit_work_end(&work);
 }
 
 /* --- documents ----------------------------------------------------------- */
@@ -306,7 +296,6 @@ KIT_TEST(checkpoint__is_not_listed_as_a_document)
         wal_doc_cursor_open(work.store, work.session, &options, &docs, NULL),
         WAL_EINVAL);
     assert_string_equal(kit_checkpoints(work.session), "c");
-    kit_work_end(&work);
 }
 
 /* --- other stores -------------------------------------------------------- */
@@ -320,7 +309,6 @@ KIT_TEST(checkpoint__in_a_store_in_memory)
     assert_string_equal(kit_files(&work, work.session, "c"), "a=1");
     kit_write(&work, "a", "2\n");
     assert_string_equal(kit_diff(work.session, "c", ""), "a +1 -1");
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__persistence_off_records_nothing)
@@ -349,7 +337,6 @@ KIT_TEST(checkpoint__persistence_off_records_nothing)
     assert_string_equal(kit_changes(changes), "");
     assert_int_equal(kit_try_checkpoint(&work, "c", "../x", &error),
                      WAL_EOUTSIDE);
-    kit_work_end(&work);
 }
 
 KIT_TEST(diff__reports_lines_modes_and_binary_files)
@@ -386,7 +373,6 @@ KIT_TEST(diff__reports_lines_modes_and_binary_files)
                         "link +1 -1, mode +0 -0 mode same, new +0 -1, "
                         "turned +3 -1");
     assert_string_equal(kit_diff(work.session, "1", "1"), "");
-    kit_work_end(&work);
 }
 
 KIT_TEST(diff__of_a_binary_file_s_mode_is_binary)
@@ -398,7 +384,6 @@ KIT_TEST(diff__of_a_binary_file_s_mode_is_binary)
     assert_int_equal(chmod(kit_path(&work, "b"), 0755), 0);
     assert_string_equal(kit_diff(work.session, "1", ""),
                         "b +0 -0 binary mode same");
-    kit_work_end(&work);
 }
 
 KIT_TEST(diff__with_the_disk_reads_current_files)
@@ -422,7 +407,6 @@ KIT_TEST(diff__with_the_disk_reads_current_files)
                         "a +1 -0, l +1 -1, n +1 -0");
     assert_ok(wal_store_get_info(work.store, &info, NULL));
     assert_int_equal(info.pack_bytes, pack); /* nothing of it is kept */
-    kit_work_end(&work);
 }
 
 KIT_TEST(changes__compare_first_and_last_state)
@@ -445,7 +429,6 @@ KIT_TEST(changes__compare_first_and_last_state)
     kit_checkpoint(&work, "4", "late");
     assert_ok(wal_session_diff(work.session, &changes, NULL));
     assert_string_equal(kit_changes(changes), "a +2 -0, late +0 -1");
-    kit_work_end(&work);
 }
 
 /* Two roots yield one path for the same file. */
@@ -472,7 +455,6 @@ KIT_TEST(changes__several_roots_are_separate)
     assert_ok(wal_session_diff(work.session, &changes, NULL));
     snprintf(expected, sizeof(expected), "f +1 -0, %s/g +1 -1", work.root);
     assert_string_equal(kit_changes(changes), expected);
-    kit_work_end(&work);
 }
 
 KIT_TEST(changes__fork_includes_shared_changes)
@@ -495,7 +477,6 @@ KIT_TEST(changes__fork_includes_shared_changes)
     assert_string_equal(kit_changes(changes), "");
     wal_session_close(work.session);
     work.session = source;
-    kit_work_end(&work);
 }
 
 /* What the last create or import reports. */
@@ -559,7 +540,6 @@ KIT_TEST(checkpoint_entry__is_the_head_or_the_given_entry)
         assert_string_equal(entry_of(work.session, "unlinked"), "");
         kit_work_reopen(&work, 0);
     }
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint_entry__of_imported_files)
@@ -577,7 +557,6 @@ KIT_TEST(checkpoint_entry__of_imported_files)
     assert_ok(
         wal_checkpoint_import(work.session, NULL, 0, &options, NULL, &failure));
     assert_string_equal(entry_of(work.session, "j"), "e1");
-    kit_work_end(&work);
 }
 
 /* The link is that of the first call, as are the states of files. */
@@ -595,7 +574,6 @@ KIT_TEST(checkpoint_entry__is_unchanged_when_files_are_added)
     assert_error(&failure, WAL_EEXISTS, "another entry");
     assert_string_equal(failure.actual, "e1");
     assert_string_equal(entry_of(work.session, "c"), "e1");
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint_entry__unknown_is_refused)
@@ -613,7 +591,6 @@ KIT_TEST(checkpoint_entry__unknown_is_refused)
                      WAL_EINVAL);
     assert_int_equal(create(&work, "c", "", WAL_CHECKPOINT_OFF), WAL_EINVAL);
     assert_string_equal(kit_checkpoints(work.session), "");
-    kit_work_end(&work);
 }
 
 static void put_document(struct wal_session *session, const char *id,
@@ -661,7 +638,6 @@ KIT_TEST(checkpoint_entry__in_documents)
                          WAL_ECORRUPT);
         wal_checkpoint_cursor_close(list);
     }
-    kit_work_end(&work);
 }
 
 static struct wal_file file_of(const struct kit_work *work, const char *path,
@@ -715,7 +691,6 @@ KIT_TEST(import__records_the_given_files)
     assert_int_equal(info.created_ms, 1234567890123);
     assert_int_equal(info.bytes, 10 + 6 + 4);
     wal_file_cursor_close(checkpoint);
-    kit_work_end(&work);
 }
 
 KIT_TEST(import__can_be_rewound_to)
@@ -741,7 +716,6 @@ KIT_TEST(import__can_be_rewound_to)
     assert_int_equal(stat_now.st_size, 4);
     assert_int_equal(stat_now.st_mode & 07777, 0644);
     assert_int_equal(stat(kit_path(&work, "b"), &stat_now), -1);
-    kit_work_end(&work);
 }
 
 /* Imported files have no times, so the file on disk is always read. */
@@ -755,7 +729,6 @@ KIT_TEST(import__is_never_reused_for_files_on_disk)
     assert_ok(import(&work, "c", &file, 1));
     kit_checkpoint(&work, "d", "a");
     assert_string_equal(kit_files(&work, work.session, "d"), "a=disk");
-    kit_work_end(&work);
 }
 
 KIT_TEST(import__first_state_of_a_path_is_kept)
@@ -773,7 +746,6 @@ KIT_TEST(import__first_state_of_a_path_is_kept)
     assert_string_equal(kit_files(&work, work.session, "c"),
                         "a=first b=second");
     assert_string_equal(kit_checkpoints(work.session), "c");
-    kit_work_end(&work);
 }
 
 KIT_TEST(import__missing_content_is_refused)
@@ -791,7 +763,6 @@ KIT_TEST(import__missing_content_is_refused)
     files[1].kind = WAL_FILE_ABSENT; /* has none, whatever the digest */
     assert_ok(import(&work, "c", files, 2));
     assert_string_equal(kit_files(&work, work.session, "c"), "a=there b-");
-    kit_work_end(&work);
 }
 
 KIT_TEST(import__hostile_paths_are_refused)
@@ -817,7 +788,6 @@ KIT_TEST(import__hostile_paths_are_refused)
     files[1].path = (struct wal_slice){"a\0b", 3};
     assert_int_equal(import(&work, "c", files, 2), WAL_EINVAL);
     assert_string_equal(kit_checkpoints(work.session), "");
-    kit_work_end(&work);
 }
 
 KIT_TEST(import__contradictions_are_refused)
@@ -847,7 +817,6 @@ KIT_TEST(import__contradictions_are_refused)
     assert_string_equal(kit_checkpoints(work.session), "");
     assert_ok(import(&work, "c", NULL, 0));
     assert_string_equal(kit_checkpoints(work.session), "c");
-    kit_work_end(&work);
 }
 
 KIT_TEST(import__disabled_records_nothing)
@@ -858,7 +827,6 @@ KIT_TEST(import__disabled_records_nothing)
     assert_ok(wal_session_set_checkpointing(work.session, 0, NULL));
     assert_ok(import(&work, "c", &file, 1));
     assert_string_equal(kit_checkpoints(work.session), "");
-    kit_work_end(&work);
 }
 
 /* Refused with this status and path; nothing was made. */
@@ -888,7 +856,6 @@ KIT_TEST(checkpoint__path_out_of_the_root_is_refused)
     refuse(&work, inside, WAL_EOUTSIDE, inside);
     refuse(&work, ".", WAL_ENOTFILE, ".");
     refuse(&work, work.root, WAL_ENOTFILE, work.root);
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__path_through_a_link_is_refused)
@@ -900,7 +867,6 @@ KIT_TEST(checkpoint__path_through_a_link_is_refused)
     assert_int_equal(symlink("/etc", kit_path(&work, "out")), 0);
     refuse(&work, "d/a in/a", WAL_EOUTSIDE, "in/a");
     refuse(&work, "d/a out/passwd", WAL_EOUTSIDE, "out/passwd");
-    kit_work_end(&work);
 }
 
 static void make_socket(const char *path)
@@ -925,7 +891,6 @@ KIT_TEST(checkpoint__special_files_are_refused)
     refuse(&work, "d/a pipe", WAL_ENOTFILE, "pipe");
     make_socket(kit_path(&work, "socket"));
     refuse(&work, "d/a socket", WAL_ENOTFILE, "socket");
-    kit_work_end(&work);
 }
 
 /* Run by a superuser, who may read anything, it says so instead. */
@@ -946,7 +911,6 @@ KIT_TEST(checkpoint__unreadable_file_is_refused)
     assert_int_equal(chmod(kit_path(&work, "locked"), 0), 0);
     refuse(&work, "locked/b", WAL_EACCESS, "locked/b");
     assert_int_equal(chmod(kit_path(&work, "locked"), 0755), 0);
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__invalid_arguments_are_refused)
@@ -1001,7 +965,6 @@ KIT_TEST(checkpoint__invalid_arguments_are_refused)
         wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
         WAL_EINVAL);
     assert_string_equal(kit_checkpoints(work.session), "");
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__too_long_path_is_refused)
@@ -1017,7 +980,6 @@ KIT_TEST(checkpoint__too_long_path_is_refused)
     assert_int_equal(kit_try_checkpoint(&work, "c", path, NULL), WAL_ETOOBIG);
     path[4097] = '\0';
     assert_int_equal(kit_try_checkpoint(&work, "c", path, NULL), WAL_ETOOBIG);
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__of_a_session_without_a_root_is_refused)
@@ -1032,7 +994,6 @@ KIT_TEST(checkpoint__of_a_session_without_a_root_is_refused)
     assert_error(&error, WAL_EINVAL, "no root");
     wal_session_close(work.session);
     work.session = with;
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__adding_with_another_root_is_refused)
@@ -1052,7 +1013,6 @@ KIT_TEST(checkpoint__adding_with_another_root_is_refused)
         WAL_EEXISTS);
     assert_string_equal(error.actual, work.root);
     assert_string_equal(kit_files(&work, work.session, "c"), "a=1");
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__unknown_id_is_not_found)
@@ -1079,7 +1039,6 @@ KIT_TEST(checkpoint__unknown_id_is_not_found)
     assert_int_equal(wal_checkpoint_diff(work.session, kit_text("c"),
                                          kit_text("c"), &changes, NULL),
                      WAL_ENOTFOUND);
-    kit_work_end(&work);
 }
 
 /* Changes a byte of every occurrence of the text in the blob stream. */
@@ -1135,7 +1094,6 @@ KIT_TEST(checkpoint__damaged_content_is_reported_with_its_file)
     assert_non_null(strstr(error.file, "pack"));
     assert_null(changes);
     assert_string_equal(kit_checkpoints(work.session), "c");
-    kit_work_end(&work);
 }
 
 /* It does not prevent the next checkpoint either. */
@@ -1160,7 +1118,6 @@ KIT_TEST(checkpoint__damaged_list_is_reported)
     assert_int_equal(kit_try_checkpoint(&work, "c", "b", NULL), WAL_ECORRUPT);
     kit_checkpoint(&work, "d", "a");
     assert_string_equal(kit_files(&work, work.session, "d"), "a=1");
-    kit_work_end(&work);
 }
 
 KIT_TEST(checkpoint__read_only_store_is_refused)
@@ -1180,5 +1137,4 @@ KIT_TEST(checkpoint__read_only_store_is_refused)
                      WAL_EREADONLY);
     assert_string_equal(kit_files(&work, work.session, "c"), "a=1");
     assert_string_equal(kit_diff(work.session, "c", ""), "");
-    kit_work_end(&work);
 }

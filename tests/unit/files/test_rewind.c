@@ -98,8 +98,6 @@ KIT_TEST(rewind__every_kind_of_file_is_restored)
     answer = kit_rewind(session, "c");
     assert_rewound(&answer, "");
     assert_string_equal(answer.undo, "");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind__undone_and_undone_again)
@@ -121,8 +119,6 @@ KIT_TEST(rewind__undone_and_undone_again)
     third = kit_rewind(session, second.undo);
     assert_rewound(&third, all_changes);
     check_all_restored();
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind__dry_run_reports_the_same_and_changes_nothing)
@@ -145,8 +141,6 @@ KIT_TEST(rewind__dry_run_reports_the_same_and_changes_nothing)
     check_all_changed();
     assert_int_equal(before.last_sequence, after.last_sequence);
     assert_int_equal(before.pack_bytes, after.pack_bytes);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind__missing_directories_are_created)
@@ -174,8 +168,6 @@ KIT_TEST(rewind__missing_directories_are_created)
     answer = kit_rewind(session, answer.undo);
     assert_rewound(&answer, " d/e/f/x+0-1 d/e/y+0-1");
     tree_assert_content("d/e/f/x", NULL);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind__names_and_modes_of_every_kind)
@@ -203,8 +195,6 @@ KIT_TEST(rewind__names_and_modes_of_every_kind)
     tree_assert_mode("setuid", 04711);
     tree_assert_mode("secret", 0400);
     tree_assert_link("dangling", "../nowhere at all");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind__into_another_root)
@@ -236,8 +226,6 @@ KIT_TEST(rewind__into_another_root)
     answer = kit_rewind(session, answer.undo);
     assert_int_equal(rename("moved", "tree"), 0);
     check_all_changed();
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind__forks_keep_their_checkpoints)
@@ -266,9 +254,6 @@ KIT_TEST(rewind__forks_keep_their_checkpoints)
     assert_rewound(&answer, " a+1-1");
     answer = kit_rewind(fork, "c1");
     assert_rewound(&answer, " a+1-1");
-    wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind__with_a_store_in_memory)
@@ -283,8 +268,6 @@ KIT_TEST(rewind__with_a_store_in_memory)
     check_all_restored();
     answer = kit_rewind(session, answer.undo);
     check_all_changed();
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- what was expected --------------------------------------------------- */
@@ -323,8 +306,6 @@ KIT_TEST(rewind__file_changed_by_others_is_refused_unless_forced)
     tree_assert_content("b", "1\n");
     answer = kit_rewind(session, answer.undo);
     tree_assert_content("b", "somebody's\n");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind__files_in_the_expected_state_are_replaced)
@@ -347,8 +328,6 @@ KIT_TEST(rewind__files_in_the_expected_state_are_replaced)
     options.expected = kit_text("none such");
     answer = kit_rewind_with(session, "old", &options);
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "none such");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* A text that LZ4 does not make smaller. */
@@ -476,8 +455,6 @@ KIT_TEST(rewind_head__moves_with_the_files_and_back)
     store = kit_store();
     session = kit_session(store, "s");
     assert_main(session, "e4");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind_head__stays_without_the_flag)
@@ -489,8 +466,6 @@ KIT_TEST(rewind_head__stays_without_the_flag)
     assert_rewound(&answer, " a+1-1 b+1-1");
     assert_heads(&answer, "", "");
     assert_main(session, "e3");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Only one of the two changes; nothing changes. */
@@ -520,8 +495,6 @@ KIT_TEST(rewind_head__only_head_only_files_or_neither)
     answer = rewind_head(session, undo, 0);
     assert_rewound(&answer, "");
     assert_main(session, "e3");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind_head__without_a_link_is_refused)
@@ -541,8 +514,6 @@ KIT_TEST(rewind_head__without_a_link_is_refused)
     }
     tree_assert_content("a", "a before the rewind\n");
     assert_main(session, "e1");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* A fork has the link where it has the entry. */
@@ -570,8 +541,6 @@ KIT_TEST(rewind_head__in_forks)
     assert_main(older, "o1");
     wal_session_close(older);
     wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- dying --------------------------------------------------------------- */

@@ -67,8 +67,6 @@ KIT_TEST(rewind_refused__unknown_checkpoint)
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "none such");
     check_untouched(session);
     tree_assert_content("d/b", "new b\n");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind_refused__checkpoints_off)
@@ -84,8 +82,6 @@ KIT_TEST(rewind_refused__checkpoints_off)
     assert_ok(wal_session_set_checkpointing(session, 1, NULL));
     answer = kit_rewind(session, "c");
     assert_rewound(&answer, " a+1-1 d/b+1-1");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind_refused__persistence_off)
@@ -102,8 +98,6 @@ KIT_TEST(rewind_refused__persistence_off)
     assert_int_equal(
         wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
         WAL_EINVAL);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind_refused__invalid_arguments)
@@ -143,8 +137,6 @@ KIT_TEST(rewind_refused__invalid_arguments)
         WAL_EINVAL);
     assert_null(changes);
     check_untouched(session);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- contents ------------------------------------------------------------ */
@@ -192,8 +184,6 @@ KIT_TEST(rewind_refused__damaged_content_changes_nothing)
     tree_put_bytes("b", second, sizeof(second));
     answer = kit_rewind(session, "c");
     assert_int_equal(answer.info.can_rewind, 1);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- places -------------------------------------------------------------- */
@@ -210,8 +200,6 @@ KIT_TEST(rewind_refused__directory_in_place_of_a_file)
     assert_rewind_refused(&answer, WAL_ENOTFILE, "d/b");
     check_untouched(session);
     assert_string_equal(tree_names(), "a d/ d/b/");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind_refused__parent_is_a_file)
@@ -227,8 +215,6 @@ KIT_TEST(rewind_refused__parent_is_a_file)
     assert_rewind_refused(&answer, WAL_ENOTFILE, "d/b");
     check_untouched(session);
     tree_assert_content("d", "in the way\n");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind_refused__parent_is_a_link)
@@ -245,8 +231,6 @@ KIT_TEST(rewind_refused__parent_is_a_link)
     assert_rewind_refused(&answer, WAL_EOUTSIDE, "d/b");
     check_untouched(session);
     assert_int_equal(rmdir("outside"), 0);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind_refused__pipe_in_place_of_a_file)
@@ -260,8 +244,6 @@ KIT_TEST(rewind_refused__pipe_in_place_of_a_file)
     answer = kit_rewind(session, "c");
     assert_rewind_refused(&answer, WAL_ENOTFILE, "d/b");
     check_untouched(session);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(rewind_refused__missing_root)
@@ -275,8 +257,6 @@ KIT_TEST(rewind_refused__missing_root)
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "tree");
     assert_int_equal(rename("moved", "tree"), 0);
     check_untouched(session);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Whether a superuser is bound by permission bits as others are. */
@@ -339,8 +319,6 @@ KIT_TEST(rewind_hostile__names_of_255_bytes)
     (void)snprintf(list, sizeof(list), " %s+1-1", name);
     assert_rewound(&answer, list);
     tree_assert_content(name, "1\n");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Creates the directories of a path of `size` bytes, `last` of them in its last
@@ -463,8 +441,6 @@ KIT_TEST(rewind_hostile__holes_are_zeros)
             fail_msg("byte %zu is %d", i, bytes[i]);
         }
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Two names of one file are two files of one content; the name that is not of
@@ -486,8 +462,6 @@ KIT_TEST(rewind_hostile__other_hard_links_are_unchanged)
     tree_assert_content("a", "1\n");
     tree_assert_content("b", "1\n");
     tree_assert_content("other", "2\n");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- concurrent changes -------------------------------------------------- */
@@ -869,8 +843,6 @@ KIT_TEST(rewind_resume__by_the_next_checkpoint)
     session = kit_session(store, "s");
     tree_checkpoint(session, "next", "a");
     check_after();
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* A rewind that finds another begins from what that one comes to. */
@@ -887,8 +859,6 @@ KIT_TEST(rewind_resume__by_the_next_rewind)
     answer = kit_rewind(session, "c");
     assert_rewound(&answer, "");
     check_after();
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- changes by others meanwhile ----------------------------------------- */

@@ -94,7 +94,6 @@ KIT_TEST(blobs__content_of_a_store_in_memory)
 
     put_sizes(store, true, digests);
     check_sizes(store, true, digests);
-    kit_close(store);
 }
 
 KIT_TEST(blobs__duplicate_takes_no_space)
@@ -112,7 +111,6 @@ KIT_TEST(blobs__duplicate_takes_no_space)
     before = kit_store_info(store);
     put_sizes(store, true, digests);
     assert_int_equal(kit_store_info(store).pack_bytes, before.pack_bytes);
-    kit_close(store);
 }
 
 KIT_TEST(blobs__a_store_without_blobs_has_no_pack)
@@ -138,7 +136,6 @@ KIT_TEST(blobs__unknown_content_is_not_found)
                      WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "010203");
     assert_null(blob);
-    kit_close(store);
 }
 
 KIT_TEST(blobs__misuse_changes_nothing)
@@ -182,7 +179,6 @@ KIT_TEST(blobs__misuse_changes_nothing)
     assert_int_equal(got, 0);
     assert_int_equal(wal_blob_size(NULL), 0);
     wal_blob_close(blob);
-    kit_close(store);
 }
 
 /* Reading in any order gives what reading in order does. */
@@ -213,7 +209,6 @@ KIT_TEST(blobs__pieces_in_any_order)
     kit_check_blob(store, digest, &content);
     free(bytes);
     kit_content_free(&content);
-    kit_close(store);
 }
 
 /* A heap that knows how much was in use at most. */
@@ -301,7 +296,6 @@ KIT_TEST(stream__pieces_equal_the_whole)
         kit_check_blob(store, whole, &content);
         kit_content_free(&content);
     }
-    kit_close(store);
 }
 
 KIT_TEST(stream__unfinished_content_is_not_found)
@@ -328,7 +322,6 @@ KIT_TEST(stream__unfinished_content_is_not_found)
     wal_blob_close(blob);
     wal_blob_close(NULL);
     kit_content_free(&content);
-    kit_close(store);
 }
 
 /* A piece of content that never repeats, without keeping any. */
@@ -429,7 +422,6 @@ KIT_TEST(stream__content_put_again_names_its_end)
     assert_ok(wal__blob_store_sync(blobs, again.end, NULL));
     assert_true(wal__blob_store_durable_end(blobs) >= first.end);
     kit_content_free(&content);
-    kit_close(store);
 }
 
 /* A record of chunks that are valid, in the order of another content. */
@@ -472,7 +464,6 @@ KIT_TEST(stream__chunks_in_another_order_are_refused)
     assert_error(&error, WAL_ECORRUPT, "SHA-256");
     wal_blob_close(blob);
     kit_content_free(&content);
-    kit_close(store);
 }
 
 enum {
@@ -577,7 +568,6 @@ KIT_TEST(delta__small_edit_is_a_small_delta)
         kit_content_free(&now);
     }
     kit_content_free(&was);
-    kit_close(store);
 }
 
 KIT_TEST(delta__chains_are_bounded)
@@ -607,7 +597,6 @@ KIT_TEST(delta__chains_are_bounded)
         kit_check_blob(store, digests[i].bytes, &versions[i]);
         kit_content_free(&versions[i]);
     }
-    kit_close(store);
 }
 
 KIT_TEST(delta__large_content_is_encoded_by_chunk)
@@ -629,7 +618,6 @@ KIT_TEST(delta__large_content_is_encoded_by_chunk)
     kit_check_blob(store, digest.bytes, &now);
     kit_content_free(&now);
     kit_content_free(&was);
-    kit_close(store);
 }
 
 KIT_TEST(delta__between_small_and_large_content)
@@ -651,7 +639,6 @@ KIT_TEST(delta__between_small_and_large_content)
     kit_check_blob(store, digests[1].bytes, &now);
     kit_content_free(&now);
     kit_content_free(&large);
-    kit_close(store);
 }
 
 KIT_TEST(delta__unrelated_content_is_stored_whole)
@@ -676,7 +663,6 @@ KIT_TEST(delta__unrelated_content_is_stored_whole)
     kit_check_blob(store, digest.bytes, &other);
     kit_content_free(&other);
     kit_content_free(&was);
-    kit_close(store);
 }
 
 /* --- blocks ------------------------------------------------------------- */
@@ -786,8 +772,6 @@ KIT_TEST(shared__a_reader_follows)
     }
     assert_int_equal(wal_blob_put(reader, kit_text("x"), digest, &error),
                      WAL_EREADONLY);
-    kit_close(store);
-    kit_close(reader);
 }
 
 /* One writer of several: puts all contents, in a different order each. */
@@ -902,5 +886,4 @@ KIT_TEST(shared__child_of_fork_cannot_use_handles)
     }
     assert_int_equal(waitpid(child, &result, 0), child);
     assert_int_equal(result, 0);
-    kit_close(store);
 }

@@ -266,7 +266,6 @@ KIT_TEST(damage__missing_segment)
     check_usable(store);
     store = kit_store();
     assert_int_equal(read_all(store, &why), good);
-    kit_close(store);
 }
 
 static void refused_strictly(void)
@@ -300,7 +299,6 @@ KIT_TEST(damage__missing_newest_segment)
     assert_int_equal(access(segment(last + 1), F_OK), 0);
     store = kit_store();
     assert_int_equal(read_all(store, &why), good);
-    kit_close(store);
 }
 
 KIT_TEST(damage__newest_segment_is_truncated_or_zeroed)

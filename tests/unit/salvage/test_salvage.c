@@ -225,8 +225,6 @@ KIT_TEST(salvage__sound_store_is_copied_whole)
     session = kit_session(store, "s");
     assert_ok(wal_doc_get(store, session, WAL_STR("notes"), 0, &doc, NULL));
     assert_slice(doc.value, "{\"v\":1}");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(salvage__damaged_store_is_unchanged)
@@ -397,8 +395,6 @@ KIT_TEST(salvage__lost_redaction_is_repeated)
     assert_int_equal(wal_entry_cursor_get(cursor, WAL_STR("t1"), &entry, NULL),
                      WAL_EREDACTED);
     wal_entry_cursor_close(cursor);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- content -------------------------------------------------------------- */
@@ -482,7 +478,6 @@ KIT_TEST(salvage__damaged_chunk_loses_its_blob)
         strstr(report.text, " cannot be read: a chunk of it is damaged\n"));
     store = kit_open("out", WAL_OPEN_STRICT);
     assert_int_equal(wal_blob_open(store, digest, &blob, NULL), WAL_ENOTFOUND);
-    kit_close(store);
 }
 
 KIT_TEST(salvage__missing_pack_loses_its_entries_alone)
@@ -749,5 +744,4 @@ KIT_TEST(salvage__of_a_store_that_grows)
     growing.session = kit_session(store, "s");
     assert_branch(growing.session, "a b c");
     wal_session_close(growing.session);
-    kit_close(store);
 }

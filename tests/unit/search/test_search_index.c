@@ -111,8 +111,6 @@ KIT_TEST(index__missing_is_made)
     (void)update(search, WAL_SEARCH_UPDATE_DEEP);
     assert_true(exists(deep_file));
     wal_search_close(search);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(index__complete_is_used)
@@ -312,7 +310,6 @@ KIT_TEST(index__damaged_while_it_is_open)
     }
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
     wal_search_close(search);
-    kit_close(store);
 }
 
 KIT_TEST(index__of_another_version_or_store)
@@ -407,8 +404,6 @@ KIT_TEST(index__renamed_by_a_process_that_lags)
         assert_string_equal(kit_hits(search, "w498"), "a:new a:e498");
         wal_search_close(search);
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(index__draft_of_a_killed_process)
@@ -462,7 +457,6 @@ KIT_TEST(index__that_was_searched_is_not_open)
                          0);
     }
     wal_search_close(search);
-    kit_close(store);
 }
 
 KIT_TEST(index__of_what_was_erased)
@@ -646,7 +640,6 @@ KIT_TEST(index__in_memory)
     search = kit_search(store);
     assert_string_equal(kit_hits(search, "word"), "none");
     wal_search_close(search);
-    kit_close(store);
 }
 
 struct stop {
@@ -686,5 +679,4 @@ KIT_TEST(index__update_that_is_stopped)
     assert_ok(wal_search_update(search, &options, NULL, &error));
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
     wal_search_close(search);
-    kit_close(store);
 }

@@ -18,7 +18,7 @@ static struct wal_session *create(struct wal_store *store, const char *id,
     options.title = kit_text(title);
     options.cwd = kit_text(cwd);
     options.project = kit_text(project);
-    assert_ok(wal_session_create(store, &options, &session, NULL));
+    session = kit_create_with(store, &options);
     return session;
 }
 
@@ -52,7 +52,6 @@ KIT_TEST(query__empty_store)
 
     assert_string_equal(kit_hits(search, "word"), "none");
     wal_search_close(search);
-    kit_close(store);
 }
 
 KIT_TEST(query__words_of_one_record)
@@ -76,9 +75,6 @@ KIT_TEST(query__words_of_one_record)
     kit_say(b, "b2", "user", "brown too");
     assert_string_equal(kit_hits(search, "brown"), "b:b2 a:a1");
     wal_search_close(search);
-    wal_session_close(a);
-    wal_session_close(b);
-    kit_close(store);
 }
 
 KIT_TEST(query__grouped_and_ranked)
@@ -116,9 +112,6 @@ KIT_TEST(query__grouped_and_ranked)
     assert_int_equal(wal_search_cursor_next(cursor, &hit, NULL), WAL_END);
     wal_search_cursor_close(cursor);
     wal_search_close(search);
-    wal_session_close(a);
-    wal_session_close(b);
-    kit_close(store);
 }
 
 /* Made sessions with a topic each, which their first prompt names and their
@@ -174,7 +167,6 @@ KIT_TEST(query__session_about_it_comes_first)
     for (int i = 0; i < TOPICS; i++) {
         wal_session_close(sessions[i]);
     }
-    kit_close(store);
 }
 
 /* The index has the words of a record without their places. */
@@ -196,8 +188,6 @@ KIT_TEST(query__phrases_are_compared)
     assert_string_equal(kit_hits(search, "src/main.c"), "a:a3");
     assert_string_equal(kit_hits(search, "src -src/main.c"), "a:a4");
     wal_search_close(search);
-    wal_session_close(a);
-    kit_close(store);
 }
 
 /* The matches of the first session of a query. */
@@ -237,8 +227,6 @@ KIT_TEST(query__matches_are_those_that_are_found)
     query.text = kit_text("\"secret plan\"");
     assert_int_equal(session_hits(search, &query), 2);
     wal_search_close(search);
-    wal_session_close(a);
-    kit_close(store);
 }
 
 KIT_TEST(query__filters)
@@ -268,10 +256,6 @@ KIT_TEST(query__filters)
     query.until_ms = INT64_C(1767398400000); /* 2026-01-03 */
     assert_string_equal(kit_query(search, &query), "b:b1");
     wal_search_close(search);
-    wal_session_close(a);
-    wal_session_close(b);
-    wal_session_close(c);
-    kit_close(store);
 }
 
 KIT_TEST(query__roles_tools_and_results)
@@ -311,8 +295,6 @@ KIT_TEST(query__roles_tools_and_results)
     query.tool = kit_text("needle"); /* in its arguments only */
     assert_string_equal(kit_query(search, &query), "none");
     wal_search_close(search);
-    wal_session_close(a);
-    kit_close(store);
 }
 
 KIT_TEST(query__what_is_not_indexed)
@@ -334,8 +316,6 @@ KIT_TEST(query__what_is_not_indexed)
     append(a, "e7", "message", "\"needle\"");
     assert_string_equal(kit_hits(search, "needle"), "none");
     wal_search_close(search);
-    wal_session_close(a);
-    kit_close(store);
 }
 
 /* --- what must not be found ---------------------------------------------- */
@@ -386,9 +366,6 @@ KIT_TEST(query__deleted_and_trashed_sessions)
     a = create(store, "a", "", "", "");
     assert_string_equal(kit_hits(search, "word"), "b:- b:b1");
     wal_search_close(search);
-    wal_session_close(a);
-    wal_session_close(b);
-    kit_close(store);
 }
 
 KIT_TEST(query__what_a_fork_sees_of_a_deleted_session)
@@ -419,9 +396,6 @@ KIT_TEST(query__what_a_fork_sees_of_a_deleted_session)
     assert_ok(wal_session_delete(fork, NULL));
     assert_string_equal(kit_hits(search, "word"), "none");
     wal_search_close(search);
-    wal_session_close(fork);
-    wal_session_close(a);
-    kit_close(store);
 }
 
 static int32_t set_title(void *ctx, const struct wal_session_info *now,
@@ -453,8 +427,6 @@ KIT_TEST(query__older_titles_and_documents)
     assert_string_equal(kit_hits(search, "new"), "a:m");
     assert_string_equal(kit_hits(search, "text"), "a:m");
     wal_search_close(search);
-    wal_session_close(a);
-    kit_close(store);
 }
 
 /* --- texts --------------------------------------------------------------- */
@@ -476,8 +448,6 @@ KIT_TEST(query__scripts_without_spaces)
     assert_string_equal(kit_hits(search, "검색"), "a:ko");
     assert_string_equal(kit_hits(search, "sqliteで検索"), "a:mix");
     wal_search_close(search);
-    wal_session_close(a);
-    kit_close(store);
 }
 
 /* Letters whose marks unicode61 keeps, and symbols that it takes for
@@ -509,8 +479,6 @@ KIT_TEST(query__marks_and_symbols)
     query.flags = WAL_SEARCH_SUBSTRING;
     assert_string_equal(kit_query(search, &query), "a:sy");
     wal_search_close(search);
-    wal_session_close(a);
-    kit_close(store);
 }
 
 KIT_TEST(query__inside_words)
@@ -538,8 +506,6 @@ KIT_TEST(query__inside_words)
     assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
                      WAL_EINVAL);
     wal_search_close(search);
-    wal_session_close(a);
-    kit_close(store);
 }
 
 KIT_TEST(query__long_text_is_cut)
@@ -560,8 +526,6 @@ KIT_TEST(query__long_text_is_cut)
     assert_string_equal(kit_hits(search, "beyond"), "none");
     free(text);
     wal_search_close(search);
-    wal_session_close(a);
-    kit_close(store);
 }
 
 /* --- handles -------------------------------------------------------------- */
@@ -648,7 +612,6 @@ KIT_TEST(query__misuse)
     wal_search_cursor_close(NULL);
     wal_search_close(NULL);
     wal_search_close(search);
-    kit_close(store);
 }
 
 /* It has opened a session, for the roles of messages. */

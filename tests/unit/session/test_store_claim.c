@@ -164,8 +164,6 @@ KIT_TEST(claim__stale_names_are_ignored)
     page->claims[0].session_and_pid =
         (uint64_t)session->number << 32 | (uint32_t)getpid();
     assert_ok(claim(session));
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(claim__a_full_table)
@@ -190,7 +188,6 @@ KIT_TEST(claim__a_full_table)
     assert_ok(
         wal_session_claim((sessions[0] = kit_session(store, "s0")), NULL));
     wal_session_close(sessions[0]);
-    kit_close(store);
 }
 
 /* Shared by many processes: the results of their claims, and the signal to
@@ -327,7 +324,6 @@ KIT_TEST(claims__none)
     expect_list(store, -1, "");
     wal_session_close(kit_create(store, "s"));
     expect_list(store, -1, "");
-    kit_close(store);
 }
 
 /* Those of this handle, and of another one of this process. */
@@ -384,8 +380,6 @@ KIT_TEST(claims__of_another_process_that_is_killed)
     expect_list(reader, child, "t self own");
     wal_session_close(own);
     expect_list(reader, child, "");
-    kit_close(reader);
-    kit_close(store);
 }
 
 /* A reader that was opened while no process wrote, and one without LOCK. */
@@ -444,8 +438,6 @@ KIT_TEST(claims__names_of_dead_processes)
     page->claims[2].start = 0;
     expect_list(store, -1, "s 0");
     page->claims[3].start = 0;
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(claims__of_a_full_table)
@@ -472,7 +464,6 @@ KIT_TEST(claims__of_a_full_table)
     for (int i = 0; i <= WAL__CLAIMS; i++) {
         wal_session_close(sessions[i]);
     }
-    kit_close(store);
 }
 
 KIT_TEST(claims__of_a_deleted_session)
@@ -484,9 +475,6 @@ KIT_TEST(claims__of_a_deleted_session)
     assert_ok(claim(session));
     assert_ok(wal_session_delete(other, NULL));
     expect_list(store, -1, "");
-    wal_session_close(other);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(claims__other_kinds_of_stores)
@@ -499,7 +487,6 @@ KIT_TEST(claims__other_kinds_of_stores)
     expect_list(store, -1, "s self own");
     wal_session_close(session);
     expect_list(store, -1, "");
-    kit_close(store);
 }
 
 KIT_TEST(claims__misuse_is_refused)
@@ -534,7 +521,6 @@ KIT_TEST(claims__misuse_is_refused)
     assert_int_equal(wal_claim_cursor_open(store, &cursor, &error),
                      WAL_ELOCKFILE);
     assert_int_equal(rename("store/LOCK.old", "store/LOCK"), 0);
-    kit_close(store);
 }
 
 KIT_TEST(claim__other_kinds_of_stores)

@@ -15,32 +15,6 @@
 #include "engine/session/store.h"
 #include "tests/lib/kit/store_kit.h"
 
-struct bench {
-    struct wal_store *store;
-    struct wal_session *session;
-};
-
-static struct bench begin(void)
-{
-    struct bench bench = {.store = kit_store()};
-
-    bench.session = kit_create(bench.store, "s");
-    return bench;
-}
-
-static void end(struct bench *bench)
-{
-    wal_session_close(bench->session);
-    kit_close(bench->store);
-}
-
-static void again(struct bench *bench, uint32_t flags)
-{
-    end(bench);
-    bench->store = kit_open("store", flags);
-    bench->session = kit_session(bench->store, "s");
-}
-
 static struct wal_entry_cursor_options up_to(const char *id)
 {
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
@@ -81,7 +55,7 @@ static void append_tree(struct wal_session *session)
 
 KIT_TEST(branch__ends_at_the_given_entry)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_entry_cursor_options options;
     struct wal_entry_cursor *cursor = NULL;
     static const char *const paths[][2] = {
@@ -105,24 +79,22 @@ KIT_TEST(branch__ends_at_the_given_entry)
             wal_entry_cursor_open(bench.session, &options, &cursor, NULL),
             WAL_ENOTFOUND);
         assert_null(cursor);
-        again(&bench, round == 0 ? 0 : WAL_OPEN_PREAD);
+        kit_reopen(&bench, round == 0 ? 0 : WAL_OPEN_PREAD);
     }
-    end(&bench);
 }
 
 KIT_TEST(branch__of_an_empty_session)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
 
     assert_branch(bench.session, "");
     assert_all_entries(bench.session, "");
     assert_string_equal(since(bench.session, NULL), "");
-    end(&bench);
 }
 
 KIT_TEST(entry_cursor__skips_at_the_front)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
@@ -145,7 +117,6 @@ KIT_TEST(entry_cursor__skips_at_the_front)
     assert_slice(entry.parent_id, "b");
     assert_int_equal(entry.depth, 2);
     wal_entry_cursor_close(cursor);
-    end(&bench);
 }
 
 /* Parents and depths as a reader sees them, whatever the order. */
@@ -175,7 +146,7 @@ static void check_places(struct wal_session *session, uint32_t mode,
 
 KIT_TEST(entry_cursor__parents_and_depths)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_session *fork;
 
     append_tree(bench.session);
@@ -194,14 +165,13 @@ KIT_TEST(entry_cursor__parents_and_depths)
         check_places(fork, WAL_ENTRY_CURSOR_ALL,
                      "a::0 d:a:1 e:d:2 x:e:3 y:x:4 z:d:2");
         wal_session_close(fork);
-        again(&bench, WAL_OPEN_PREAD);
+        kit_reopen(&bench, WAL_OPEN_PREAD);
     }
-    end(&bench);
 }
 
 KIT_TEST(all__fork_begins_with_shared_entries)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_session *fork;
     struct wal_session *second;
 
@@ -215,16 +185,13 @@ KIT_TEST(all__fork_begins_with_shared_entries)
     assert_all_entries(fork, "a d x y");
     assert_all_entries(second, "a y z");
     assert_all_entries(bench.session, "a b c d e r f later");
-    wal_session_close(second);
-    wal_session_close(fork);
-    end(&bench);
 }
 
 /* -------------------------------------------------------- compaction --- */
 
 KIT_TEST(compaction__reading_begins_at_the_first_kept_entry)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
 
     kit_append_all(bench.session, "a b c");
     compact(bench.session, "k", "compaction", "{\"firstKeptEntryId\":\"b\"}");
@@ -235,18 +202,16 @@ KIT_TEST(compaction__reading_begins_at_the_first_kept_entry)
         assert_string_equal(since(bench.session, "k"), "b c k");
         assert_string_equal(since(bench.session, "c"), "a b c");
         assert_branch(bench.session, "a b c k d e");
-        again(&bench, 0);
+        kit_reopen(&bench, 0);
     }
-    end(&bench);
 }
 
 KIT_TEST(compaction__none_reads_the_whole_branch)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
 
     append_tree(bench.session);
     assert_string_equal(since(bench.session, NULL), "a b c f");
-    end(&bench);
 }
 
 KIT_TEST(compaction__without_kept_entries_begins_at_itself)
@@ -258,7 +223,7 @@ KIT_TEST(compaction__without_kept_entries_begins_at_itself)
         "{\"firstKeptEntryId\":\"none\"}",
         "{\"firstKeptEntryId\":\"later\"}",
         "{\"deep\":{\"firstKeptEntryId\":\"a\"}}"};
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
 
     for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
         char id[16];
@@ -272,25 +237,23 @@ KIT_TEST(compaction__without_kept_entries_begins_at_itself)
         assert_string_equal(since(session, NULL), "k c later");
         wal_session_close(session);
     }
-    end(&bench);
 }
 
 /* The path to it leaves entries of another branch out. */
 KIT_TEST(compaction__of_a_branch_begins_at_itself)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
 
     kit_append_all(bench.session, "a b c");
     kit_append(bench.session, "x", "a");
     compact(bench.session, "k", "compaction", "{}");
     kit_append_all(bench.session, "y");
     assert_string_equal(since(bench.session, NULL), "k y");
-    end(&bench);
 }
 
 KIT_TEST(compaction__last_of_several_counts)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
         .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION,
@@ -307,12 +270,11 @@ KIT_TEST(compaction__last_of_several_counts)
     assert_string_equal(kit_list_ids(bench.session, &options), "k2 e");
     kit_append(bench.session, "x", "c");
     assert_string_equal(since(bench.session, "x"), "b k1 c x");
-    end(&bench);
 }
 
 KIT_TEST(compaction__in_the_past_of_a_fork)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_session *fork;
     struct wal_session *second;
 
@@ -328,16 +290,14 @@ KIT_TEST(compaction__in_the_past_of_a_fork)
     assert_string_equal(since(fork, NULL), "c k d e l");
     wal_session_close(second);
     wal_session_close(fork);
-    again(&bench, WAL_OPEN_PREAD);
+    kit_reopen(&bench, WAL_OPEN_PREAD);
     fork = kit_session(bench.store, "f");
     assert_string_equal(since(fork, NULL), "c k d e l");
-    wal_session_close(fork);
-    end(&bench);
 }
 
 KIT_TEST(compaction__off_the_branch_is_ignored)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_entry entry = kit_entry("k", "a", "{}");
 
     kit_append_all(bench.session, "a b");
@@ -345,7 +305,6 @@ KIT_TEST(compaction__off_the_branch_is_ignored)
     assert_ok(kit_try_append(bench.session, &entry, NULL, NULL));
     assert_string_equal(since(bench.session, NULL), "a b");
     assert_string_equal(since(bench.session, "k"), "k");
-    end(&bench);
 }
 
 /* ----------------------------------------------------------- durable --- */
@@ -357,7 +316,7 @@ KIT_TEST(durable__stops_at_the_durable_end)
                                     .idle_mark_ms = 600000};
     struct wal_entry_cursor_options durable = {
         .struct_size = sizeof(durable), .flags = WAL_ENTRY_CURSOR_DURABLE};
-    struct bench bench;
+    struct kit_bench bench;
 
     assert_ok(wal_open("store", &slow, &bench.store, NULL));
     bench.session = kit_create(bench.store, "s");
@@ -375,14 +334,13 @@ KIT_TEST(durable__stops_at_the_durable_end)
     assert_string_equal(kit_list_ids(bench.session, &durable), "a b");
     durable.skip = 1;
     assert_string_equal(kit_list_ids(bench.session, &durable), "b");
-    end(&bench);
 }
 
 /* --------------------------------------------------------------- get --- */
 
 KIT_TEST(get__entry_on_any_branch_and_stream)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_session *fork;
     struct wal_entry entry = kit_entry("t", NULL, "1");
     struct wal_entry_cursor *cursor = NULL;
@@ -419,8 +377,6 @@ KIT_TEST(get__entry_on_any_branch_and_stream)
     assert_slice(entry.id, "b");
     assert_slice(entry.parent_id, "a");
     wal_entry_cursor_close(cursor);
-    wal_session_close(fork);
-    end(&bench);
 }
 
 /* Flips a bit of the first occurrence of the text in the log. */
@@ -440,7 +396,7 @@ static void flip(const char *text)
 }
 
 /* The child is intact: it names its damaged parent by id if that is known. */
-static void assert_child(struct bench *bench, const char *parent)
+static void assert_child(struct kit_bench *bench, const char *parent)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
@@ -456,30 +412,30 @@ static void assert_child(struct bench *bench, const char *parent)
 
 KIT_TEST(get__damage_of_the_parent)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     static const uint32_t flags[] = {0, WAL_OPEN_PREAD};
 
     kit_append_all(bench.session, "the-parent child");
-    end(&bench);
+    kit_end(&bench);
     flip("{\"id\":\"the-parent");
     for (size_t i = 0; i < 2; i++) {
         bench.store = kit_open("store", flags[i]);
         bench.session = kit_session(bench.store, "s");
         assert_child(&bench, "the-parent");
-        end(&bench);
+        kit_end(&bench);
     }
     flip("the-parent");
     for (size_t i = 0; i < 2; i++) {
         bench.store = kit_open("store", flags[i]);
         bench.session = kit_session(bench.store, "s");
         assert_child(&bench, "");
-        end(&bench);
+        kit_end(&bench);
     }
 }
 
 KIT_TEST(entry_cursor__is_a_snapshot_of_its_opening)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
     int count = 0;
@@ -502,13 +458,12 @@ KIT_TEST(entry_cursor__is_a_snapshot_of_its_opening)
     }
     assert_int_equal(count, 600);
     wal_entry_cursor_close(cursor);
-    end(&bench);
 }
 
 /* The slices of the last entry are valid until the cursor is closed. */
 KIT_TEST(entry_cursor__slices_are_valid_when_the_session_is_closed)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
 
@@ -522,12 +477,11 @@ KIT_TEST(entry_cursor__slices_are_valid_when_the_session_is_closed)
     assert_slice(entry.parent_id, "a");
     wal_entry_cursor_close(cursor);
     bench.session = kit_session(bench.store, "s");
-    end(&bench);
 }
 
 KIT_TEST(entry_cursor__misuse_is_refused)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_entry_cursor_options good = {.struct_size = sizeof(good)};
     struct wal_entry_cursor_options bad[7] = {good, good, good, good,
                                               good, good, good};
@@ -564,7 +518,6 @@ KIT_TEST(entry_cursor__misuse_is_refused)
     assert_int_equal(wal_entry_cursor_remaining(NULL), 0);
     wal_entry_cursor_close(cursor);
     wal_entry_cursor_close(NULL);
-    end(&bench);
 }
 
 /* Which of the next readings returns other bytes; 0: none. */

@@ -44,7 +44,7 @@ static struct bench begin(void)
     bench.other = kit_create(bench.store, "p");
     /* The order of the list is by milliseconds. */
     (void)nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    assert_ok(wal_session_create(bench.store, &options, &bench.session, NULL));
+    bench.session = kit_create_with(bench.store, &options);
     append_text(bench.session);
     kit_append_all(bench.session, "b c");
     (void)kit_put(bench.store, bench.session, "k", "1");
@@ -106,7 +106,6 @@ KIT_TEST(trash__session_is_listed_only_there)
         wal_session_open_latest(bench.store, kit_text("/work"), &latest, NULL));
     assert_slice(kit_info(latest).id, "f");
     wal_session_close(latest);
-    end(&bench);
 }
 
 KIT_TEST(trash__its_id_is_taken_and_not_opened)
@@ -130,7 +129,6 @@ KIT_TEST(trash__its_id_is_taken_and_not_opened)
         wal_session_open_or_create(bench.store, &options, &made, NULL, NULL),
         WAL_ETRASHED);
     assert_null(made);
-    end(&bench);
 }
 
 static int32_t set_title(void *ctx, const struct wal_session_info *now,
@@ -191,7 +189,6 @@ KIT_TEST(trash__open_handle_reads_and_refuses_changes)
     assert_string_equal(kit_docs(bench.store, bench.session, 0, ""), "k=1");
     assert_slice(kit_info(bench.session).metadata, "{\"a\":1}");
     assert_int_equal(kit_info(bench.session).flags, WAL_SESSION_TRASHED);
-    end(&bench);
 }
 
 KIT_TEST(trash__forks_stay_as_they_are)
@@ -211,7 +208,6 @@ KIT_TEST(trash__forks_stay_as_they_are)
     wal_session_close(fork);
     assert_ok(wal_session_redact(bench.fork, kit_text("a"), kit_text("secret"),
                                  NULL, NULL));
-    end(&bench);
 }
 
 KIT_TEST(undelete__session_is_as_before)
@@ -237,7 +233,6 @@ KIT_TEST(undelete__session_is_as_before)
     wal_session_close(opened);
     kit_append(bench.session, "d", NULL); /* with the handle of before */
     assert_string_equal(kit_list_sessions(bench.store, NULL), "s f p");
-    end(&bench);
 }
 
 KIT_TEST(undelete__of_what_is_not_in_the_trash_is_refused)
@@ -255,7 +250,6 @@ KIT_TEST(undelete__of_what_is_not_in_the_trash_is_refused)
                      WAL_EINVAL);
     assert_int_equal(wal_session_undelete(bench.store, kit_text("\xff"), NULL),
                      WAL_EINVAL);
-    end(&bench);
 }
 
 KIT_TEST(trash__is_kept_without_indexes)
@@ -288,7 +282,6 @@ KIT_TEST(trash__deleted_for_good_its_id_is_free)
     assert_int_equal(wal_session_trash(bench.session, NULL), WAL_ENOTFOUND);
     wal_session_close(kit_create(bench.store, "s"));
     assert_branch(bench.fork, "a b f1");
-    end(&bench);
 }
 
 KIT_TEST(trash__list_skips_what_is_moved_while_it_is_read)
@@ -303,7 +296,6 @@ KIT_TEST(trash__list_skips_what_is_moved_while_it_is_read)
     assert_ok(wal_session_trash(bench.other, NULL));
     assert_int_equal(wal_session_cursor_next(sessions, &info, NULL), WAL_END);
     wal_session_cursor_close(sessions);
-    end(&bench);
 }
 
 /* The feature bits in MANIFEST, and its generation. */
@@ -336,8 +328,6 @@ KIT_TEST(trash__first_session_adds_the_feature)
     assert_ok(wal_session_trash(session, NULL));
     (void)features(&generation);
     assert_int_equal(generation, 2);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Each handle has read MANIFEST before the other one changed it. */
@@ -353,9 +343,6 @@ KIT_TEST(trash__feature_is_added_to_those_of_others)
     assert_int_equal(features(&generation),
                      WAL__INCOMPAT_TRASH | WAL__INCOMPAT_REWRITTEN);
     assert_int_equal(generation, 3);
-    wal_session_close(session);
-    kit_close(store);
-    kit_close(other);
 }
 
 KIT_TEST(trash__compaction_keeps_it)
@@ -372,7 +359,6 @@ KIT_TEST(trash__compaction_keeps_it)
     bench.session = kit_session(bench.store, "s");
     assert_branch(bench.session, "a b c");
     assert_slice(kit_info(bench.session).metadata, "{\"a\":1}");
-    end(&bench);
 }
 
 /* A record of a session that is moved often: only the newest counts. */
@@ -395,8 +381,6 @@ KIT_TEST(trash__compaction_keeps_the_newest_record)
     assert_string_equal(kit_list_sessions(store, NULL), "s");
     session = kit_session(store, "s");
     assert_branch(session, "a b c");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(trash__erasing_deletes_it)
@@ -413,7 +397,6 @@ KIT_TEST(trash__erasing_deletes_it)
     assert_string_equal(kit_list_sessions(bench.store, NULL), "f p");
     assert_branch(bench.fork, "a b f1");
     assert_int_equal(open_it(bench.store, "s", NULL), WAL_ENOTFOUND);
-    end(&bench);
 }
 
 KIT_TEST(trash__salvage_keeps_it)
@@ -431,8 +414,6 @@ KIT_TEST(trash__salvage_keeps_it)
     session = kit_session(out, "s");
     assert_branch(session, "a b c");
     assert_slice(kit_info(session).metadata, "{\"a\":1}");
-    wal_session_close(session);
-    kit_close(out);
 }
 
 enum {
@@ -508,10 +489,6 @@ KIT_TEST(trash__changes_at_the_same_time_are_kept)
         assert_slice(kit_info(session).title, wanted);
     }
     assert_string_equal(kit_list_sessions(store, NULL), "s");
-    wal_session_close(session);
-    wal_session_close(writer);
-    kit_close(store);
-    kit_close(other);
 }
 
 /* Into the trash and out of it; while it is out, it must be there. */
@@ -562,8 +539,6 @@ KIT_TEST(trash__what_is_taken_out_is_not_emptied)
     }
     (void)pthread_join(thread, NULL);
     assert_true(deleted <= MOVES);
-    kit_close(store);
-    kit_close(other);
 }
 
 /* Makes a session with records of every kind, forks it, and deletes it. */
@@ -577,7 +552,7 @@ static struct bench begin_deleted(void)
     struct wal_entry entry =
         kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"hello\"}");
 
-    assert_ok(wal_session_create(bench.store, &options, &bench.session, NULL));
+    bench.session = kit_create_with(bench.store, &options);
     assert_ok(kit_try_append(bench.session, &entry, NULL, NULL));
     kit_append_all(bench.session, "b c");
     (void)kit_put(bench.store, bench.session, "k", "1");
@@ -698,7 +673,6 @@ KIT_TEST(delete__handle_returns_not_found)
         }
     }
     assert_int_equal(kit_last_sequence(bench.store), last);
-    end(&bench);
 }
 
 KIT_TEST(delete__session_is_not_listed)
@@ -749,7 +723,6 @@ KIT_TEST(delete__session_is_not_listed)
     assert_int_equal(
         wal_session_open_latest(bench.store, kit_text(NULL), &latest, NULL),
         WAL_ENOTFOUND);
-    end(&bench);
 }
 
 static void check_fork(struct bench *bench)
@@ -791,7 +764,6 @@ KIT_TEST(delete__forks_keep_shared_entries)
     assert_branch(deep, "g1");
     assert_slice(kit_info(bench.fork).first_text, "");
     wal_session_close(deep);
-    end(&bench);
 }
 
 KIT_TEST(delete__id_is_free_for_another_session)
@@ -829,7 +801,6 @@ KIT_TEST(delete__id_is_free_for_another_session)
     assert_all_entries(again, "");
     check_fork(&bench);
     wal_session_close(again);
-    end(&bench);
 }
 
 KIT_TEST(delete__twice_is_not_found)
@@ -847,7 +818,6 @@ KIT_TEST(delete__twice_is_not_found)
     assert_int_equal(kit_last_sequence(bench.store), last);
     wal_session_close(other);
     wal_session_close(second);
-    end(&bench);
 }
 
 /* Reuses the same id many times, while segments are made and removed. */
@@ -898,5 +868,4 @@ KIT_TEST(delete__many_sessions_of_one_id)
         }
     }
     free(text);
-    end(&bench);
 }

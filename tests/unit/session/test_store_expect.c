@@ -273,7 +273,6 @@ KIT_TEST(expect__other_refusals_come_first)
     assert_int_equal(
         try_remove(bench.session, WAL_SESSION_REMOVE_TRASH, seen, &error),
         WAL_ENOTFOUND);
-    end(&bench);
 }
 
 KIT_TEST(remove__without_options_deletes)
@@ -294,7 +293,6 @@ KIT_TEST(remove__without_options_deletes)
     assert_ok(wal_session_remove(bench.session, NULL, NULL));
     assert_int_equal(wal_session_remove(bench.session, NULL, NULL),
                      WAL_ENOTFOUND);
-    end(&bench);
 }
 
 KIT_TEST(expect__entry_that_waits_is_refused_or_counts)
@@ -314,7 +312,6 @@ KIT_TEST(expect__entry_that_waits_is_refused_or_counts)
         assert_ok(status);
         assert_int_equal(wal_flush(bench.store, NULL), WAL_ENOTFOUND);
     }
-    end(&bench);
 }
 
 enum {
@@ -376,8 +373,6 @@ KIT_TEST(expect__acknowledged_append_is_never_deleted)
     }
     (void)pthread_join(thread, NULL);
     assert_true(kept > 0);
-    kit_close(store);
-    kit_close(other);
 }
 
 /* --- changing ------------------------------------------------------------ */
@@ -426,7 +421,6 @@ KIT_TEST(expect__update_of_a_changed_session_is_refused)
     assert_ok(
         wal_session_update(bench.session, rename_session, &rename, &error));
     assert_slice(kit_info(bench.session).title, "renamed");
-    end(&bench);
 }
 
 /* A batch that is written only if the session is as it was. */
@@ -469,7 +463,6 @@ KIT_TEST(expect__batch_is_written_if_nothing_has_changed)
     assert_unchanged(bench.store, bench.session, before);
     assert_ok(append_expecting(&bench, "e", after, &error));
     assert_branch(bench.session, "a b c d e");
-    end(&bench);
 }
 
 KIT_TEST(expect__submitted_batch_expects_the_sequence_alone)
@@ -500,7 +493,6 @@ KIT_TEST(expect__submitted_batch_expects_the_sequence_alone)
     assert_int_equal(
         wal_batch_submit(bench.session, &batch, NULL, &ticket, &error),
         WAL_EINVAL);
-    end(&bench);
 }
 
 /* --- one session of a directory ------------------------------------------ */
@@ -587,7 +579,7 @@ KIT_TEST(open_or_create__what_is_not_listed_does_not_count)
     int32_t created = 0;
 
     options.cwd = kit_text("/x");
-    assert_ok(wal_session_create(bench.store, &options, &first, NULL));
+    first = kit_create_with(bench.store, &options);
     assert_ok(wal_session_trash(first, NULL));
     assert_ok(wal_session_open_or_create(bench.other, &options, &session,
                                          &created, NULL));
@@ -599,8 +591,6 @@ KIT_TEST(open_or_create__what_is_not_listed_does_not_count)
     assert_int_equal(created, 1);
     wal_session_close(session);
     /* wal_session_create makes one whatever there is. */
-    assert_ok(wal_session_create(bench.store, &options, &session, NULL));
+    session = kit_create_with(bench.store, &options);
     wal_session_close(session);
-    wal_session_close(first);
-    end(&bench);
 }

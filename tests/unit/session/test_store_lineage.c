@@ -52,8 +52,6 @@ KIT_TEST(fork__at_the_head)
     fork = kit_session(store, "f");
     assert_branch(fork, "a b c d e");
     assert_int_equal(kit_info(fork).inherited, 3);
-    wal_session_close(fork);
-    kit_close(store);
 }
 
 KIT_TEST(fork__at_an_entry)
@@ -75,9 +73,6 @@ KIT_TEST(fork__at_an_entry)
     assert_branch(fork, "a b c");
     assert_all_entries(fork, "a b c d");
     assert_parent(fork, "d", "a");
-    wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(fork__at_an_entry_off_the_branch)
@@ -93,9 +88,6 @@ KIT_TEST(fork__at_an_entry_off_the_branch)
     fork = kit_fork(session, "y", "f");
     assert_branch(fork, "a x y");
     assert_int_equal(kit_info(fork).inherited, 3);
-    wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Its entry is the child of a shared entry that is older than the fork
@@ -118,10 +110,6 @@ KIT_TEST(fork__at_an_entry_after_the_fork_point)
     assert_int_equal(kit_info(second).entries, 4);
     kit_append_all(second, "z");
     assert_branch(second, "a b x y z");
-    wal_session_close(second);
-    wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(fork__of_an_empty_session)
@@ -147,8 +135,6 @@ KIT_TEST(fork__of_an_empty_session)
     store = kit_open("store", 0);
     second = kit_session(store, "g");
     assert_branch(second, "a b");
-    wal_session_close(second);
-    kit_close(store);
 }
 
 KIT_TEST(fork__at_an_entry_of_the_lineage)
@@ -169,9 +155,6 @@ KIT_TEST(fork__at_an_entry_of_the_lineage)
     assert_slice(kit_info(second).parent_id, "f");
     wal_session_close(second);
     assert_int_equal(try_fork(fork, "x", NULL, NULL), WAL_ENOTFOUND);
-    wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(fork__unknown_entry_and_misuse)
@@ -201,8 +184,6 @@ KIT_TEST(fork__unknown_entry_and_misuse)
     assert_int_equal(
         wal_session_fork(session, kit_text("a"), NULL, NULL, &error),
         WAL_EINVAL);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(fork__inherits_fields_of_the_source)
@@ -226,7 +207,7 @@ KIT_TEST(fork__inherits_fields_of_the_source)
     struct wal_session_info info;
     struct wal_slice head = {NULL, 0};
 
-    assert_ok(wal_session_create(store, &options, &session, NULL));
+    session = kit_create_with(store, &options);
     assert_ok(wal_session_fork(session, head, NULL, &fork, NULL));
     info = kit_info(fork);
     assert_int_equal(info.id.size, 36);
@@ -247,8 +228,6 @@ KIT_TEST(fork__inherits_fields_of_the_source)
     assert_slice(info.metadata, "{}");
     assert_slice(info.parent_id, "s");
     wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 static void check_fork_chain(struct wal_store *store, uint32_t depth)
@@ -317,7 +296,6 @@ KIT_TEST(fork__of_a_fork_two_hundred_deep)
         store = kit_open("store", round == 0 ? 0 : WAL_OPEN_PREAD);
     }
     check_fork_chain(store, DEPTH);
-    kit_close(store);
 }
 
 KIT_TEST(fork__of_a_fork_takes_constant_space)
@@ -335,9 +313,6 @@ KIT_TEST(fork__of_a_fork_takes_constant_space)
     fork = kit_fork(session, NULL, "f");
     assert_int_equal(kit_info(fork).entries, 2000);
     assert_in_range(kit_info(fork).bytes, 1, 400);
-    wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Ids are unique among shared and own entries; later entries of the source do
@@ -363,9 +338,6 @@ KIT_TEST(fork__ids_of_shared_entries_are_duplicates)
     assert_ok(kit_try_append(fork, &entry, &result, NULL));
     assert_int_equal(result.appended, 1);
     assert_branch(fork, "a b c");
-    wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(fork__in_the_transcript)
@@ -387,9 +359,6 @@ KIT_TEST(fork__in_the_transcript)
     entry.id = kit_text("t3");
     assert_ok(kit_try_append(fork, &entry, NULL, NULL));
     assert_string_equal(kit_list_ids(fork, &options), "t1 t3");
-    wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 enum {

@@ -24,10 +24,8 @@ static void add_with(struct wal_store *store, const char *id, const char *cwd,
                                           .source = kit_text(source),
                                           .parent_id = kit_text(parent),
                                           .metadata = kit_text("{\"m\":1}")};
-    struct wal_session *session = NULL;
 
-    assert_ok(wal_session_create(store, &options, &session, NULL));
-    wal_session_close(session);
+    wal_session_close(kit_create_with(store, &options));
 }
 
 static void add(struct wal_store *store, const char *id, const char *parent)
@@ -48,7 +46,6 @@ KIT_TEST(list__of_an_empty_store)
     assert_string_equal(kit_list_sessions(store, NULL), "");
     store = reopen(store);
     assert_string_equal(kit_list_sessions(store, NULL), "");
-    kit_close(store);
 }
 
 KIT_TEST(list__newest_first)
@@ -69,8 +66,6 @@ KIT_TEST(list__newest_first)
     session = kit_session(store, "b");
     wal_session_close(kit_fork(session, NULL, "d"));
     assert_string_equal(kit_list_sessions(store, NULL), "d a c b");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 static void check_filters(struct wal_store *store)
@@ -114,7 +109,6 @@ KIT_TEST(list__every_filter)
     check_filters(store);
     store = reopen(store);
     check_filters(store);
-    kit_close(store);
 }
 
 KIT_TEST(list__describes_each_session)
@@ -149,8 +143,6 @@ KIT_TEST(list__describes_each_session)
     assert_int_equal(whole.metadata_version, 1);
     assert_slice(whole.metadata, "{\"m\":1}");
     wal_session_cursor_close(list);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* The list is a snapshot: no session twice, none missing. */
@@ -197,7 +189,6 @@ KIT_TEST(list__while_appending)
     }
     assert_int_equal(count, COUNT);
     wal_session_cursor_close(list);
-    kit_close(store);
 }
 
 KIT_TEST(list__misuse_is_refused)
@@ -233,7 +224,6 @@ KIT_TEST(list__misuse_is_refused)
     assert_int_equal(wal_session_cursor_encode(NULL, cursor, NULL), WAL_EINVAL);
     wal_session_cursor_close(list);
     wal_session_cursor_close(NULL);
-    kit_close(store);
 }
 
 /* -------------------------------------------------------------- lineage --- */
@@ -269,7 +259,6 @@ KIT_TEST(list__lineage_by_forks_and_parents)
         assert_string_equal(lineage(store, "root"), "");
         store = reopen(store);
     }
-    kit_close(store);
 }
 
 KIT_TEST(list__lineage_ends_where_it_repeats)
@@ -284,7 +273,6 @@ KIT_TEST(list__lineage_ends_where_it_repeats)
     assert_string_equal(lineage(store, "a"), "c b");
     assert_string_equal(lineage(store, "self"), "");
     assert_string_equal(lineage(store, "d"), "self");
-    kit_close(store);
 }
 
 KIT_TEST(list__lineage_of_an_unknown_session)
@@ -317,7 +305,6 @@ KIT_TEST(list__lineage_of_an_unknown_session)
     assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
                      WAL_EINVAL);
     assert_null(list);
-    kit_close(store);
 }
 
 /* ----------------------------------------------------------- first text --- */
@@ -373,7 +360,6 @@ KIT_TEST(list__first_text_of_forks)
     check_first_texts(store);
     store = reopen(store);
     check_first_texts(store);
-    kit_close(store);
 }
 
 /* ------------------------------------------------------------- deletion --- */
@@ -426,7 +412,6 @@ KIT_TEST(list__deleted_sessions_are_not_listed)
     store = reopen(store);
     assert_string_equal(kit_list_sessions(store, NULL), "s2 s3 s1");
     check_count(store, 3);
-    kit_close(store);
 }
 
 KIT_TEST(list__session_deleted_after_opening_is_omitted)
@@ -444,7 +429,6 @@ KIT_TEST(list__session_deleted_after_opening_is_omitted)
     assert_slice(info.id, "s1");
     assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_END);
     wal_session_cursor_close(list);
-    kit_close(store);
 }
 
 /* The lineage flags them as deleted; a fork still has their text. */
@@ -480,8 +464,6 @@ KIT_TEST(list__lineage_includes_deleted_sessions)
         store = reopen(store);
         fork = kit_session(store, "fork");
     }
-    wal_session_close(fork);
-    kit_close(store);
 }
 
 enum {
@@ -553,7 +535,6 @@ KIT_TEST(list_pages__agree_with_the_list)
         }
         assert_string_equal(joined, whole);
     }
-    kit_close(store);
 }
 
 /* It is then nearer to the front; the sessions after it do not move. */
@@ -570,7 +551,6 @@ KIT_TEST(list_pages__after_a_session_that_moved)
     assert_string_equal(page(store, all, 2, cursor), "s3 s1");
     assert_string_equal(page(store, all, 2, cursor), "s0");
     assert_string_equal(page(store, all, 2, cursor), "");
-    kit_close(store);
 }
 
 /* The cursor names the position at the time of the list's opening. */
@@ -592,7 +572,6 @@ KIT_TEST(list_pages__cursor_of_a_session_that_moved)
     assert_ok(wal_session_cursor_encode(list, cursor, NULL));
     wal_session_cursor_close(list);
     assert_string_equal(page(store, all, 9, cursor), "s1 s0");
-    kit_close(store);
 }
 
 KIT_TEST(list_pages__empty_cursor_is_the_front)
@@ -607,7 +586,6 @@ KIT_TEST(list_pages__empty_cursor_is_the_front)
     assert_string_equal(page(store, all, 2, cursor), "s2 s1");
     assert_string_equal(page(store, all, 0, cursor), "");
     assert_string_equal(page(store, all, 2, cursor), "s0");
-    kit_close(store);
 }
 
 KIT_TEST(list_pages__invalid_cursor_is_refused)
@@ -640,7 +618,6 @@ KIT_TEST(list_pages__invalid_cursor_is_refused)
     assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
                      WAL_EINVAL);
     assert_null(list);
-    kit_close(store);
 }
 
 KIT_TEST(list_pages__lineage_in_pages)
@@ -663,7 +640,6 @@ KIT_TEST(list_pages__lineage_in_pages)
     assert_string_equal(page(store, options, 1, cursor), "b");
     assert_string_equal(page(store, options, 9, cursor), "a");
     assert_string_equal(page(store, options, 9, cursor), "");
-    kit_close(store);
 }
 
 /* Makes the store load its indexes again, as after damage. */
@@ -878,10 +854,8 @@ static void add_at(struct wal_store *store, const char *id, int64_t created_ms)
                                           .id = kit_text(id),
                                           .cwd = kit_text("/w"),
                                           .created_ms = created_ms};
-    struct wal_session *session = NULL;
 
-    assert_ok(wal_session_create(store, &options, &session, NULL));
-    wal_session_close(session);
+    wal_session_close(kit_create_with(store, &options));
 }
 
 /* Appends an entry of the second `second` of 2020, or of now when that is
@@ -957,8 +931,6 @@ KIT_TEST(list_times__order_is_that_of_entries)
     assert_string_equal(changed_after(store, 0), "c b a");
     session = kit_session(store, "c");
     assert_int_equal(kit_info(session).created_ms, at(0));
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(list_times__ties_are_in_the_order_of_records)
@@ -976,7 +948,6 @@ KIT_TEST(list_times__ties_are_in_the_order_of_records)
         assert_string_equal(changed_after(store, 0), "b a c");
         store = reopen_with(store, i == 0);
     }
-    kit_close(store);
 }
 
 /* As in a store to which an older library imported. */
@@ -995,7 +966,6 @@ KIT_TEST(list_times__first_entry_is_older_than_the_session)
     }
     append(store, "b", 4);
     assert_string_equal(changed_after(store, 0), "b a");
-    kit_close(store);
 }
 
 KIT_TEST(list_times__pages_while_sessions_change)
@@ -1053,7 +1023,6 @@ KIT_TEST(list_times__changed_after)
     assert_int_equal(wal_session_cursor_open(store, &lineage, &list, NULL),
                      WAL_EINVAL);
     assert_null(list);
-    kit_close(store);
 }
 
 /* Whatever their times: what a follower has to look at. */
@@ -1083,7 +1052,6 @@ KIT_TEST(list_times__recorded_after)
         assert_string_equal(page(store, options, 9, start), "a");
         store = reopen_with(store, i == 0);
     }
-    kit_close(store);
 }
 
 /* What an older library wrote, and what no library writes. */
@@ -1111,5 +1079,4 @@ KIT_TEST(list_times__other_positions_are_refused)
                          WAL_EINVAL);
     }
     assert_null(list);
-    kit_close(store);
 }

@@ -9,26 +9,6 @@
 #include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/kit/store_kit.h"
 
-struct bench {
-    struct wal_store *store;
-    struct wal_session *session;
-};
-
-static struct bench begin(void)
-{
-    struct bench bench = {.store = kit_store()};
-
-    bench.session = kit_create(bench.store, "s");
-    kit_append_all(bench.session, "a b");
-    return bench;
-}
-
-static void end(struct bench *bench)
-{
-    wal_session_close(bench->session);
-    kit_close(bench->store);
-}
-
 static struct wal_session_move move_to(const char *host, uint64_t number)
 {
     struct wal_session_move move = WAL_INIT(wal_session_move);
@@ -79,18 +59,17 @@ static void assert_refused(struct wal_session *session)
 
 KIT_TEST(move__append_is_refused_with_the_host)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
 
     go_away(bench.session);
     assert_refused(bench.session);
     assert_branch(bench.session, "a b");
     assert_int_equal(kit_info(bench.session).flags, WAL_SESSION_MOVED);
-    end(&bench);
 }
 
 KIT_TEST(move__everything_that_changes_it_is_refused)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     const struct wal_doc doc = {
         .struct_size = sizeof(doc), .key = WAL_STR("k"), .value = WAL_STR("1")};
     const struct wal_head head = {.struct_size = sizeof(head),
@@ -111,12 +90,11 @@ KIT_TEST(move__everything_that_changes_it_is_refused)
     assert_int_equal(wal_session_redact(bench.session, WAL_STR("a"),
                                         WAL_STR(""), NULL, NULL),
                      WAL_ECLAIMED);
-    end(&bench);
 }
 
 KIT_TEST(move__other_handles_and_a_reopen_refuse_too)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_store *other = kit_open("store", 0);
     struct wal_session *session = kit_session(other, "s");
 
@@ -125,27 +103,24 @@ KIT_TEST(move__other_handles_and_a_reopen_refuse_too)
     assert_refused(session);
     wal_session_close(session);
     kit_close(other);
-    end(&bench);
+    kit_end(&bench);
     bench.store = kit_open("store", 0);
     bench.session = kit_session(bench.store, "s");
     assert_refused(bench.session);
-    end(&bench);
 }
 
 KIT_TEST(move__other_sessions_go_on)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_session *other = kit_create(bench.store, "other");
 
     go_away(bench.session);
     assert_ok(append(other, "x", NULL));
-    wal_session_close(other);
-    end(&bench);
 }
 
 KIT_TEST(move__it_is_forked_and_the_fork_goes_on)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_session_move move = WAL_INIT(wal_session_move);
     struct wal_session *fork;
 
@@ -154,13 +129,11 @@ KIT_TEST(move__it_is_forked_and_the_fork_goes_on)
     assert_ok(append(fork, "x", NULL));
     assert_branch(fork, "a b x");
     assert_int_equal(wal_session_get_move(fork, &move, NULL), WAL_ENOTFOUND);
-    wal_session_close(fork);
-    end(&bench);
 }
 
 KIT_TEST(move__back_again_it_is_written_to)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_session_move move = WAL_INIT(wal_session_move);
 
     assert_int_equal(wal_session_get_move(bench.session, &move, NULL),
@@ -179,12 +152,11 @@ KIT_TEST(move__back_again_it_is_written_to)
     assert_int_equal(move.number, 4);
     assert_ok(append(bench.session, "c", NULL));
     assert_int_equal(kit_info(bench.session).flags, 0);
-    end(&bench);
 }
 
 KIT_TEST(move__metadata_that_was_changed_before_stays)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     const struct wal_session_change change = {.struct_size = sizeof(change),
                                               .fields = WAL_CHANGE_TITLE,
                                               .title = WAL_STR("a title")};
@@ -196,12 +168,11 @@ KIT_TEST(move__metadata_that_was_changed_before_stays)
     assert_true(kit_slice_is(kit_info(bench.session).title, "a title"));
     come_back(bench.session);
     assert_true(kit_slice_is(kit_info(bench.session).title, "a title"));
-    end(&bench);
 }
 
 KIT_TEST(move__it_is_trashed_and_deleted)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
 
     go_away(bench.session);
     assert_ok(wal_session_trash(bench.session, NULL));
@@ -215,12 +186,11 @@ KIT_TEST(move__it_is_trashed_and_deleted)
                 .struct_size = sizeof(struct wal_session_move), .number = 1},
             NULL),
         WAL_ENOTFOUND);
-    end(&bench);
 }
 
 KIT_TEST(move__a_merge_adds_to_it_and_takes_no_mark_along)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_store *other = kit_open("other", WAL_OPEN_CREATE);
     struct wal_session_move move = WAL_INIT(wal_session_move);
     struct wal_session *copy;
@@ -233,29 +203,25 @@ KIT_TEST(move__a_merge_adds_to_it_and_takes_no_mark_along)
     assert_ok(wal_store_merge(other, bench.store, NULL, NULL, NULL));
     assert_branch(bench.session, "a b there");
     assert_refused(bench.session);
-    wal_session_close(copy);
-    kit_close(other);
-    end(&bench);
 }
 
 KIT_TEST(move__salvaged_it_is_away)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     const struct wal_salvage_options options = {.struct_size = sizeof(options)};
 
     go_away(bench.session);
-    end(&bench);
+    kit_end(&bench);
     assert_ok(wal_salvage("store", "saved", &options, NULL, NULL));
     bench.store = kit_open("saved", 0);
     bench.session = kit_session(bench.store, "s");
     assert_branch(bench.session, "a b");
     assert_refused(bench.session);
-    end(&bench);
 }
 
 KIT_TEST(move__compacted_it_is_away)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options),
         .rate = UINT64_MAX,
@@ -264,16 +230,15 @@ KIT_TEST(move__compacted_it_is_away)
     go_away(bench.session);
     assert_ok(wal_store_compact(bench.store, &options, NULL, NULL));
     assert_refused(bench.session);
-    end(&bench);
+    kit_end(&bench);
     bench.store = kit_open("store", 0);
     bench.session = kit_session(bench.store, "s");
     assert_refused(bench.session);
-    end(&bench);
 }
 
 KIT_TEST(move__bad_input_is_refused)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_session_move move = move_to("desk", 1);
 
     assert_int_equal(wal_session_set_move(bench.session, NULL, NULL),
@@ -296,35 +261,32 @@ KIT_TEST(move__bad_input_is_refused)
                      WAL_EINVAL);
     move.host[WAL_SESSION_HOST_SIZE - 1] = '\0';
     assert_ok(wal_session_set_move(bench.session, &move, NULL));
-    end(&bench);
 }
 
 KIT_TEST(move__without_a_host_the_text_says_so)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_session_move move = move_to("", 1);
     struct wal_error error = KIT_ERROR;
 
     assert_ok(wal_session_set_move(bench.session, &move, NULL));
     assert_int_equal(append(bench.session, "x", &error), WAL_ECLAIMED);
     assert_non_null(strstr(error.text, "moved to another machine"));
-    end(&bench);
 }
 
 KIT_TEST(move__a_reader_cannot_mark)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_session_move move = move_to("desk", 1);
 
     go_away(bench.session);
-    end(&bench);
+    kit_end(&bench);
     bench.store = kit_open("store", WAL_OPEN_READ_ONLY);
     bench.session = kit_session(bench.store, "s");
     assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
                      WAL_EREADONLY);
     assert_ok(wal_session_get_move(bench.session, &move, NULL));
     assert_int_equal(move.flags, WAL_SESSION_MOVE_AWAY);
-    end(&bench);
 }
 
 #define METADATA                                                           \
@@ -371,9 +333,6 @@ KIT_TEST(moving__metadata_of_every_design_is_returned)
     fork = kit_fork(resumed, NULL, "f");
     assert_slice(kit_info(fork).metadata, METADATA);
     assert_branch(fork, "a b");
-    wal_session_close(fork);
-    wal_session_close(resumed);
-    kit_close(store);
 }
 
 /* Save passes all messages that the caller has, and its metadata. */
@@ -408,8 +367,6 @@ KIT_TEST(moving__save_writes_metadata_and_missing_entries)
     before = kit_last_sequence(store);
     save(session, 3, "{\"turns\":2}", 0);
     assert_int_equal(kit_last_sequence(store), before);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(moving__append_and_save_is_all_or_nothing)
@@ -429,8 +386,6 @@ KIT_TEST(moving__append_and_save_is_all_or_nothing)
                      WAL_ENOPARENT);
     assert_branch(session, "a");
     assert_slice(kit_info(session).metadata, "{\"turns\":1}");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* branch_session counts messages; a fork names the entry of that rank. */
@@ -451,8 +406,6 @@ KIT_TEST(moving__branch_after_an_index)
     assert_branch(fork, "a b c");
     wal_entry_cursor_close(cursor);
     wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(moving__parts_stream_as_versions_of_a_document)
@@ -470,8 +423,6 @@ KIT_TEST(moving__parts_stream_as_versions_of_a_document)
                         "message/m1/part/p1=\"Hello\"");
     assert_string_equal(kit_value(store, session, "message/m1/part/p1", first),
                         "\"Hel\"");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(moving__fork_has_a_separate_title)
@@ -488,8 +439,6 @@ KIT_TEST(moving__fork_has_a_separate_title)
     assert_slice(kit_info(fork).parent_id, "s");
     assert_branch(fork, "a");
     wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(moving__session_moves_to_another_project)
@@ -511,6 +460,4 @@ KIT_TEST(moving__session_moves_to_another_project)
     assert_ok(wal_session_cursor_next(list, &info, NULL));
     assert_slice(info.id, "s");
     wal_session_cursor_close(list);
-    wal_session_close(session);
-    kit_close(store);
 }

@@ -125,7 +125,6 @@ KIT_TEST(races__fork_inherits_a_snapshot_of_documents)
     scene.session = kit_session(scene.store, "s");
     assert_int_equal(stress_check_pairs(scene.session), PAIRS);
     check_forks(scene.store, 2 * rounds);
-    end(&scene);
 }
 
 /* ------------------------------------------------------------- pages --- */
@@ -361,7 +360,6 @@ KIT_TEST(races__scan_is_a_snapshot)
 
     begin(&scene);
     (void)stress_run_threads(&scene, change_documents, 1, scan, 2);
-    end(&scene);
 }
 
 /* ------------------------------------------------------------ visits --- */

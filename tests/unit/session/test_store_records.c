@@ -105,7 +105,6 @@ KIT_TEST(segments__new_store)
     store = kit_open(NULL, WAL_OPEN_MEMORY);
     assert_ok(wal_store_get_info(store, &info, NULL));
     assert_int_equal(info.path.size, 0);
-    kit_close(store);
 }
 
 KIT_TEST(records__of_two_sessions_by_session)
@@ -144,9 +143,6 @@ KIT_TEST(records__of_two_sessions_by_session)
     assert_ok(wal_record_cursor_next(cursor, &record, NULL));
     assert_slice(record.session->title, "A");
     wal_record_cursor_close(cursor);
-    wal_session_close(a);
-    wal_session_close(b);
-    kit_close(store);
 }
 
 KIT_TEST(records__index_of_the_last_close_is_the_base)
@@ -161,8 +157,6 @@ KIT_TEST(records__index_of_the_last_close_is_the_base)
     a = kit_session(store, "a");
     kit_append_all(a, "a3");
     assert_string_equal(records(store, 0, 0), "[A] a1 a2 a3");
-    wal_session_close(a);
-    kit_close(store);
 }
 
 KIT_TEST(records__redacted_also_after_opening)
@@ -188,8 +182,6 @@ KIT_TEST(records__redacted_also_after_opening)
     kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_non_null(strstr(records(store, 0, 0), "a1 a3 "));
     assert_null(strstr(records(store, 0, 0), " a2 "));
-    wal_session_close(a);
-    kit_close(store);
 }
 
 KIT_TEST(records__deleted_and_trashed_on_demand)
@@ -197,14 +189,13 @@ KIT_TEST(records__deleted_and_trashed_on_demand)
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
     struct wal_session *b = kit_create_titled(store, "b", "B");
-    struct wal_session *fork;
     struct wal_record record = WAL_INIT(wal_record);
     struct wal_record_cursor *cursor;
     struct segments segments;
 
     kit_append_all(a, "a1");
     kit_append_all(b, "b1");
-    fork = kit_fork(a, NULL, "f");
+    (void)kit_fork(a, NULL, "f");
     assert_ok(wal_session_delete(a, NULL));
     assert_ok(wal_session_trash(b, NULL));
     assert_null(strstr(records(store, 0, 0), "a1"));
@@ -223,10 +214,6 @@ KIT_TEST(records__deleted_and_trashed_on_demand)
     assert_ok(wal_record_cursor_get(cursor, 2, 4, &record, NULL));
     assert_int_equal(record.flags, WAL_RECORD_TRASHED);
     wal_record_cursor_close(cursor);
-    wal_session_close(fork);
-    wal_session_close(a);
-    wal_session_close(b);
-    kit_close(store);
 }
 
 KIT_TEST(records__large_payload_and_its_limit)
@@ -261,8 +248,6 @@ KIT_TEST(records__large_payload_and_its_limit)
     assert_int_equal(record.entry->payload_size, LARGE_SIZE);
     assert_true((record.entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0);
     wal_record_cursor_close(cursor);
-    wal_session_close(a);
-    kit_close(store);
 }
 
 KIT_TEST(records__segment_that_was_replaced)
@@ -294,9 +279,6 @@ KIT_TEST(records__segment_that_was_replaced)
     assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
                      WAL_ENOTFOUND);
     assert_null(cursor);
-    wal_session_close(a);
-    kit_close(store);
-    kit_close(reader);
 }
 
 KIT_TEST(records__misuse)

@@ -54,7 +54,7 @@ KIT_TEST(create__every_field_is_returned)
     };
     struct wal_session *session = NULL;
 
-    assert_ok(wal_session_create(store, &options, &session, NULL));
+    session = kit_create_with(store, &options);
     for (int round = 0; round < 2; round++) {
         struct wal_session_info info = kit_info(session);
 
@@ -81,8 +81,6 @@ KIT_TEST(create__every_field_is_returned)
         store = kit_open("store", 0);
         session = kit_session(store, "s-1");
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(create__without_options_makes_a_uuid_of_version_7)
@@ -95,7 +93,7 @@ KIT_TEST(create__without_options_makes_a_uuid_of_version_7)
         struct wal_session_info info;
         char id[37] = "";
 
-        assert_ok(wal_session_create(store, NULL, &session, NULL));
+        session = kit_create_with(store, NULL);
         info = kit_info(session);
         assert_int_equal(info.id.size, 36);
         assert_int_equal(info.schema_version, 1);
@@ -115,7 +113,6 @@ KIT_TEST(create__without_options_makes_a_uuid_of_version_7)
         wal_session_close(session);
     }
     assert_int_equal(sessions_of(store), 50);
-    kit_close(store);
 }
 
 KIT_TEST(create__duplicate_id_is_refused)
@@ -184,7 +181,6 @@ KIT_TEST(create__id_of_any_characters)
         assert_slice(kit_info(session).id, ids[i]);
         wal_session_close(session);
     }
-    kit_close(store);
 }
 
 KIT_TEST(create__metadata_is_a_json_object)
@@ -235,7 +231,7 @@ KIT_TEST(create__texts_are_bounded)
                                       .source = {text, 4096},
                                       .metadata = {text, 1024 * 1024}};
 
-    assert_ok(wal_session_create(both.store, &all, &session, NULL));
+    session = kit_create_with(both.store, &all);
     info = kit_info(session);
     assert_int_equal(info.metadata.size, 1024 * 1024);
     assert_memory_equal(info.metadata.data, text, 1024 * 1024);
@@ -311,9 +307,6 @@ KIT_TEST(session_info__follows_appends)
     assert_int_equal(kit_info(session).bytes, info.bytes);
     assert_int_equal(kit_info(session).updated_ms, info.updated_ms);
     assert_slice(kit_info(session).head, "c");
-    wal_session_close(session);
-    wal_session_close(other);
-    kit_close(store);
 }
 
 KIT_TEST(session_info__slices_are_valid_until_the_next_call)
@@ -327,9 +320,6 @@ KIT_TEST(session_info__slices_are_valid_until_the_next_call)
     kit_append_all(one, "a b c d e f g h");
     assert_slice(info.id, "one");
     assert_slice(info.head, "");
-    wal_session_close(one);
-    wal_session_close(two);
-    kit_close(store);
 }
 
 KIT_TEST(session_info__misuse_is_refused)
@@ -342,8 +332,6 @@ KIT_TEST(session_info__misuse_is_refused)
     assert_int_equal(wal_session_get_info(session, NULL, NULL), WAL_EINVAL);
     info.struct_size = sizeof(info);
     assert_int_equal(wal_session_get_info(NULL, &info, NULL), WAL_EINVAL);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(accept__intact_session_is_unchanged)
@@ -361,8 +349,6 @@ KIT_TEST(accept__intact_session_is_unchanged)
     store = kit_open("store", 0);
     session = kit_session(store, "s");
     assert_branch(session, "a b");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 enum {
@@ -418,9 +404,6 @@ KIT_TEST(entry_get__own_and_shared_entries)
     assert_slice(get(fork, "a", WAL_OK).id, "a");
     assert_slice(get(fork, "c", WAL_OK).parent_id, "a");
     (void)get(fork, "b", WAL_ENOTFOUND);
-    wal_session_close(fork);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(entry_get__large_redacted_and_deleted)
@@ -439,8 +422,6 @@ KIT_TEST(entry_get__large_redacted_and_deleted)
     (void)get(session, "a", WAL_EREDACTED);
     assert_ok(wal_session_delete(session, NULL));
     (void)get(session, "b", WAL_ENOTFOUND);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(entry_get__misuse)
@@ -456,8 +437,6 @@ KIT_TEST(entry_get__misuse)
     entry.struct_size--;
     assert_int_equal(wal_entry_get(session, kit_text("a"), &entry, NULL),
                      WAL_EINVAL);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(doc_get__of_session_and_store)
@@ -487,8 +466,6 @@ KIT_TEST(doc_get__of_session_and_store)
     assert_ok(wal_session_delete(session, NULL));
     assert_int_equal(wal_doc_get(store, session, kit_text("k"), 0, &own, NULL),
                      WAL_ENOTFOUND);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(append_one__parent_is_the_head)
@@ -511,8 +488,6 @@ KIT_TEST(append_one__parent_is_the_head)
     assert_int_equal(
         wal_append_one(session, WAL_TYPE_MESSAGE, WAL_STR("{"), NULL, NULL),
         WAL_EBADJSON);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(pinned__slices_are_valid_until_the_cursor_is_closed)
@@ -547,8 +522,6 @@ KIT_TEST(pinned__slices_are_valid_until_the_cursor_is_closed)
     assert_memory_not_equal(entries[2].payload.data, entries[3].payload.data,
                             entries[2].payload.size);
     wal_entry_cursor_close(cursor);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(pinned__is_refused_without_maps)
@@ -569,8 +542,6 @@ KIT_TEST(pinned__is_refused_without_maps)
                      WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "pinned");
     assert_null(cursor);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 struct bench {
@@ -584,7 +555,7 @@ static void create_in(struct wal_store *store, const char *id, const char *cwd)
                                           .cwd = kit_text(cwd)};
     struct wal_session *session = NULL;
 
-    assert_ok(wal_session_create(store, &options, &session, NULL));
+    session = kit_create_with(store, &options);
     kit_append_all(session, "a b c");
     wal_session_close(session);
 }
@@ -641,8 +612,6 @@ KIT_TEST(latest__is_the_last_written_session)
     assert_string_equal(latest(&bench, "/x"), "one");
     assert_ok(wal_session_delete(one, NULL));
     assert_string_equal(latest(&bench, "/x"), "two");
-    wal_session_close(one);
-    kit_close(bench.store);
 }
 
 KIT_TEST(latest__of_an_empty_store)
@@ -710,7 +679,6 @@ KIT_TEST(resume__in_place_by_id)
     assert_branch(session, "a b c");
     assert_all_entries(session, "a b c d");
     wal_session_close(session);
-    kit_close(bench.store);
 }
 
 KIT_TEST(resume__in_place_the_latest)
@@ -728,7 +696,6 @@ KIT_TEST(resume__in_place_the_latest)
     session = resume(&bench, NULL, "/y", NULL);
     assert_slice(kit_info(session).id, "three");
     wal_session_close(session);
-    kit_close(bench.store);
 }
 
 KIT_TEST(resume__in_a_fork)
@@ -762,7 +729,6 @@ KIT_TEST(resume__in_a_fork)
     wal_session_close(fork);
     wal_session_close(latest_of_y);
     wal_session_close(source);
-    kit_close(bench.store);
 }
 
 KIT_TEST(resume__unknown_session)
@@ -786,7 +752,6 @@ KIT_TEST(resume__unknown_session)
     wal_session_close(one);
     assert_int_equal(try_resume(&bench, "one", NULL, NULL, &session),
                      WAL_ENOTFOUND);
-    kit_close(bench.store);
 }
 
 KIT_TEST(resume__store_open_for_reading)
@@ -802,7 +767,6 @@ KIT_TEST(resume__store_open_for_reading)
     assert_int_equal(try_resume(&bench, "one", NULL, "a", &session),
                      WAL_EREADONLY);
     wal_session_close(session);
-    kit_close(bench.store);
 }
 
 /* --- open or create ------------------------------------------------------ */
@@ -841,7 +805,6 @@ KIT_TEST(open_or_create__by_id)
         assert_slice(kit_info(session).cwd, "/z");
         wal_session_close(session);
     }
-    kit_close(bench.store);
 }
 
 KIT_TEST(open_or_create__the_latest_of_a_directory)
@@ -860,7 +823,6 @@ KIT_TEST(open_or_create__the_latest_of_a_directory)
     session = open_or_create(&bench, NULL, "/z", 0);
     assert_slice(kit_info(session).id, id);
     wal_session_close(session);
-    kit_close(bench.store);
 }
 
 KIT_TEST(open_or_create__null_options_and_null_flag)
@@ -872,7 +834,6 @@ KIT_TEST(open_or_create__null_options_and_null_flag)
         wal_session_open_or_create(bench.store, NULL, &session, NULL, NULL));
     assert_slice(kit_info(session).id, "three");
     wal_session_close(session);
-    kit_close(bench.store);
 }
 
 KIT_TEST(open_or_create__misuse_and_store_open_for_reading)
@@ -904,5 +865,4 @@ KIT_TEST(open_or_create__misuse_and_store_open_for_reading)
     assert_null(session);
     assert_int_equal(created, -1);
     wal_session_close(open_or_create(&bench, "one", NULL, 0));
-    kit_close(bench.store);
 }

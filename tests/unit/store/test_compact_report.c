@@ -145,8 +145,6 @@ KIT_TEST(dry_run__counts_what_compacting_would_rewrite)
     assert_int_equal(done.bytes_before, planned.bytes_before);
     assert_int_equal(done.kept_records, 5);
     assert_int_equal(compact(store, WAL_STORE_COMPACT_DRY_RUN).rewritten, 0);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(dry_run__of_a_reader)
@@ -163,7 +161,6 @@ KIT_TEST(dry_run__of_a_reader)
     assert_int_equal(wal_store_compact(store, NULL, NULL, &error),
                      WAL_EREADONLY);
     assert_error(&error, WAL_EREADONLY, "for reading only");
-    kit_close(store);
 }
 
 KIT_TEST(dry_run__of_an_empty_store)
@@ -173,7 +170,6 @@ KIT_TEST(dry_run__of_an_empty_store)
     assert_int_equal(compact(store, WAL_STORE_COMPACT_DRY_RUN).segments, 0);
     assert_int_equal(compact(store, 0).rewritten, 0);
     assert_int_equal(space(store).count, 0);
-    kit_close(store);
 }
 
 KIT_TEST(dry_run__stopped_by_the_callback)
@@ -191,7 +187,6 @@ KIT_TEST(dry_run__stopped_by_the_callback)
                      WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 7);
     assert_int_equal(seen.count, 1);
-    kit_close(store);
 }
 
 /* --- bytes of a session ------------------------------------------------- */
@@ -201,7 +196,6 @@ KIT_TEST(space__of_forks)
     struct wal_store *store = kit_store();
     struct wal_session *s = kit_create(store, "s");
     struct wal_session *f;
-    struct wal_session *g;
     uint64_t all;
     uint64_t to_b;
     uint64_t f_own;
@@ -220,7 +214,7 @@ KIT_TEST(space__of_forks)
     assert_int_equal(space_of(store, "s").own_bytes, all - to_b);
     kit_append_all(f, "e");
     f_own = space_of(store, "f").own_bytes;
-    g = kit_fork(f, NULL, "g");
+    (void)kit_fork(f, NULL, "g");
     assert_true(space_of(store, "f").own_bytes < f_own);
     assert_int_equal(space_of(store, "f").own_bytes +
                          space_of(store, "f").shared_bytes,
@@ -231,10 +225,6 @@ KIT_TEST(space__of_forks)
     (void)compact(store, 0);
     assert_int_equal(space_of(store, "s").shared_bytes, to_b);
     assert_int_equal(space_of(store, "s").own_bytes, all - to_b);
-    wal_session_close(g);
-    wal_session_close(f);
-    wal_session_close(s);
-    kit_close(store);
 }
 
 KIT_TEST(space__of_deleted_sessions)
@@ -266,7 +256,6 @@ KIT_TEST(space__of_deleted_sessions)
     assert_true(space_of(store, "s").reclaimable_bytes >= to_b);
     (void)compact(store, WAL_STORE_COMPACT_ERASE);
     assert_int_equal(space(store).count, 0);
-    kit_close(store);
 }
 
 KIT_TEST(space__seen_through_an_entry_of_a_deleted_fork)
@@ -288,8 +277,6 @@ KIT_TEST(space__seen_through_an_entry_of_a_deleted_fork)
     assert_true(space_of(store, "g").shared_bytes > to_b);
     delete (g);
     assert_int_equal(space_of(store, "s").shared_bytes, 0);
-    wal_session_close(s);
-    kit_close(store);
 }
 
 KIT_TEST(space__of_a_redacted_entry)
@@ -309,8 +296,6 @@ KIT_TEST(space__of_a_redacted_entry)
     assert_int_equal(space_of(store, "s").reclaimable_bytes, 0);
     /* It is erased: there is nothing to do again. */
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).rewritten, 0);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(space__of_documents_of_the_store)
@@ -324,7 +309,6 @@ KIT_TEST(space__of_documents_of_the_store)
     assert_int_equal(seen.sessions[0].session_number, 0);
     assert_string_equal(seen.ids[0], "");
     assert_true(seen.sessions[0].own_bytes > 0);
-    kit_close(store);
 }
 
 /* --- what is rewritten again -------------------------------------------- */
@@ -356,8 +340,6 @@ KIT_TEST(compact__again_without_changes)
         assert_int_equal(compact(store, 0).rewritten, 0);
     }
     assert_int_equal(count_segments(), segments);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(compact__many_small_segments_become_few)
@@ -385,8 +367,6 @@ KIT_TEST(compact__many_small_segments_become_few)
     store = kit_store();
     session = kit_session(store, "s");
     assert_branch(session, expected);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(compact__neighbours_and_max_bytes)
@@ -407,8 +387,6 @@ KIT_TEST(compact__neighbours_and_max_bytes)
     options.max_bytes = 16384;
     assert_ok(wal_store_compact(store, &options, &result, NULL));
     assert_int_equal(result.rewritten, 0);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- readers of the old files ------------------------------------------- */
@@ -517,7 +495,6 @@ KIT_TEST(refused__damaged_segment_is_named)
     assert_int_equal(result.rewritten, 1);
     assert_int_equal(stat(path, &after), 0);
     assert_int_equal(before.st_ino, after.st_ino);
-    kit_close(store);
 }
 
 /* --- two compactions ---------------------------------------------------- */
@@ -564,8 +541,6 @@ KIT_TEST(locked__by_a_thread_of_this_process)
     kit_append(session, "c", NULL);
     assert_int_equal(compact(store, 0).refused, 0);
     assert_branch(session, "a b c");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 struct pipes {

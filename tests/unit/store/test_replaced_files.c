@@ -140,8 +140,6 @@ KIT_TEST(compact__own_slice_keeps_its_file_and_is_named)
     wal_entry_cursor_close(cursor);
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
     assert_int_equal(count_maps(getpid(), true), 0);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(compact__cursor_at_its_end_keeps_nothing)
@@ -158,8 +156,6 @@ KIT_TEST(compact__cursor_at_its_end_keeps_nothing)
     assert_int_equal(compact(store, 0).count, 0);
     assert_int_equal(count_maps(getpid(), true), 0);
     wal_entry_cursor_close(cursor);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(compact__pinned_slices_hold_through_many)
@@ -192,8 +188,6 @@ KIT_TEST(compact__pinned_slices_hold_through_many)
     assert_slice(entries[2].payload, "{\"id\":\"c\"}");
     wal_entry_cursor_close(cursor);
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- others ------------------------------------------------------------- */
@@ -314,8 +308,6 @@ KIT_TEST(erase__waits_for_a_reader_that_was_alone)
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
     assert_int_equal(count_maps(waiter.process, true), 0);
     stop(&waiter);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(compact__waiting_process_lets_go_soon)
@@ -337,8 +329,6 @@ KIT_TEST(compact__waiting_process_lets_go_soon)
     }
     assert_int_equal(left, 0);
     stop(&waiter);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(erase__names_the_process_that_keeps_a_slice)
@@ -357,8 +347,6 @@ KIT_TEST(erase__names_the_process_that_keeps_a_slice)
     stop(&waiter);
     kit_append(session, "b", NULL);
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- lookups ------------------------------------------------------------ */
@@ -477,5 +465,4 @@ KIT_TEST(close__unmaps_all_while_a_session_is_open)
     assert_branch(session, "a b");
     assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
     assert_int_equal(count_maps(getpid(), false), 0);
-    wal_session_close(session);
 }

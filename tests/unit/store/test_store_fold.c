@@ -401,8 +401,6 @@ KIT_TEST(fold__damaged_index_below_the_catalogue_is_rebuilt)
     store = kit_open("store", 0);
     session = kit_session(store, "session");
     assert_branch(session, "a b");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* The catalogue that was written on closing stops where the segment ends then,

@@ -84,8 +84,6 @@ KIT_TEST(payload__of_any_kind_of_json)
 
         assert_ok(kit_try_append(session, &entry, NULL, NULL));
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* What is in line counts. */
@@ -109,8 +107,6 @@ KIT_TEST(batch__size_limit_is_32_mib)
     bench.session = kit_session(bench.store, "s");
     assert_ok(wal_append(bench.session, entries, 127, NULL, NULL, NULL));
     assert_int_equal(kit_info(bench.session).entries, 2 + 127);
-    wal_session_close(bench.session);
-    kit_close(bench.store);
     free(text);
 }
 
@@ -190,8 +186,6 @@ KIT_TEST(texts__of_maximum_size_round_trip)
     assert_int_equal(entry.meta.size, MEBIBYTE);
     assert_memory_equal(entry.meta.data, text, MEBIBYTE);
     wal_entry_cursor_close(cursor);
-    wal_session_close(session);
-    kit_close(store);
     free(text);
 }
 

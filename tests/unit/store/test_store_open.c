@@ -321,10 +321,6 @@ KIT_TEST(read_only__opens_while_a_writer_has_it_open)
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
     seen = kit_session(reader, "s");
     assert_branch(seen, "a b");
-    wal_session_close(seen);
-    kit_close(reader);
-    wal_session_close(session);
-    kit_close(writer);
 }
 
 KIT_TEST(read_only__follows_a_writer)
@@ -344,8 +340,6 @@ KIT_TEST(read_only__follows_a_writer)
     wal_session_close(session);
     kit_close(writer);
     assert_branch(seen, "a b c");
-    wal_session_close(seen);
-    kit_close(reader);
 }
 
 /* Runs a check as an unprivileged user; returns its exit code. */
@@ -529,7 +523,6 @@ KIT_TEST(version__unknown_write_features_open_read_only)
     assert_int_equal(info_of(store).status, WAL_EREADONLY);
     assert_int_equal(wal_session_create(store, NULL, &session, NULL),
                      WAL_EREADONLY);
-    kit_close(store);
 }
 
 KIT_TEST(version__unknown_compatible_features_are_ignored)
@@ -540,7 +533,6 @@ KIT_TEST(version__unknown_compatible_features_are_ignored)
     change_manifest(compatible);
     store = kit_open("store", 0);
     wal_session_close(kit_create(store, "s"));
-    kit_close(store);
 }
 
 KIT_TEST(manifest__damage_of_both_slots_is_reported)
@@ -582,8 +574,6 @@ KIT_TEST(store_info__counts_operations)
     assert_in_range(info.groups, 2, 6);
     assert_in_range(info.syncs, 2, 8);
     assert_int_equal(info.acknowledged, 2);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(store_info__uuid_is_the_stores)
@@ -599,7 +589,6 @@ KIT_TEST(store_info__uuid_is_the_stores)
     store = kit_open("store", 0);
     second = info_of(store);
     assert_memory_equal(first.uuid, second.uuid, 16);
-    kit_close(store);
 }
 
 KIT_TEST(store_info__misuse_is_refused)
@@ -612,7 +601,6 @@ KIT_TEST(store_info__misuse_is_refused)
     assert_int_equal(wal_store_get_info(NULL, &info, NULL), WAL_EINVAL);
     assert_int_equal(wal_sync(NULL, NULL), WAL_EINVAL);
     assert_ok(wal_close(NULL, NULL));
-    kit_close(store);
 }
 
 KIT_TEST(open__repeated_opening_is_one_store)

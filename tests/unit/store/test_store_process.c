@@ -94,7 +94,6 @@ KIT_TEST(handles__check_tails_and_ids_together)
     assert_int_equal(wal_session_create(pair.stores[1], &taken, &session, NULL),
                      WAL_EEXISTS);
     wal_session_close(kit_session(pair.stores[1], "t"));
-    end(&pair);
 }
 
 KIT_TEST(handles__follow_through_segments)
@@ -124,7 +123,6 @@ KIT_TEST(handles__follow_through_segments)
         assert_in_range(info.segments, 3, 20);
     }
     free(text);
-    end(&pair);
 }
 
 KIT_TEST(handles__closing_one_does_not_affect_the_other)
@@ -141,7 +139,6 @@ KIT_TEST(handles__closing_one_does_not_affect_the_other)
     assert_branch(pair.sessions[0], "a b c");
     kit_append_all(pair.sessions[0], "d");
     assert_branch(pair.sessions[1], "a b c d");
-    end(&pair);
 }
 
 /* --------------------------------------------------------- processes --- */
@@ -351,8 +348,6 @@ KIT_TEST(processes__append_concurrently)
         store = kit_open("store", 0);
         session = kit_session(store, "s");
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* -------------------------------------------------------------- fork --- */
@@ -431,8 +426,6 @@ KIT_TEST(fork__handles_of_the_parent_are_refused)
     store = kit_open("store", 0);
     session = kit_session(store, "s");
     assert_branch(session, "a child b");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* A child that survives its parent holds no lock. */

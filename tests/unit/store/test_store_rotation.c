@@ -313,7 +313,6 @@ KIT_TEST(rotation__with_thousands_of_sessions)
         }
         store = kit_open("store", 0);
     }
-    kit_close(store);
 }
 
 /* A session is idle for many segments, then is read and continued. */
@@ -576,7 +575,6 @@ KIT_TEST(store_unused__last_process_gives_it_back)
     info = info_of(store);
     assert_int_equal(info.tail, WAL_TAIL_CLEAN);
     assert_true(info.log_bytes > 36 * (uint64_t)MIB);
-    kit_close(store);
 }
 
 KIT_TEST(store_unused__other_process_keeps_it)
@@ -594,7 +592,6 @@ KIT_TEST(store_unused__other_process_keeps_it)
     assert_int_equal(status, 0);
     wal_session_close(kit_session(store, "s"));
     assert_int_equal(tail_capacity(store), 32 * MIB);
-    kit_close(store);
 }
 
 /* A little is not worth another segment. */

@@ -403,10 +403,11 @@ KIT_TEST(threads__of_the_library_leave_signals_alone)
     char before[THREADS_MAX][16];
     char after[THREADS_MAX][16];
     uint32_t before_count = list_threads(before);
-    struct wal_store *store = kit_store();
-    uint32_t after_count = list_threads(after);
+    uint32_t after_count;
     uint32_t started = 0;
 
+    (void)kit_store();
+    after_count = list_threads(after);
     for (uint32_t i = 0; i < after_count; i++) {
         bool is_new = true;
 
@@ -427,5 +428,4 @@ KIT_TEST(threads__of_the_library_leave_signals_alone)
         }
     }
     assert_true(started >= 2);
-    kit_close(store);
 }

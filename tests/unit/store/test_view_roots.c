@@ -58,7 +58,6 @@ KIT_TEST(view_roots__are_added_listed_and_removed)
                                              kit_text("/a"), NULL));
         assert_int_equal(count(store), 0);
     }
-    kit_close(store);
 }
 
 KIT_TEST(view_roots__callback_stops_the_listing)
@@ -75,7 +74,6 @@ KIT_TEST(view_roots__callback_stops_the_listing)
     assert_int_equal(listed.count, 2);
     assert_int_equal(error.sys_errno, 7);
     assert_int_equal(count(store), 3);
-    kit_close(store);
 }
 
 KIT_TEST(view_roots__of_a_reader)
@@ -89,8 +87,6 @@ KIT_TEST(view_roots__of_a_reader)
     assert_ok(add(reader, "d", "/a", 0));
     assert_ok(add(store, "d", "/b", WAL_STORE_VIEW_ROOT_WRITER));
     assert_int_equal(count(reader), 2);
-    kit_close(reader);
-    kit_close(store);
 }
 
 KIT_TEST(view_roots__without_files_are_not_kept)
@@ -153,5 +149,4 @@ KIT_TEST(view_roots__misuse_is_refused)
     assert_int_equal(wal_store_remove_view_root(NULL, good[0], good[1], NULL),
                      WAL_EINVAL);
     assert_int_equal(count(store), 0);
-    kit_close(store);
 }

@@ -27,8 +27,6 @@ KIT_TEST(move__unchanged_session_goes)
     assert_ok(retain_plan_move(&item, store, NULL));
     assert_int_equal(item.reason, 0);
     assert_true((kit_info(session).flags & WAL_SESSION_TRASHED) != 0);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(move__changed_session_stays)
@@ -42,8 +40,6 @@ KIT_TEST(move__changed_session_stays)
     assert_int_equal(item.reason, RETAIN_CHANGED);
     assert_true((kit_info(session).flags & WAL_SESSION_TRASHED) == 0);
     assert_branch(session, "a");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(move__claimed_and_gone_sessions_have_a_reason)
@@ -63,7 +59,4 @@ KIT_TEST(move__claimed_and_gone_sessions_have_a_reason)
     item.reason = (enum retain_reason)0;
     assert_ok(retain_plan_move(&item, other, NULL));
     assert_int_equal(item.reason, RETAIN_GONE);
-    wal_session_close(session);
-    kit_close(other);
-    kit_close(store);
 }

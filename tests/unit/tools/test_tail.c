@@ -108,10 +108,6 @@ KIT_TEST(tail__sessions_by_sequence)
     kit_append_all(b, "b3");
     assert_string_equal(wait_rest(&tail), "b3 ");
     cli_tail_close(&tail);
-    wal_session_close(a);
-    wal_session_close(b);
-    wal_session_close(c);
-    kit_close(store);
 }
 
 KIT_TEST(tail__goes_on_at_any_position)
@@ -145,7 +141,6 @@ KIT_TEST(tail__goes_on_at_any_position)
     open_tail(&tail, store, position - 1);
     assert_string_equal(rest(&tail), "a4 ");
     cli_tail_close(&tail);
-    kit_close(store);
 }
 
 KIT_TEST(tail__without_what_was_removed_meanwhile)
@@ -166,9 +161,6 @@ KIT_TEST(tail__without_what_was_removed_meanwhile)
     kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_string_equal(rest(&tail), "a1 a3 a4 ");
     cli_tail_close(&tail);
-    wal_session_close(a);
-    wal_session_close(b);
-    kit_close(store);
 }
 
 /* Changes the bytes in the newest file of the log that has them. */
@@ -205,7 +197,6 @@ KIT_TEST(tail__damaged_record_is_reported_once)
     assert_error(&error, WAL_ECORRUPT, "damaged");
     assert_string_equal(rest(&tail), "[A] a1 a3 ");
     cli_tail_close(&tail);
-    kit_close(store);
 }
 
 /* --- many writers ------------------------------------------------------- */
@@ -335,5 +326,4 @@ KIT_TEST(tail__writers_new_segments_and_compaction)
     open_tail(&tail, store, 0);
     follow_writers(&tail);
     cli_tail_close(&tail);
-    kit_close(store);
 }

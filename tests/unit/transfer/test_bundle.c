@@ -139,8 +139,6 @@ KIT_TEST(bundle__fork_comes_without_its_source)
     assert_same_session(store, to, "f");
     assert_int_equal(kit_store_info(to).sessions, 1);
     assert_int_equal(read_bundle(to).unchanged, 1);
-    kit_close(store);
-    kit_close(to);
 }
 
 KIT_TEST(bundle__redacted_content_is_not_in_it)
@@ -153,8 +151,6 @@ KIT_TEST(bundle__redacted_content_is_not_in_it)
     assert_ok(wal_session_redact(s, WAL_STR("a"), WAL_STR("why"), NULL, NULL));
     write_bundle(store, "s");
     assert_int_not_equal(system("grep -qa the-password bundle"), 0);
-    wal_session_close(s);
-    kit_close(store);
 }
 
 KIT_TEST(bundle__existing_file_is_left)
@@ -308,7 +304,6 @@ KIT_TEST(bundle__missing_file_is_refused)
     assert_int_equal(try_read(to, ".", &result, &error), WAL_ENOTFILE);
     assert_int_equal(wal_bundle_detect(WAL_STR("none")), 0);
     assert_int_equal(wal_bundle_detect(WAL_STR(".")), 0);
-    kit_close(to);
 }
 
 KIT_TEST(bundle__other_file_is_no_bundle)

@@ -898,7 +898,7 @@ KIT_TEST(merge__source_that_was_left_is_deleted)
 
     make_forks(stores.from);
     (void)merge(&stores, "f1", "created f1;");
-    assert_ok(wal_session_create(stores.to, &options, &s, NULL));
+    s = kit_create_with(stores.to, &options);
     wal_session_close(s);
     (void)merge(&stores, "f1", "unchanged f1;");
     assert_int_equal(kit_store_info(stores.to).sessions, 1);

@@ -445,7 +445,6 @@ KIT_TEST(merge__source_of_a_fork_that_others_write_to)
         }
     }
     assert_true(written > 0);
-    kit_close(from);
 }
 
 /* --- the store that is read ----------------------------------------------- */

@@ -112,7 +112,6 @@ KIT_TEST(append__defaults_are_filled_in)
     assert_int_equal(entry.sequence, 2);
     assert_int_equal(entry.depth, 0);
     wal_entry_cursor_close(cursor);
-    end(&bench);
 }
 
 KIT_TEST(append__every_field_is_returned)
@@ -136,7 +135,6 @@ KIT_TEST(append__every_field_is_returned)
         wal_entry_cursor_close(cursor);
         again(&bench);
     }
-    end(&bench);
 }
 
 KIT_TEST(append__types_with_and_without_a_code)
@@ -171,7 +169,6 @@ KIT_TEST(append__types_with_and_without_a_code)
         assert_slice(get(&bench, id, &cursor).type, types[i]);
         wal_entry_cursor_close(cursor);
     }
-    end(&bench);
 }
 
 KIT_TEST(append__line_of_any_bytes_is_unchanged)
@@ -216,7 +213,6 @@ KIT_TEST(append__line_of_any_bytes_is_unchanged)
     }
     assert_branch(bench.session, "a b c");
     free(bytes);
-    end(&bench);
 }
 
 /* ----------------------------------------------------------- parents --- */
@@ -247,7 +243,6 @@ KIT_TEST(parent__in_the_batch_the_session_or_its_source)
     again(&bench);
     assert_parent(bench.session, "e", "d");
     assert_all_entries(bench.session, "a b c d e f");
-    end(&bench);
 }
 
 KIT_TEST(parent__missing_is_refused)
@@ -272,8 +267,6 @@ KIT_TEST(parent__missing_is_refused)
     transcript.stream = 1;
     assert_int_equal(one(&bench, transcript), WAL_ENOPARENT);
     assert_all_entries(bench.session, "a");
-    wal_session_close(other);
-    end(&bench);
 }
 
 KIT_TEST(head__moves_to_a_child_of_its_entry)
@@ -300,7 +293,6 @@ KIT_TEST(head__moves_to_a_child_of_its_entry)
     again(&bench);
     assert_branch(bench.session, "a d e g");
     assert_slice(kit_info(bench.session).head, "g");
-    end(&bench);
 }
 
 KIT_TEST(head__root_moves_it_only_with_the_flag)
@@ -325,7 +317,6 @@ KIT_TEST(head__root_moves_it_only_with_the_flag)
     again(&bench);
     assert_branch(bench.session, "d e");
     assert_all_entries(bench.session, "a b c d e");
-    end(&bench);
 }
 
 KIT_TEST(head__first_entry_without_moving_it)
@@ -340,7 +331,6 @@ KIT_TEST(head__first_entry_without_moving_it)
     kit_append(bench.session, "b", NULL);
     assert_branch(bench.session, "b");
     assert_parent(bench.session, "b", "");
-    end(&bench);
 }
 
 KIT_TEST(stream__each_has_a_head)
@@ -370,7 +360,6 @@ KIT_TEST(stream__each_has_a_head)
         assert_slice(kit_info(bench.session).head, "b");
         again(&bench);
     }
-    end(&bench);
 }
 
 KIT_TEST(stream__ids_are_unique_across_streams)
@@ -381,7 +370,6 @@ KIT_TEST(stream__ids_are_unique_across_streams)
     assert_ok(one(&bench, entry));
     entry.stream = 1;
     assert_int_equal(one(&bench, entry), WAL_EEXISTS);
-    end(&bench);
 }
 
 /* ------------------------------------------------------ expected tail --- */
@@ -407,7 +395,6 @@ KIT_TEST(expect__matches_or_returns_the_tail)
     assert_int_equal(bench.result.sequence, 0);
     assert_string_equal(bench.result.last_id, "");
     assert_all_entries(bench.session, "a b");
-    end(&bench);
 }
 
 KIT_TEST(expect__in_a_fork_is_its_fork_point)
@@ -426,7 +413,6 @@ KIT_TEST(expect__in_a_fork_is_its_fork_point)
     assert_ok(expecting(&bench, "a", &entry, 1));
     wal_session_close(fork);
     bench.session = session;
-    end(&bench);
 }
 
 KIT_TEST(expect__batch_sent_again_succeeds)
@@ -447,7 +433,6 @@ KIT_TEST(expect__batch_sent_again_succeeds)
     entries[1].payload = kit_text("2");
     assert_int_equal(expecting(&bench, "a", entries, 3), WAL_EEXISTS);
     assert_all_entries(bench.session, "a b c d");
-    end(&bench);
 }
 
 /* -------------------------------------------------------- duplicates --- */
@@ -498,7 +483,6 @@ KIT_TEST(duplicate__compares_supplied_fields_only)
     other.parent_id = kit_text("none");
     assert_int_equal(one(&bench, other), WAL_EEXISTS);
     assert_all_entries(bench.session, "a b c");
-    end(&bench);
 }
 
 KIT_TEST(duplicate__in_one_batch)
@@ -517,7 +501,6 @@ KIT_TEST(duplicate__in_one_batch)
     entries[2].payload = kit_text("2");
     assert_int_equal(batch(&bench, entries, 3), WAL_EEXISTS);
     assert_all_entries(bench.session, "a b");
-    end(&bench);
 }
 
 KIT_TEST(duplicate__in_one_batch_with_another_parent)
@@ -537,7 +520,6 @@ KIT_TEST(duplicate__in_one_batch_with_another_parent)
     entries[1].flags = WAL_ENTRY_ROOT;
     assert_int_equal(batch(&bench, entries, 2), WAL_EEXISTS);
     assert_all_entries(bench.session, "a b c");
-    end(&bench);
 }
 
 KIT_TEST(duplicate__may_be_a_parent_of_a_new_entry)
@@ -555,7 +537,6 @@ KIT_TEST(duplicate__may_be_a_parent_of_a_new_entry)
     assert_parent(bench.session, "x", "b");
     assert_parent(bench.session, "y", "c");
     assert_branch(bench.session, "a b c y");
-    end(&bench);
 }
 
 /* ------------------------------------------------------------- batch --- */
@@ -597,7 +578,6 @@ KIT_TEST(batch__one_invalid_item_refuses_all)
     assert_all_entries(bench.session, "a");
     assert_ok(batch(&bench, good, 4));
     assert_branch(bench.session, "a b c d e");
-    end(&bench);
 }
 
 KIT_TEST(batch__many_items_keep_their_order)
@@ -633,7 +613,6 @@ KIT_TEST(batch__many_items_keep_their_order)
     check_result(&bench, ids[COUNT - 1], 0, COUNT, 0);
     free(entries);
     free(ids);
-    end(&bench);
 }
 
 KIT_TEST(durability__every_class_survives_closing)
@@ -653,7 +632,6 @@ KIT_TEST(durability__every_class_survives_closing)
     }
     again(&bench);
     assert_branch(bench.session, "a b c");
-    end(&bench);
 }
 
 KIT_TEST(sync__happens_for_durable_appends_only)
@@ -683,5 +661,4 @@ KIT_TEST(sync__happens_for_durable_appends_only)
     assert_ok(wal_sync(bench.store, NULL));
     assert_ok(wal_store_get_info(bench.store, &after, NULL));
     assert_int_equal(after.syncs, before.syncs + 2);
-    end(&bench);
 }

@@ -10,28 +10,15 @@
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/parts_kit.h"
 
-struct bench {
-    struct wal_store *store;
-    struct wal_session *session;
-};
-
 /* Entries a and b, a head, a document of the session and one of the store. */
-static struct bench begin(void)
+static struct kit_bench begin(void)
 {
-    struct bench bench = {.store = kit_store()};
+    struct kit_bench bench = kit_bench("a b");
 
-    bench.session = kit_create(bench.store, "s");
-    kit_append_all(bench.session, "a b");
     kit_move_head(bench.session, "mark", "a");
     (void)kit_put(bench.store, bench.session, "own", "1");
     (void)kit_put(bench.store, NULL, "shared", "1");
     return bench;
-}
-
-static void end(struct bench *bench)
-{
-    wal_session_close(bench->session);
-    kit_close(bench->store);
 }
 
 /* A batch with one part of each kind, which a test then makes invalid. */
@@ -70,7 +57,8 @@ static void prepare(struct parts *parts)
 }
 
 /* Expects this status and an unchanged store, now and after reopening. */
-static struct wal_error refused(struct bench *bench, const struct parts *parts,
+static struct wal_error refused(struct kit_bench *bench,
+                                const struct parts *parts,
                                 enum wal_status status)
 {
     char *before = kit_snapshot(bench->store, bench->session);
@@ -87,19 +75,9 @@ static struct wal_error refused(struct bench *bench, const struct parts *parts,
     return error;
 }
 
-static void reopen(struct bench *bench)
-{
-    char *before = kit_snapshot(bench->store, bench->session);
-
-    end(bench);
-    bench->store = kit_store();
-    bench->session = kit_session(bench->store, "s");
-    assert_unchanged(bench->store, bench->session, before);
-}
-
 KIT_TEST(batch__every_kind_of_item_is_committed)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     uint64_t last = kit_last_sequence(bench.store);
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
@@ -114,7 +92,7 @@ KIT_TEST(batch__every_kind_of_item_is_committed)
     assert_int_equal(result.sequence, last + 2);
     assert_string_equal(result.last_id, "d");
     assert_int_equal(kit_last_sequence(bench.store), last + 2 + 3 + 2 + 1);
-    reopen(&bench);
+    kit_reopen_unchanged(&bench);
     assert_all_entries(bench.session, "a b c d");
     assert_branch(bench.session, "a b c");
     assert_string_equal(kit_heads(bench.session), "main=c mark=d");
@@ -122,13 +100,12 @@ KIT_TEST(batch__every_kind_of_item_is_committed)
                         "new={\"x\":[]} own=2");
     assert_string_equal(kit_docs(bench.store, NULL, 0, NULL), "shared=2");
     assert_slice(kit_info(bench.session).title, "T");
-    end(&bench);
 }
 
 /* Sent again, it changes nothing, whatever it expects. */
 KIT_TEST(batch__duplicate_batch_writes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct parts parts;
     char *before;
@@ -150,12 +127,11 @@ KIT_TEST(batch__duplicate_batch_writes_nothing)
         assert_string_equal(result.last_id, "d");
     }
     assert_unchanged(bench.store, bench.session, before);
-    end(&bench);
 }
 
 KIT_TEST(batch__duplicate_entries_with_new_documents)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry entries[3] = {kit_entry("a", NULL, "{\"id\":\"a\"}"),
                                    kit_entry("c", NULL, "{}"),
@@ -176,12 +152,11 @@ KIT_TEST(batch__duplicate_entries_with_new_documents)
     assert_int_equal(result.appended, 1);
     assert_int_equal(result.duplicates, 2);
     assert_all_entries(bench.session, "a b c");
-    end(&bench);
 }
 
 KIT_TEST(batch__head_points_to_entry_of_the_batch)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_entry entry = kit_entry("c", "a", "{}");
     struct wal_head head = kit_head("side", "c", "");
     struct wal_batch batch = {.struct_size = sizeof(batch),
@@ -192,13 +167,12 @@ KIT_TEST(batch__head_points_to_entry_of_the_batch)
 
     assert_ok(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL));
     assert_string_equal(kit_heads(bench.session), "main=b mark=a side=c");
-    reopen(&bench);
-    end(&bench);
+    kit_reopen_unchanged(&bench);
 }
 
 KIT_TEST(batch__each_part_alone)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct parts parts;
     struct wal_batch whole;
     struct wal_append_result result = {.struct_size = sizeof(result)};
@@ -220,15 +194,14 @@ KIT_TEST(batch__each_part_alone)
         assert_int_equal(result.appended, i == 0 ? 2 : 0);
         assert_int_equal(kit_last_sequence(bench.store), last + count);
     }
-    reopen(&bench);
-    end(&bench);
+    kit_reopen_unchanged(&bench);
 }
 
 /* --- refusals ------------------------------------------------------------- */
 
 KIT_TEST(batch__duplicate_id_with_other_content_changes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_error error;
     struct parts parts;
 
@@ -240,13 +213,12 @@ KIT_TEST(batch__duplicate_id_with_other_content_changes_nothing)
     parts.entries[1] = kit_entry("c", NULL, "[]");
     error = refused(&bench, &parts, WAL_EEXISTS);
     assert_string_equal(error.actual, "c");
-    reopen(&bench);
-    end(&bench);
+    kit_reopen_unchanged(&bench);
 }
 
 KIT_TEST(batch__conflicting_tail_changes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_error error;
     struct parts parts;
@@ -268,12 +240,11 @@ KIT_TEST(batch__conflicting_tail_changes_nothing)
     parts.batch.head_count = 0;
     error = refused(&bench, &parts, WAL_ECONFLICT);
     assert_string_equal(error.actual, "b");
-    end(&bench);
 }
 
 KIT_TEST(batch__conflicting_head_changes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_error error;
     struct parts parts;
 
@@ -293,12 +264,11 @@ KIT_TEST(batch__conflicting_head_changes_nothing)
     parts.heads[1] = kit_head("main", "a", "d");
     error = refused(&bench, &parts, WAL_ECONFLICT);
     assert_string_equal(error.actual, "b");
-    end(&bench);
 }
 
 KIT_TEST(batch__conflicting_document_version_changes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_error error;
     struct parts parts;
     char version[24];
@@ -323,12 +293,11 @@ KIT_TEST(batch__conflicting_document_version_changes_nothing)
     prepare(&parts);
     parts.docs[1].flags = WAL_DOC_DELETE;
     error = refused(&bench, &parts, WAL_ENOTFOUND);
-    end(&bench);
 }
 
 KIT_TEST(batch__conflicting_metadata_version_changes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_error error;
     struct parts parts;
     char version[24];
@@ -342,12 +311,11 @@ KIT_TEST(batch__conflicting_metadata_version_changes_nothing)
     error = refused(&bench, &parts, WAL_ECONFLICT);
     assert_int_equal(error.expectation, WAL_EXPECTATION_METADATA);
     assert_string_equal(error.actual, version);
-    end(&bench);
 }
 
 KIT_TEST(batch__missing_reference_changes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct parts parts;
 
     prepare(&parts);
@@ -362,12 +330,11 @@ KIT_TEST(batch__missing_reference_changes_nothing)
     prepare(&parts);
     parts.heads[0].stream = 1;
     (void)refused(&bench, &parts, WAL_ENOTFOUND);
-    end(&bench);
 }
 
 KIT_TEST(batch__invalid_json_changes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct parts parts;
 
     prepare(&parts);
@@ -383,7 +350,6 @@ KIT_TEST(batch__invalid_json_changes_nothing)
     parts.change.fields = WAL_CHANGE_METADATA;
     parts.change.metadata = kit_text("[1]");
     (void)refused(&bench, &parts, WAL_EBADJSON);
-    end(&bench);
 }
 
 /* Wrong struct sizes, flags and pointers, one at a time; false after the
@@ -451,7 +417,7 @@ static bool invalidate_content_part(struct parts *parts, int nth)
 
 KIT_TEST(batch__misuse_changes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct parts parts;
 
     prepare(&parts);
@@ -463,12 +429,11 @@ KIT_TEST(batch__misuse_changes_nothing)
         (void)refused(&bench, &parts, WAL_EINVAL);
         prepare(&parts);
     }
-    end(&bench);
 }
 
 KIT_TEST(batch__empty_batch_is_refused)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_batch batch = {.struct_size = sizeof(batch)};
     struct wal_ticket *ticket = NULL;
     struct wal_error error = KIT_ERROR;
@@ -484,12 +449,11 @@ KIT_TEST(batch__empty_batch_is_refused)
         wal_batch_submit(bench.session, &batch, NULL, &ticket, &error),
         WAL_EINVAL);
     assert_null(ticket);
-    end(&bench);
 }
 
 KIT_TEST(batch__text_above_its_limit_changes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct parts parts;
     char *text = malloc(4098);
 
@@ -509,14 +473,13 @@ KIT_TEST(batch__text_above_its_limit_changes_nothing)
     parts.change = kit_title(text);
     (void)refused(&bench, &parts, WAL_ETOOBIG);
     free(text);
-    end(&bench);
 }
 
 /* --- tickets -------------------------------------------------------------- */
 
 KIT_TEST(batch__submitted_batch_completes_its_ticket)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_ticket *tickets[3] = {NULL, NULL, NULL};
     struct wal_error error = KIT_ERROR;
@@ -551,12 +514,11 @@ KIT_TEST(batch__submitted_batch_completes_its_ticket)
     wal_ticket_destroy(tickets[0]);
     wal_ticket_destroy(tickets[1]);
     assert_all_entries(bench.session, "a b c d");
-    end(&bench);
 }
 
 KIT_TEST(batch__submitted_change_must_expect_a_version)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     char *before = kit_snapshot(bench.store, bench.session);
     struct wal_ticket *ticket = NULL;
     struct wal_error error = KIT_ERROR;
@@ -568,7 +530,6 @@ KIT_TEST(batch__submitted_change_must_expect_a_version)
         WAL_EINVAL);
     assert_null(ticket);
     assert_unchanged(bench.store, bench.session, before);
-    end(&bench);
 }
 
 /* The record that the change was made from is the same, at another position. */
@@ -598,14 +559,11 @@ KIT_TEST(batch__change_is_staged_while_another_compacts)
     assert_ok(wal_ticket_wait(ticket, -1, NULL, &error));
     wal_ticket_destroy(ticket);
     assert_slice(kit_info(session).title, "new");
-    wal_session_close(session);
-    kit_close(other);
-    kit_close(store);
 }
 
 KIT_TEST(batch__refused_ticket_changes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     char *before = kit_snapshot(bench.store, bench.session);
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
@@ -622,7 +580,6 @@ KIT_TEST(batch__refused_ticket_changes_nothing)
     assert_string_equal(error.actual, "b");
     wal_ticket_destroy(ticket);
     assert_unchanged(bench.store, bench.session, before);
-    end(&bench);
 }
 
 enum {
@@ -633,16 +590,7 @@ enum {
     ROUNDS = 100
 };
 
-static struct bench begin_with_entries(void)
-{
-    struct bench bench = {.store = kit_store()};
-
-    bench.session = kit_create(bench.store, "s");
-    kit_append_all(bench.session, "a b");
-    return bench;
-}
-
-static enum wal_status commit(struct bench *bench,
+static enum wal_status commit(struct kit_bench *bench,
                               const struct wal_batch *batch)
 {
     struct wal_error error = KIT_ERROR;
@@ -666,7 +614,7 @@ static char *names(const char *prefix, uint32_t count)
     return text;
 }
 
-static uint32_t count_docs(struct bench *bench)
+static uint32_t count_docs(struct kit_bench *bench)
 {
     struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_DOC_CURSOR_KEYS};
@@ -686,7 +634,7 @@ static uint32_t count_docs(struct bench *bench)
 
 KIT_TEST(batch__document_limit_is_65536)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_doc *docs = calloc(DOCS + 1, sizeof(*docs));
     char *keys = names("k", DOCS + 1);
     struct wal_batch batch = {.struct_size = sizeof(batch),
@@ -709,7 +657,7 @@ KIT_TEST(batch__document_limit_is_65536)
     assert_ok(commit(&bench, &batch));
     assert_int_equal(kit_last_sequence(bench.store), 3 + DOCS);
     assert_int_equal(count_docs(&bench), DOCS);
-    end(&bench);
+    kit_end(&bench);
     bench.store = kit_store();
     bench.session = kit_session(bench.store, "s");
     assert_int_equal(count_docs(&bench), DOCS);
@@ -717,14 +665,13 @@ KIT_TEST(batch__document_limit_is_65536)
                         "1");
     free(keys);
     free(docs);
-    end(&bench);
 }
 
 /* The limit of heads applies to every way of making them; `main` does not
  * count. */
 KIT_TEST(batch__head_limit_is_4096)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_head *heads = calloc(HEADS + 1, sizeof(*heads));
     char *texts = names("h", HEADS + 1);
     struct wal_batch batch = {
@@ -759,13 +706,12 @@ KIT_TEST(batch__head_limit_is_4096)
     kit_move_head(bench.session, texts, NULL);
     free(texts);
     free(heads);
-    end(&bench);
 }
 
 /* The records of heads and redactions count too. */
 KIT_TEST(batch__size_limit_counts_every_item)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b");
     char *text = malloc(15 * MEBIBYTE + 4097);
     struct wal_head *heads = calloc(HEADS, sizeof(*heads));
     char *texts = names("h", HEADS);
@@ -797,7 +743,6 @@ KIT_TEST(batch__size_limit_counts_every_item)
     free(texts);
     free(heads);
     free(text);
-    end(&bench);
 }
 
 /* Entries of 200,000 bytes each, `count` of them; their ids are in `ids`. */
@@ -828,7 +773,7 @@ static char *large_payload(void)
 /* 32 MiB of entries are the limit, whatever each of them has. */
 KIT_TEST(batch__entries_of_more_than_32_mib_are_refused)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b");
     char *payload = large_payload();
     char *ids = names("e", 200);
     struct wal_entry *entries = large_entries(ids, 200, payload);
@@ -844,13 +789,12 @@ KIT_TEST(batch__entries_of_more_than_32_mib_are_refused)
     free(entries);
     free(ids);
     free(payload);
-    end(&bench);
 }
 
 /* Batches that each fit a group and wait together are written in two. */
 KIT_TEST(batch__large_ones_that_wait_together_are_written)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b");
     char *payload = large_payload();
     char *ids = names("e", 400);
     struct wal_ticket *tickets[4];
@@ -870,14 +814,13 @@ KIT_TEST(batch__large_ones_that_wait_together_are_written)
     assert_int_equal(kit_info(bench.session).entries, 2 + 400);
     free(ids);
     free(payload);
-    end(&bench);
 }
 
 /* One batch with redactions of more entries than a group may name sessions, in
  * the session itself and in a fork that shares them. */
 KIT_TEST(batch__of_5000_redactions)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_entry *entries = calloc(REDACTIONS, sizeof(*entries));
     char *ids = names("e", REDACTIONS);
     char *payloads = calloc(REDACTIONS, 64);
@@ -907,11 +850,9 @@ KIT_TEST(batch__of_5000_redactions)
     assert_int_equal(kit_last_sequence(bench.store), last + 2 * REDACTIONS);
     assert_ok(wal_batch_commit(fork, &batch, NULL, NULL, NULL));
     assert_int_equal(kit_last_sequence(bench.store), last + 4 * REDACTIONS);
-    wal_session_close(fork);
     free(payloads);
     free(ids);
     free(entries);
-    end(&bench);
 }
 
 /* --- threads -------------------------------------------------------------- */
@@ -956,7 +897,7 @@ static void *run_changes(void *arg)
  * applied to the new state: no field of either is lost, queued or not. */
 KIT_TEST(batch__stale_change_is_retried)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b");
     struct runner runners[4] = {
         {bench.session, WAL_WRITTEN, "t", WAL_CHANGE_TITLE},
         {bench.session, WAL_WRITTEN, "c", WAL_CHANGE_CWD},
@@ -978,13 +919,12 @@ KIT_TEST(batch__stale_change_is_retried)
     assert_true(kit_slice_is(info.title, "t99") ||
                 kit_slice_is(info.title, "u99"));
     assert_true(kit_slice_is(info.cwd, "c99") || kit_slice_is(info.cwd, "d99"));
-    end(&bench);
 }
 
 /* A refusal for another reason is returned without a retry. */
 KIT_TEST(batch__stale_document_with_a_change_is_refused)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b");
     struct wal_session_change change = kit_title("T");
     struct wal_doc doc = kit_doc("k", "1");
     struct wal_batch batch = {.struct_size = sizeof(batch),
@@ -1000,7 +940,6 @@ KIT_TEST(batch__stale_document_with_a_change_is_refused)
         assert_int_equal(commit(&bench, &batch), WAL_ECONFLICT);
     }
     assert_unchanged(bench.store, bench.session, before);
-    end(&bench);
 }
 
 static void *run_docs(void *arg)
@@ -1044,7 +983,7 @@ static void *run_docs(void *arg)
  * thread put, and versions only rise. */
 KIT_TEST(batch__documents_of_several_threads)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b");
     struct runner runner = {bench.session, WAL_DURABLE, NULL, 0};
     pthread_t threads[3];
 
@@ -1056,5 +995,4 @@ KIT_TEST(batch__documents_of_several_threads)
     }
     assert_true(strtol(kit_value(bench.store, bench.session, "n", 0), NULL,
                        10) >= ROUNDS);
-    end(&bench);
 }

@@ -4,25 +4,12 @@
  */
 #include "tests/lib/kit/parts_kit.h"
 
-struct bench {
-    struct wal_store *store;
-    struct wal_session *session;
-};
-
-static struct bench begin(void)
+static struct kit_bench begin(void)
 {
-    struct bench bench = {.store = kit_store()};
+    struct kit_bench bench = kit_bench("a b c d");
 
-    bench.session = kit_create(bench.store, "s");
-    kit_append_all(bench.session, "a b c d");
     kit_append(bench.session, "side", "a");
     return bench;
-}
-
-static void end(struct bench *bench)
-{
-    wal_session_close(bench->session);
-    kit_close(bench->store);
 }
 
 static void since(struct wal_session *session, const char *ids)
@@ -45,7 +32,7 @@ static struct wal_compact_options options_keeping(const char *first_kept)
 
 KIT_TEST(compaction__in_place)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_compact_options options = options_keeping("c");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -70,7 +57,7 @@ KIT_TEST(compaction__in_place)
         assert_slice(entry.payload, "{\"firstKeptEntryId\":\"c\",\"summary\":"
                                     "\"so \\\"far\\\"\\n\"}");
         wal_entry_cursor_close(cursor);
-        end(&bench);
+        kit_end(&bench);
         bench.store = kit_store();
         bench.session = kit_session(bench.store, "s");
     }
@@ -84,12 +71,11 @@ KIT_TEST(compaction__in_place)
     /* With the head before both, there is none. */
     kit_move_head(bench.session, "main", "d");
     since(bench.session, "a b c d");
-    end(&bench);
 }
 
 KIT_TEST(compaction__into_a_new_session)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_session_options into = {.struct_size = sizeof(into),
                                        .id = kit_text("f")};
     struct wal_compact_options options = options_keeping("c");
@@ -114,7 +100,7 @@ KIT_TEST(compaction__into_a_new_session)
         assert_slice(kit_info(fork).parent_id, "s");
         assert_int_equal(kit_info(fork).entries, 5);
         wal_session_close(fork);
-        end(&bench);
+        kit_end(&bench);
         bench.store = kit_store();
         bench.session = kit_session(bench.store, "s");
         fork = kit_session(bench.store, "f");
@@ -130,11 +116,10 @@ KIT_TEST(compaction__into_a_new_session)
         wal_session_compact(bench.session, &options, &fork, &result, NULL));
     kit_append(fork, "g1", NULL);
     wal_session_close(fork);
-    end(&bench);
 }
 
 /* Expects a refusal, in place and into a new session, that changes nothing. */
-static void refused(struct bench *bench, struct wal_compact_options options,
+static void refused(struct kit_bench *bench, struct wal_compact_options options,
                     enum wal_status status)
 {
     struct wal_session_options into = {.struct_size = sizeof(into),
@@ -160,7 +145,7 @@ static void refused(struct bench *bench, struct wal_compact_options options,
 
 KIT_TEST(compaction__first_kept_is_not_on_the_branch)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_session *empty = kit_create(bench.store, "empty");
     struct wal_compact_options options = options_keeping("a");
     char *text = malloc(4 * 1024 * 1024 + 1);
@@ -199,14 +184,12 @@ KIT_TEST(compaction__first_kept_is_not_on_the_branch)
         WAL_EINVAL);
     assert_null(fork);
     free(text);
-    wal_session_close(empty);
-    end(&bench);
 }
 
 /* A summary of the greatest size, of characters with the longest escapes. */
 KIT_TEST(compaction__summary_of_4_mib_of_quotes)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_compact_options options = options_keeping("b");
     char *text = malloc(4 * 1024 * 1024);
 
@@ -215,7 +198,6 @@ KIT_TEST(compaction__summary_of_4_mib_of_quotes)
     options.summary = (struct wal_slice){text, 4 * 1024 * 1024};
     assert_ok(wal_session_compact(bench.session, &options, NULL, NULL, NULL));
     free(text);
-    end(&bench);
 }
 
 /* --- entries that name others --------------------------------------------- */
@@ -230,7 +212,7 @@ static struct wal_entry typed(const char *id, const char *type,
 }
 
 /* Appends entries in one batch; a refusal changes nothing. */
-static enum wal_status append(struct bench *bench,
+static enum wal_status append(struct kit_bench *bench,
                               const struct wal_entry *entries, uint32_t count)
 {
     char *before = kit_snapshot(bench->store, bench->session);
@@ -247,7 +229,7 @@ static enum wal_status append(struct bench *bench,
     return status;
 }
 
-static enum wal_status append_one(struct bench *bench, const char *type,
+static enum wal_status append_one(struct kit_bench *bench, const char *type,
                                   const char *payload)
 {
     struct wal_entry entry = typed(NULL, type, payload);
@@ -267,7 +249,7 @@ KIT_TEST(compaction_entry__must_name_an_ancestor)
         "{\"x\":{\"firstKeptEntryId\":\"a\"}}",
     };
     static const char type[] = "compaction_summary";
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_entry entry = typed("x", type, "{\"firstKeptEntryId\":\"d\"}");
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -290,13 +272,12 @@ KIT_TEST(compaction_entry__must_name_an_ancestor)
     /* The name is compared after unescaping. */
     assert_ok(
         append_one(&bench, type, "{\"firstKept\\u0045ntryId\":\"\\u0061\"}"));
-    end(&bench);
 }
 
 KIT_TEST(compaction_entry__names_an_entry_of_its_batch)
 {
     static const char type[] = "compaction_summary";
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_entry entries[4] = {
         kit_entry("e", NULL, "{}"), kit_entry("f", NULL, "{}"),
         typed("x", type, "{\"firstKeptEntryId\":\"e\"}"),
@@ -318,7 +299,6 @@ KIT_TEST(compaction_entry__names_an_entry_of_its_batch)
     entries[3] = typed("h", type, "{\"firstKeptEntryId\":\"c\"}");
     assert_ok(append(&bench, entries, 4));
     since(bench.session, "c d e f x g h");
-    end(&bench);
 }
 
 KIT_TEST(branch_summary__must_name_an_entry_of_a_session)
@@ -339,7 +319,7 @@ KIT_TEST(branch_summary__must_name_an_entry_of_a_session)
         "{\"sourceSessionId\":\"gone\",\"sourceEntryId\":\"a\"}",
         "{\"sourceSessionId\":\"store\",\"sourceEntryId\":\"a\"}",
     };
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_session *other = kit_create(bench.store, "o");
     struct wal_session *gone = kit_create(bench.store, "gone");
     struct wal_entry entries[3];
@@ -369,9 +349,6 @@ KIT_TEST(branch_summary__must_name_an_entry_of_a_session)
     entries[1].payload =
         kit_text("{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"e\"}");
     assert_ok(append(&bench, entries, 3));
-    wal_session_close(other);
-    wal_session_close(gone);
-    end(&bench);
 }
 
 KIT_TEST(redaction__must_name_a_visible_entry)
@@ -383,7 +360,7 @@ KIT_TEST(redaction__must_name_a_visible_entry)
                                       "{\"targetEntryId\":\"\"}",
                                       "{\"reason\":\"x\"}",
                                       "\"a\""};
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_session *fork = kit_fork(bench.session, "a", "f");
     struct wal_entry entry =
         typed("r", type, "{\"targetEntryId\":\"b\",\"reason\":\"x\"}");
@@ -421,13 +398,11 @@ KIT_TEST(redaction__must_name_a_visible_entry)
     assert_branch(bench.session, "a c d r");
     assert_ok(append(&bench, &entry, 1));
     assert_branch(bench.session, "a c d r");
-    wal_session_close(fork);
-    end(&bench);
 }
 
 KIT_TEST(redaction__of_an_entry_of_its_batch)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_entry entries[3] = {
         typed("r", "redaction", "{\"targetEntryId\":\"e\"}"),
         kit_entry("e", NULL, "{}"),
@@ -438,7 +413,6 @@ KIT_TEST(redaction__of_an_entry_of_its_batch)
     /* Itself: the same alone and with others. */
     assert_ok(append(&bench, &entries[2], 1));
     assert_branch(bench.session, "a b c d r");
-    end(&bench);
 }
 
 /* An imported line is kept unchanged: it hides the entry that it names if that
@@ -458,7 +432,7 @@ KIT_TEST(redaction__imported_line_is_unchanged)
     };
     static const char *const types[] = {"redaction", "compaction_summary",
                                         "branch_summary"};
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     struct wal_entry entry;
 
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -480,12 +454,11 @@ KIT_TEST(redaction__imported_line_is_unchanged)
     entry.payload = kit_text("{\"targetEntryId\":\"c\"}");
     assert_ok(append(&bench, &entry, 1));
     assert_branch(bench.session, "a d r r2");
-    end(&bench);
 }
 
 KIT_TEST(fork__from_a_missing_entry)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = begin();
     char *before = kit_snapshot(bench.store, bench.session);
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text("f")};
@@ -500,5 +473,4 @@ KIT_TEST(fork__from_a_missing_entry)
     assert_unchanged(bench.store, bench.session, before);
     assert_int_equal(wal_session_open(bench.store, kit_text("f"), &fork, NULL),
                      WAL_ENOTFOUND);
-    end(&bench);
 }

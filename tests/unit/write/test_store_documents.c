@@ -10,35 +10,9 @@
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/parts_kit.h"
 
-struct bench {
-    struct wal_store *store;
-    struct wal_session *session;
-};
-
-static struct bench begin(void)
-{
-    struct bench bench = {.store = kit_store()};
-
-    bench.session = kit_create(bench.store, "s");
-    return bench;
-}
-
-static void end(struct bench *bench)
-{
-    wal_session_close(bench->session);
-    kit_close(bench->store);
-}
-
-static void reopen(struct bench *bench, uint32_t flags)
-{
-    end(bench);
-    bench->store = kit_open("store", flags);
-    bench->session = kit_session(bench->store, "s");
-}
-
 /* Puts or deletes, and returns the library's status; a refusal changes
  * nothing. */
-static enum wal_status attempt(struct bench *bench, struct wal_doc doc,
+static enum wal_status attempt(struct kit_bench *bench, struct wal_doc doc,
                                bool deletes, uint64_t *version,
                                struct wal_error *error)
 {
@@ -66,7 +40,7 @@ static enum wal_status attempt(struct bench *bench, struct wal_doc doc,
 
 KIT_TEST(document__is_readable_after_put)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     uint64_t version = kit_put(bench.store, bench.session, "k", "{\"a\":1}");
 
     assert_int_equal(version, kit_last_sequence(bench.store));
@@ -77,25 +51,23 @@ KIT_TEST(document__is_readable_after_put)
     assert_string_equal(kit_value(bench.store, bench.session, "j", 0), "");
     assert_string_equal(kit_value(bench.store, bench.session, "k", 1), "");
     assert_int_equal(kit_info(bench.session).documents, 1);
-    reopen(&bench, 0);
+    kit_reopen(&bench, 0);
     assert_string_equal(kit_value(bench.store, bench.session, "k", version),
                         "{\"a\":1}");
-    end(&bench);
 }
 
 /* The session may be passed without its store. */
 KIT_TEST(document__of_a_session_needs_no_store)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
 
     (void)kit_put(NULL, bench.session, "k", "1");
     assert_string_equal(kit_docs(NULL, bench.session, 0, NULL), "k=1");
-    end(&bench);
 }
 
 KIT_TEST(document__same_value_writes_nothing)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     uint64_t version = kit_put(bench.store, bench.session, "k", "[1]");
     char *before = kit_snapshot(bench.store, bench.session);
     struct wal_doc doc = kit_doc("k", "[1]");
@@ -108,12 +80,11 @@ KIT_TEST(document__same_value_writes_nothing)
     assert_int_equal(actual, version);
     assert_unchanged(bench.store, bench.session, before);
     assert_true(kit_put(bench.store, bench.session, "k", "[1] ") > version);
-    end(&bench);
 }
 
 KIT_TEST(document__conflicting_version_is_stale)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     uint64_t first = kit_put(bench.store, bench.session, "k", "1");
     uint64_t second = kit_put(bench.store, bench.session, "k", "2");
     struct wal_doc doc = kit_doc("k", "3");
@@ -147,12 +118,11 @@ KIT_TEST(document__conflicting_version_is_stale)
     doc.version = 0;
     assert_int_equal(attempt(&bench, doc, true, NULL, &error), WAL_ENOTFOUND);
     assert_ok(attempt(&bench, doc, false, NULL, &error));
-    end(&bench);
 }
 
 KIT_TEST(document__deleted_one_keeps_its_versions)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     uint64_t first = kit_put(bench.store, bench.session, "k", "1");
     uint64_t second = kit_put(bench.store, bench.session, "k", "2");
     uint64_t gone = kit_delete(bench.store, bench.session, "k");
@@ -176,20 +146,19 @@ KIT_TEST(document__deleted_one_keeps_its_versions)
                             "2");
         assert_string_equal(kit_value(bench.store, bench.session, "k", first),
                             "1");
-        reopen(&bench, i == 0 ? WAL_OPEN_PREAD : 0);
+        kit_reopen(&bench, i == 0 ? WAL_OPEN_PREAD : 0);
     }
     (void)kit_put(bench.store, bench.session, "k", "2");
     assert_string_equal(
         kit_docs(bench.store, bench.session, WAL_DOC_CURSOR_HISTORY, NULL),
         "k=2 k- k=2 k=1");
-    end(&bench);
 }
 
 KIT_TEST(document__list_is_in_the_order_of_the_keys_bytes)
 {
     static const char *const keys[] = {"b",  "a/2", "B", "a",    "\xc3\xa9",
                                        "a/", "~",   "!", "a/10", "ab"};
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         (void)kit_put(bench.store, bench.session, keys[i], "1");
@@ -207,14 +176,13 @@ KIT_TEST(document__list_is_in_the_order_of_the_keys_bytes)
                             "a/2=1");
         assert_string_equal(kit_docs(bench.store, bench.session, 0, "a/20"),
                             "");
-        reopen(&bench, WAL_OPEN_PREAD);
+        kit_reopen(&bench, WAL_OPEN_PREAD);
     }
-    end(&bench);
 }
 
 KIT_TEST(document__list_is_a_snapshot_of_its_opening)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_doc_cursor *docs = NULL;
 
@@ -236,12 +204,11 @@ KIT_TEST(document__list_is_a_snapshot_of_its_opening)
     assert_int_equal(wal_doc_cursor_get(docs, kit_text("b"), 0, &doc, NULL),
                      WAL_ENOTFOUND);
     wal_doc_cursor_close(docs);
-    end(&bench);
 }
 
 KIT_TEST(document__of_the_store_is_in_no_session)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_session *named = kit_create(bench.store, "store");
 
@@ -258,7 +225,7 @@ KIT_TEST(document__of_the_store_is_in_no_session)
         assert_ok(wal_store_get_info(bench.store, &info, NULL));
         assert_int_equal(info.sessions, 2);
         wal_session_close(named);
-        reopen(&bench, 0);
+        kit_reopen(&bench, 0);
         named = kit_session(bench.store, "store");
     }
     assert_ok(wal_session_delete(named, NULL));
@@ -270,12 +237,11 @@ KIT_TEST(document__of_the_store_is_in_no_session)
     assert_string_equal(
         kit_docs(bench.store, NULL, WAL_DOC_CURSOR_HISTORY, NULL),
         "k- k=\"store\"");
-    end(&bench);
 }
 
 KIT_TEST(document__store_without_any)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_doc doc = kit_doc("k", NULL);
 
     assert_string_equal(kit_docs(bench.store, NULL, 0, NULL), "");
@@ -283,7 +249,6 @@ KIT_TEST(document__store_without_any)
     assert_int_equal(wal_doc_delete(bench.store, NULL, &doc, NULL, NULL),
                      WAL_ENOTFOUND);
     assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL), "");
-    end(&bench);
 }
 
 /* --- hostile ones --------------------------------------------------------- */
@@ -299,7 +264,7 @@ KIT_TEST(document__hostile_keys_are_unchanged)
     enum {
         COUNT = sizeof(keys) / sizeof(keys[0])
     };
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_doc doc;
     struct wal_doc_cursor *docs = NULL;
 
@@ -311,7 +276,7 @@ KIT_TEST(document__hostile_keys_are_unchanged)
         doc.key = keys[i];
         assert_ok(wal_doc_put(bench.store, bench.session, &doc, NULL, NULL));
     }
-    reopen(&bench, WAL_OPEN_PREAD);
+    kit_reopen(&bench, WAL_OPEN_PREAD);
     assert_ok(
         wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL));
     doc = (struct wal_doc){.struct_size = sizeof(doc)};
@@ -327,12 +292,11 @@ KIT_TEST(document__hostile_keys_are_unchanged)
     }
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
     wal_doc_cursor_close(docs);
-    end(&bench);
 }
 
 KIT_TEST(document__invalid_keys_are_refused)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_error error;
     char text[1026];
     struct wal_doc doc = kit_doc(NULL, "1");
@@ -347,17 +311,16 @@ KIT_TEST(document__invalid_keys_are_refused)
     assert_int_equal(attempt(&bench, doc, false, NULL, &error), WAL_EINVAL);
     doc.key = (struct wal_slice){text, 1024};
     assert_ok(attempt(&bench, doc, false, NULL, &error));
-    reopen(&bench, 0);
+    kit_reopen(&bench, 0);
     text[1024] = '\0';
     assert_string_equal(kit_value(bench.store, bench.session, text, 0), "1");
-    end(&bench);
 }
 
 KIT_TEST(document__invalid_values_are_refused)
 {
     static const char *const bad[] = {"",           " ",   "{",       "nul",
                                       "{\"a\":1,}", "1 2", "\"\xff\""};
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_error error;
     struct wal_doc doc;
     char *text = malloc(16 * 1024 * 1024 + 2);
@@ -380,12 +343,11 @@ KIT_TEST(document__invalid_values_are_refused)
     text[16 * 1024 * 1024] = '\0';
     assert_string_equal(kit_value(bench.store, bench.session, "k", 0), text);
     free(text);
-    end(&bench);
 }
 
 KIT_TEST(document__misuse_is_refused)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_store *other = kit_open("other", WAL_OPEN_CREATE);
     struct wal_doc doc = kit_doc("k", "1");
     struct wal_doc_cursor_options options = {.struct_size = sizeof(options)};
@@ -432,23 +394,20 @@ KIT_TEST(document__misuse_is_refused)
     assert_int_equal(wal_doc_cursor_next(NULL, &doc, NULL), WAL_EINVAL);
     wal_doc_cursor_close(docs);
     wal_doc_cursor_close(NULL);
-    kit_close(other);
-    end(&bench);
 }
 
 KIT_TEST(document__store_open_for_reading)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_doc doc = kit_doc("k", "2");
 
     (void)kit_put(bench.store, bench.session, "k", "1");
-    reopen(&bench, WAL_OPEN_READ_ONLY);
+    kit_reopen(&bench, WAL_OPEN_READ_ONLY);
     assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL), "k=1");
     assert_int_equal(wal_doc_put(bench.store, bench.session, &doc, NULL, NULL),
                      WAL_EREADONLY);
     assert_int_equal(wal_doc_put(bench.store, NULL, &doc, NULL, NULL),
                      WAL_EREADONLY);
-    end(&bench);
 }
 
 /* A value that does not fit into the first segment with others. */
@@ -525,10 +484,6 @@ KIT_TEST(document__fork_inherits_versions_at_the_fork_point)
 
     doc.flags = WAL_DOC_EXPECT;
     assert_ok(wal_doc_put(store, deep, &doc, NULL, NULL));
-    wal_session_close(source);
-    wal_session_close(fork);
-    wal_session_close(deep);
-    kit_close(store);
 }
 
 KIT_TEST(document__fork_keeps_documents_of_a_deleted_source)
@@ -571,9 +526,6 @@ KIT_TEST(document__fork_keeps_documents_of_a_deleted_source)
         source = kit_session(store, "s");
         fork = kit_session(store, "f");
     }
-    wal_session_close(source);
-    wal_session_close(fork);
-    kit_close(store);
 }
 
 /* More sessions in use than are kept in memory. */
@@ -605,7 +557,6 @@ KIT_TEST(document__of_many_sessions_in_turn)
         assert_string_equal(kit_docs(store, session, 0, NULL), expected);
         wal_session_close(session);
     }
-    kit_close(store);
 }
 
 KIT_TEST(document__versions_in_several_segments)
@@ -645,8 +596,6 @@ KIT_TEST(document__versions_in_several_segments)
         store = kit_open("store", round % 2 == 0 ? WAL_OPEN_PREAD : 0);
         session = kit_session(store, "s");
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(document__handles_see_each_others_documents)
@@ -672,10 +621,6 @@ KIT_TEST(document__handles_see_each_others_documents)
     assert_ok(wal_session_delete(b, NULL));
     doc.flags = 0;
     assert_int_equal(wal_doc_put(one, a, &doc, NULL, &error), WAL_ENOTFOUND);
-    wal_session_close(a);
-    wal_session_close(b);
-    kit_close(one);
-    kit_close(two);
 }
 
 enum {
@@ -756,8 +701,6 @@ KIT_TEST(document__put_by_several_processes)
     }
     assert_int_equal(count, PROCESSES * PUTS);
     wal_doc_cursor_close(docs);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- damage --------------------------------------------------------------- */
@@ -916,6 +859,4 @@ KIT_TEST(document__damaged_note_of_a_head)
     head = kit_head("mark", "b", "a");
     assert_ok(wal_head_move(session, &head, NULL, NULL));
     assert_string_equal(kit_heads(session), "main=b mark=b");
-    wal_session_close(session);
-    kit_close(store);
 }

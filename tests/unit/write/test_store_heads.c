@@ -6,32 +6,6 @@
 #include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/kit/store_kit.h"
 
-struct bench {
-    struct wal_store *store;
-    struct wal_session *session;
-};
-
-static struct bench begin(void)
-{
-    struct bench bench = {.store = kit_store()};
-
-    bench.session = kit_create(bench.store, "s");
-    return bench;
-}
-
-static void end(struct bench *bench)
-{
-    wal_session_close(bench->session);
-    kit_close(bench->store);
-}
-
-static void again(struct bench *bench, uint32_t flags)
-{
-    end(bench);
-    bench->store = kit_open("store", flags);
-    bench->session = kit_session(bench->store, "s");
-}
-
 static void append_to(struct wal_session *session, uint32_t stream,
                       const char *id)
 {
@@ -116,18 +90,17 @@ static void check_head(struct wal_session *session, uint32_t stream,
 
 KIT_TEST(heads__of_an_empty_session)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
 
     check_heads(bench.session, "");
     check_head(bench.session, 0, "", NULL);
     check_head(bench.session, 0, "main", NULL);
     check_head(bench.session, 0, "none", NULL);
-    end(&bench);
 }
 
 KIT_TEST(heads__main_first_then_by_stream_and_name)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
 
     append_to(bench.session, 7, "x");
     append_to(bench.session, 1, "t");
@@ -149,14 +122,13 @@ KIT_TEST(heads__main_first_then_by_stream_and_name)
         check_head(bench.session, 1, "b", "t");
         check_head(bench.session, 2, "b", NULL);
         check_head(bench.session, 0, "gone", NULL);
-        again(&bench, round == 0 ? 0 : WAL_OPEN_PREAD);
+        kit_reopen(&bench, round == 0 ? 0 : WAL_OPEN_PREAD);
     }
-    end(&bench);
 }
 
 KIT_TEST(heads__version_is_the_sequence_of_the_move)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry entry = kit_entry("b", NULL, "1");
     uint64_t moved;
@@ -177,15 +149,14 @@ KIT_TEST(heads__version_is_the_sequence_of_the_move)
     move(bench.session, 0, "main", "b", "");
     entry.id = kit_text("c");
     assert_ok(kit_try_append(bench.session, &entry, &result, NULL));
-    again(&bench, 0);
+    kit_reopen(&bench, 0);
     check_heads(bench.session, "0:main=c() 0:x=b()");
     assert_int_equal(version_of(bench.session, "main"), result.sequence);
-    end(&bench);
 }
 
 KIT_TEST(heads__of_a_fork_begin_at_its_record)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_session *fork;
     struct wal_session_info info;
 
@@ -200,7 +171,7 @@ KIT_TEST(heads__of_a_fork_begin_at_its_record)
         check_head(fork, 0, "x", NULL);
         check_head(fork, 0, "main", "b");
         wal_session_close(fork);
-        again(&bench, 0);
+        kit_reopen(&bench, 0);
         fork = kit_session(bench.store, "f");
         info = kit_info(fork);
     }
@@ -213,13 +184,11 @@ KIT_TEST(heads__of_a_fork_begin_at_its_record)
     check_heads(fork, "0:main=c() 0:y=b()");
     assert_branch(fork, "a c");
     check_heads(bench.session, "0:main=b() 1:main=t() 0:x=a()");
-    wal_session_close(fork);
-    end(&bench);
 }
 
 KIT_TEST(heads__list_is_a_copy)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_head first = {.struct_size = sizeof(first)};
     struct wal_head second = {.struct_size = sizeof(second)};
     struct wal_head_cursor *heads = NULL;
@@ -240,12 +209,11 @@ KIT_TEST(heads__list_is_a_copy)
     assert_int_equal(wal_head_cursor_next(heads, &second, NULL), WAL_END);
     wal_head_cursor_close(heads);
     bench.session = kit_session(bench.store, "s");
-    end(&bench);
 }
 
 KIT_TEST(heads__of_a_deleted_session)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_head_cursor *heads = NULL;
 
     kit_append_all(bench.session, "a");
@@ -254,12 +222,11 @@ KIT_TEST(heads__of_a_deleted_session)
                      WAL_ENOTFOUND);
     assert_null(heads);
     check_head(bench.session, 0, "main", NULL);
-    end(&bench);
 }
 
 KIT_TEST(branch__ends_at_the_named_head)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_error error = KIT_ERROR;
     struct wal_session *fork;
@@ -287,7 +254,7 @@ KIT_TEST(branch__ends_at_the_named_head)
         options.head = kit_text("old");
         assert_string_equal(kit_list_ids(fork, &options), "a b");
         wal_session_close(fork);
-        again(&bench, WAL_OPEN_PREAD);
+        kit_reopen(&bench, WAL_OPEN_PREAD);
         fork = kit_session(bench.store, "f");
     }
     options.head = kit_text("side");
@@ -299,13 +266,11 @@ KIT_TEST(branch__ends_at_the_named_head)
     options.head = kit_text("main");
     options.stream = 5;
     assert_string_equal(kit_list_ids(bench.session, &options), "");
-    wal_session_close(fork);
-    end(&bench);
 }
 
 KIT_TEST(heads__misuse_is_refused)
 {
-    struct bench bench = begin();
+    struct kit_bench bench = kit_bench("");
     struct wal_head head = {.struct_size = 1};
     struct wal_head_cursor *heads = NULL;
     char id[256];
@@ -327,29 +292,9 @@ KIT_TEST(heads__misuse_is_refused)
     assert_int_equal(wal_head_cursor_next(heads, NULL, NULL), WAL_EINVAL);
     wal_head_cursor_close(heads);
     wal_head_cursor_close(NULL);
-    end(&bench);
 }
 
-static struct bench begin_with_entries(void)
-{
-    struct bench bench = {.store = kit_store()};
-
-    bench.session = kit_create(bench.store, "s");
-    kit_append_all(bench.session, "a b c");
-    return bench;
-}
-
-static void reopen(struct bench *bench)
-{
-    char *before = kit_snapshot(bench->store, bench->session);
-
-    end(bench);
-    bench->store = kit_store();
-    bench->session = kit_session(bench->store, "s");
-    assert_unchanged(bench->store, bench->session, before);
-}
-
-static void moved(struct bench *bench, struct wal_head head,
+static void moved(struct kit_bench *bench, struct wal_head head,
                   const char *previous)
 {
     struct wal_error error = KIT_ERROR;
@@ -362,7 +307,7 @@ static void moved(struct bench *bench, struct wal_head head,
     assert_string_equal(was, previous);
 }
 
-static void refused(struct bench *bench, struct wal_head head,
+static void refused(struct kit_bench *bench, struct wal_head head,
                     enum wal_status status, const char *actual)
 {
     char *before = kit_snapshot(bench->store, bench->session);
@@ -376,7 +321,7 @@ static void refused(struct bench *bench, struct wal_head head,
     assert_unchanged(bench->store, bench->session, before);
 }
 
-static void left(struct bench *bench, struct wal_head head)
+static void left(struct kit_bench *bench, struct wal_head head)
 {
     char *before = kit_snapshot(bench->store, bench->session);
 
@@ -386,7 +331,7 @@ static void left(struct bench *bench, struct wal_head head)
 
 KIT_TEST(main__moves_to_empty_and_back)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b c");
     char id[256];
 
     moved(&bench, kit_head(NULL, NULL, NULL), "c");
@@ -397,7 +342,7 @@ KIT_TEST(main__moves_to_empty_and_back)
         assert_int_equal(
             wal_head_get(bench.session, 0, kit_text(NULL), id, NULL),
             WAL_ENOTFOUND);
-        reopen(&bench);
+        kit_reopen_unchanged(&bench);
     }
     left(&bench, kit_head("main", NULL, "c"));
     moved(&bench, kit_head("main", "b", ""), "");
@@ -407,14 +352,13 @@ KIT_TEST(main__moves_to_empty_and_back)
     assert_branch(bench.session, "r");
     assert_parent(bench.session, "r", "");
     moved(&bench, kit_head("main", "c", "r"), "r");
-    reopen(&bench);
+    kit_reopen_unchanged(&bench);
     assert_branch(bench.session, "a b c");
-    end(&bench);
 }
 
 KIT_TEST(main__appends_continue_where_it_was_moved)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b c");
 
     kit_move_head(bench.session, "main", "a");
     kit_append(bench.session, "d", NULL);
@@ -422,14 +366,13 @@ KIT_TEST(main__appends_continue_where_it_was_moved)
     assert_parent(bench.session, "d", "a");
     kit_append(bench.session, "e", "c");
     assert_branch(bench.session, "a d");
-    reopen(&bench);
+    kit_reopen_unchanged(&bench);
     assert_slice(kit_info(bench.session).head, "d");
-    end(&bench);
 }
 
 KIT_TEST(head__conflicting_head_names_the_present_one)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b c");
 
     refused(&bench, kit_head("main", "a", "b"), WAL_ECONFLICT, "c");
     refused(&bench, kit_head("main", "a", ""), WAL_ECONFLICT, "c");
@@ -440,15 +383,14 @@ KIT_TEST(head__conflicting_head_names_the_present_one)
     refused(&bench, kit_head("new", NULL, "b"), WAL_ECONFLICT, "a");
     moved(&bench, kit_head("new", "b", "a"), "a");
     moved(&bench, kit_head("new", NULL, "b"), "b");
-    reopen(&bench);
+    kit_reopen_unchanged(&bench);
     assert_string_equal(kit_heads(bench.session), "main=c");
-    end(&bench);
 }
 
 /* Whatever was expected, so that a move may be repeated. */
 KIT_TEST(head__duplicate_append_does_not_move_it)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b c");
     struct wal_head head = kit_head("mark", "b", "");
 
     left(&bench, kit_head("main", "c", "a"));
@@ -460,7 +402,7 @@ KIT_TEST(head__duplicate_append_does_not_move_it)
     head.expected = kit_text("b");
     moved(&bench, head, "b");
     assert_string_equal(kit_heads(bench.session), "main=c mark=b(other)");
-    reopen(&bench);
+    kit_reopen_unchanged(&bench);
     /* Removed twice, with a note or without one. */
     head = kit_head("mark", NULL, "b");
     head.note = kit_text("done");
@@ -469,13 +411,12 @@ KIT_TEST(head__duplicate_append_does_not_move_it)
     left(&bench, kit_head("mark", NULL, NULL));
     head.name = kit_text("never was");
     left(&bench, head);
-    reopen(&bench);
-    end(&bench);
+    kit_reopen_unchanged(&bench);
 }
 
 KIT_TEST(main__note_is_returned)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b c");
     struct wal_head head = kit_head("main", "c", NULL);
 
     head.note = kit_text("here");
@@ -491,13 +432,12 @@ KIT_TEST(main__note_is_returned)
     head.note = kit_text("start anew");
     moved(&bench, head, "d");
     left(&bench, head);
-    reopen(&bench);
-    end(&bench);
+    kit_reopen_unchanged(&bench);
 }
 
 KIT_TEST(head__each_stream_has_one)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b c");
     struct wal_entry entry = kit_entry("t", NULL, "{}");
     struct wal_head head = kit_head("mark", "t", NULL);
 
@@ -513,13 +453,12 @@ KIT_TEST(head__each_stream_has_one)
     head.stream = 7;
     moved(&bench, head, "t");
     assert_string_equal(kit_heads(bench.session), "main=c mark=a mark=t");
-    reopen(&bench);
-    end(&bench);
+    kit_reopen_unchanged(&bench);
 }
 
 KIT_TEST(head__missing_entries_and_misuse)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b c");
     struct wal_head head = kit_head("mark", "nobody", NULL);
     char text[4098];
 
@@ -546,13 +485,12 @@ KIT_TEST(head__missing_entries_and_misuse)
     assert_int_equal(wal_head_move(bench.session, NULL, NULL, NULL),
                      WAL_EINVAL);
     assert_int_equal(wal_head_move(NULL, &head, NULL, NULL), WAL_EINVAL);
-    reopen(&bench);
-    end(&bench);
+    kit_reopen_unchanged(&bench);
 }
 
 KIT_TEST(fork__does_not_copy_named_heads)
 {
-    struct bench bench = begin_with_entries();
+    struct kit_bench bench = kit_bench("a b c");
     struct wal_session *fork;
 
     kit_move_head(bench.session, "mark", "a");
@@ -569,6 +507,4 @@ KIT_TEST(fork__does_not_copy_named_heads)
     wal_session_close(fork);
     fork = kit_fork(bench.session, NULL, "g");
     assert_string_equal(kit_heads(fork), "main=c");
-    wal_session_close(fork);
-    end(&bench);
 }

@@ -82,8 +82,6 @@ KIT_TEST(large__in_a_store_in_memory)
 
     large_append(session, "a", payload, 0);
     large_check(session, "a", payload, 0);
-    wal_session_close(session);
-    kit_close(store);
     free(payload);
 }
 
@@ -97,8 +95,6 @@ KIT_TEST(large__with_persistence_off)
     large_append(session, "a", payload, 0);
     payload[299999] = ' ';
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_EBADJSON);
-    wal_session_close(session);
-    kit_close(store);
     free(payload);
 }
 

@@ -88,7 +88,6 @@ KIT_TEST(races__every_change_of_metadata_counts_once)
     assert_int_equal(stress_read_metadata(race.session), WORKERS * ROUNDS);
     again(&race);
     assert_int_equal(stress_read_metadata(race.session), WORKERS * ROUNDS);
-    end(&race);
 }
 
 /* Another call first writes the same bytes that the outer one will write. */
@@ -116,7 +115,6 @@ KIT_TEST(races__change_repeated_after_an_equal_one)
                  &error, "wal_session_update");
     assert_int_equal(race.guarded, 2);
     assert_int_equal(stress_read_metadata(race.session), 2);
-    end(&race);
 }
 
 static void add_to_documents(struct stress_thread *stress_thread)
@@ -212,7 +210,6 @@ KIT_TEST(races__head_is_a_lock)
     assert_int_equal(race.guarded, WORKERS * ROUNDS / 2);
     assert_true(stress_try_lock(race.session, 0));
     assert_false(stress_try_lock(race.session, 1));
-    end(&race);
 }
 
 /* ------------------------------------------------------------- turns --- */
@@ -269,7 +266,6 @@ KIT_TEST(races__batch_is_seen_whole_or_not_at_all)
         again(&race);
     }
     assert_true(reads >= READERS);
-    end(&race);
 }
 
 /* -------------------------------------------------------- redactions --- */
@@ -519,5 +515,4 @@ KIT_TEST(races__id_is_used_by_one_at_a_time)
     assert_int_equal(race.guarded, 3 * ROUNDS / 2);
     again(&race);
     wal_session_close(kit_create(race.store, "x"));
-    end(&race);
 }

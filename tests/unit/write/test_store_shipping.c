@@ -101,8 +101,6 @@ KIT_TEST(store_shipping__no_shipper_nothing_is_written)
     assert_int_equal(last_of(store), before);
     assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, -1, &error),
                      WAL_EREMOTE);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(store_shipping__noop_store_takes_it)
@@ -116,8 +114,6 @@ KIT_TEST(store_shipping__noop_store_takes_it)
     assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, 0, NULL),
                      WAL_EBUSY);
     assert_int_equal(wal_shipper_open(store, &shipper, NULL), WAL_EINVAL);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- reports ------------------------------------------------------------- */
@@ -141,8 +137,6 @@ KIT_TEST(store_shipping__append_waits_for_the_report)
     /* The same again: nothing is appended, and it is stored. */
     assert_ok(append(session, "a", NULL, NULL));
     wal_shipper_close(shipper);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(store_shipping__duplicate_that_is_not_stored_waits)
@@ -161,8 +155,6 @@ KIT_TEST(store_shipping__duplicate_that_is_not_stored_waits)
     assert_ok(finish(&appending));
     assert_int_equal(appending.result.duplicates, 1);
     wal_shipper_close(shipper);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(store_shipping__failure_ends_the_wait_of_a_durable_entry)
@@ -187,8 +179,6 @@ KIT_TEST(store_shipping__failure_ends_the_wait_of_a_durable_entry)
     assert_branch(session, "a");
     assert_int_equal(wal_shipper_report(shipper, 0, 1, NULL), WAL_EINVAL);
     wal_shipper_close(shipper);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(store_shipping__shipper_closes_while_one_waits)
@@ -204,8 +194,6 @@ KIT_TEST(store_shipping__shipper_closes_while_one_waits)
     wal_shipper_close(shipper);
     assert_int_equal(finish(&appending), WAL_EREMOTE);
     assert_non_null(strstr(appending.error.text, "it is durable here"));
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(store_shipping__ticket_waits_after_it_is_durable)
@@ -226,8 +214,6 @@ KIT_TEST(store_shipping__ticket_waits_after_it_is_durable)
     assert_int_equal(result.sequence, sequence);
     wal_ticket_destroy(ticket);
     wal_shipper_close(shipper);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- several ------------------------------------------------------------- */
@@ -245,8 +231,6 @@ KIT_TEST(store_shipping__second_shipper_is_refused)
     wal_shipper_close(shipper);
     second = open_shipper(other);
     wal_shipper_close(second);
-    kit_close(other);
-    kit_close(store);
 }
 
 /* The next shipper may store elsewhere: what the last one reported is void. */
@@ -265,7 +249,6 @@ KIT_TEST(store_shipping__new_shipper_begins_with_nothing)
     assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, 0, NULL),
                      WAL_EBUSY);
     wal_shipper_close(shipper);
-    kit_close(store);
 }
 
 /* The process is made before this one has threads. */
@@ -304,8 +287,6 @@ KIT_TEST(store_shipping__shipping_process_is_killed)
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(append(session, "b", NULL, NULL), WAL_EREMOTE);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(store_shipping__handles_that_cannot_ship)
@@ -321,9 +302,6 @@ KIT_TEST(store_shipping__handles_that_cannot_ship)
     assert_int_equal(wal_shipper_open(memory, &shipper, NULL), WAL_EINVAL);
     assert_int_equal(wal_shipper_report(NULL, 1, WAL_OK, NULL), WAL_EINVAL);
     wal_shipper_close(NULL);
-    kit_close(memory);
-    kit_close(reader);
-    kit_close(store);
 }
 
 KIT_TEST(store_shipping__store_is_closed_first)
@@ -338,5 +316,4 @@ KIT_TEST(store_shipping__store_is_closed_first)
     wal_shipper_close(shipper);
     shipper = open_shipper(other);
     wal_shipper_close(shipper);
-    kit_close(other);
 }

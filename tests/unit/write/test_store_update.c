@@ -37,20 +37,15 @@ static struct bench begin(void)
                                           .metadata = kit_text("{\"n\":0}"),
                                           .created_ms = 1234567};
 
-    assert_ok(wal_session_create(bench.store, &options, &bench.session, NULL));
+    bench.session = kit_create_with(bench.store, &options);
     kit_append(bench.session, "a", NULL);
     return bench;
 }
 
-static void end(struct bench *bench)
+static void reopen(struct bench *bench, uint32_t schema)
 {
     wal_session_close(bench->session);
     kit_close(bench->store);
-}
-
-static void reopen(struct bench *bench, uint32_t schema)
-{
-    end(bench);
     bench->store = open_as(schema);
     bench->session = kit_session(bench->store, "s");
 }
@@ -157,7 +152,6 @@ KIT_TEST(update__sets_only_the_given_fields)
     script.change.metadata = kit_text(NULL);
     assert_ok(update(&bench, &script, &error));
     assert_slice(kit_info(bench.session).metadata, "");
-    end(&bench);
 }
 
 KIT_TEST(update__without_a_change_writes_nothing)
@@ -179,7 +173,6 @@ KIT_TEST(update__without_a_change_writes_nothing)
     assert_ok(update(&bench, &script, &error));
     assert_int_equal(script.calls, 2);
     assert_unchanged(bench.store, bench.session, before);
-    end(&bench);
 }
 
 KIT_TEST(update__metadata_function_that_fails)
@@ -195,7 +188,6 @@ KIT_TEST(update__metadata_function_that_fails)
     assert_int_equal(script.calls, 1);
     assert_int_equal(update(&bench, &script, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, -7);
-    end(&bench);
 }
 
 KIT_TEST(update__metadata_function_that_returns_invalid_json)
@@ -211,7 +203,6 @@ KIT_TEST(update__metadata_function_that_returns_invalid_json)
         script.change.metadata = kit_text(bad[i]);
         refused(&bench, &script, WAL_EBADJSON);
     }
-    end(&bench);
 }
 
 KIT_TEST(update__misuse_is_refused)
@@ -238,7 +229,6 @@ KIT_TEST(update__misuse_is_refused)
     refused(&bench, &script, WAL_EINVAL);
     script.change.fields = WAL_CHANGE_SCHEMA;
     refused(&bench, &script, WAL_EINVAL);
-    end(&bench);
 }
 
 /* The function itself changes the session with another call: it is called
@@ -256,7 +246,6 @@ KIT_TEST(update__function_is_called_again_after_a_change)
     assert_int_equal(script.calls, 4);
     assert_slice(kit_info(bench.session).title, "other 3");
     assert_slice(kit_info(bench.session).cwd, "/new");
-    end(&bench);
 }
 
 KIT_TEST(update__persistent_conflict_is_returned)
@@ -272,7 +261,6 @@ KIT_TEST(update__persistent_conflict_is_returned)
     assert_int_equal(script.calls, 1000);
     assert_true(error.actual[0] != '\0');
     assert_slice(kit_info(bench.session).cwd, "/old");
-    end(&bench);
 }
 
 /* No lock is held during the function, so it may make any call. */
@@ -302,7 +290,6 @@ KIT_TEST(update__function_may_call_the_library)
     assert_ok(wal_session_update(bench.session, call_everything, &bench, NULL));
     assert_slice(kit_info(bench.session).title, "new");
     assert_branch(bench.session, "a inside");
-    end(&bench);
 }
 
 static int32_t delete_it(void *ctx, const struct wal_session_info *now,
@@ -323,7 +310,6 @@ KIT_TEST(update__function_that_deletes_the_session)
 
     assert_int_equal(wal_session_update(bench.session, delete_it, &bench, NULL),
                      WAL_ENOTFOUND);
-    end(&bench);
 }
 
 /* --- threads -------------------------------------------------------------- */
@@ -373,7 +359,6 @@ KIT_TEST(update__no_lost_update_with_several_threads)
         WAL__ASSERT(pthread_join(threads[i], NULL) == 0);
     }
     assert_slice(kit_info(bench.session).metadata, "{\"n\":200}");
-    end(&bench);
 }
 
 /* --- schemas -------------------------------------------------------------- */
@@ -461,8 +446,6 @@ KIT_TEST(schema__unknown_schema_version_refuses_every_write)
     (void)kit_put(bench.store, NULL, "k", "1");
     made = kit_create(bench.store, "new");
     assert_int_equal(kit_info(made).schema_version, 2);
-    wal_session_close(made);
-    end(&bench);
 }
 
 KIT_TEST(schema__of_a_new_session_is_the_callers)
@@ -515,7 +498,6 @@ KIT_TEST(migrate__one_version_at_a_time)
     reopen(&bench, 4);
     assert_int_equal(kit_info(bench.session).schema_version, 4);
     assert_slice(kit_info(bench.session).title, "new");
-    end(&bench);
 }
 
 KIT_TEST(migrate__failed_step_keeps_earlier_steps)
@@ -539,7 +521,6 @@ KIT_TEST(migrate__failed_step_keeps_earlier_steps)
                                   &result, &error));
     assert_int_equal(result.from, 3);
     assert_int_equal(kit_info(bench.session).schema_version, 5);
-    end(&bench);
 }
 
 KIT_TEST(migrate__to_an_unknown_schema_version)
@@ -559,7 +540,6 @@ KIT_TEST(migrate__to_an_unknown_schema_version)
                      WAL_ESCHEMA);
     assert_int_equal(script.calls, 0);
     assert_unchanged(bench.store, bench.session, before);
-    end(&bench);
 }
 
 /* Another process migrates the session to `to` while the function runs: no step
@@ -601,7 +581,6 @@ KIT_TEST(migrate__during_another_migration)
                                   NULL, NULL));
     assert_int_equal(script.calls, 1);
     assert_int_equal(kit_info(bench.session).schema_version, 3);
-    end(&bench);
 }
 
 KIT_TEST(migrate__same_step_of_another_process)
@@ -613,5 +592,4 @@ KIT_TEST(migrate__same_step_of_another_process)
                                   &script, NULL, NULL));
     assert_int_equal(script.calls, 1);
     assert_int_equal(kit_info(bench.session).schema_version, 2);
-    end(&bench);
 }

@@ -58,8 +58,6 @@ KIT_TEST(store_wait__existing_records_end_it_at_once)
         assert_ok(wal_store_wait(store, &sequence, class, 0, NULL));
         assert_int_equal(sequence, last_of(store));
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(store_wait__timeout_expires)
@@ -78,7 +76,6 @@ KIT_TEST(store_wait__timeout_expires)
     assert_int_equal(sequence, last_of(store));
     assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 0, &error),
                      WAL_EBUSY);
-    kit_close(store);
 }
 
 KIT_TEST(store_wait__invalid_arguments_are_refused)
@@ -90,7 +87,6 @@ KIT_TEST(store_wait__invalid_arguments_are_refused)
     assert_int_equal(wal_store_wait(store, NULL, 0, 0, NULL), WAL_EINVAL);
     assert_int_equal(wal_store_wait(store, &sequence, WAL_QUEUED, 0, NULL),
                      WAL_EINVAL);
-    kit_close(store);
 }
 
 /* A record that is written and not synced is not durable, but the one before it
@@ -137,9 +133,6 @@ KIT_TEST(store_wait__for_what_another_handle_has_synced)
     assert_ok(wal_sync(other, NULL));
     assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL));
     assert_int_equal(sequence, last_of(store));
-    wal_session_close(session);
-    kit_close(other);
-    kit_close(store);
 }
 
 KIT_TEST(store_wait__memory)
@@ -152,8 +145,6 @@ KIT_TEST(store_wait__memory)
     assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL));
     assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10, NULL),
                      WAL_EBUSY);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 struct waiter {
@@ -204,8 +195,6 @@ KIT_TEST(store_wait__threads_on_the_writers_handle)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
         assert_int_equal(waiters[i].seen, waiters[i].last);
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 static uint64_t used_us(void)
@@ -233,8 +222,6 @@ KIT_TEST(store_wait__idle_store_uses_no_processor_time)
     used = used_us() - used;
     print_message("2 s of waiting: %u us of processor time\n", (unsigned)used);
     assert_in_range(used, 0, 10000);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --------------------------------------------------------- processes --- */
@@ -445,5 +432,4 @@ KIT_TEST(store_wait__child_of_fork_is_refused)
                   : 1);
     }
     expect_end(child);
-    kit_close(store);
 }

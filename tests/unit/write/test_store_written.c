@@ -151,7 +151,6 @@ KIT_TEST(written__append_lock_is_released_for_others)
     wal_session_close(session);
     wal_session_close(seen);
     kit_close(other);
-    kit_close(store);
 }
 
 /* --- the retained append lock ------------------------------------------- */
@@ -296,8 +295,6 @@ KIT_TEST(written__close_releases_the_append_lock)
     other = kit_open("store", 0);
     seen = kit_session(other, "s");
     assert_int_equal(kit_info(seen).entries, count);
-    wal_session_close(seen);
-    kit_close(other);
 }
 
 /* Writers of both classes, so that a caller that waits for no device becomes
@@ -333,8 +330,6 @@ KIT_TEST(written__and_durable_all_complete)
         assert_int_equal(pthread_join(writers[i].thread, NULL), 0);
     }
     assert_int_equal(kit_info(session).entries, 2 * WRITERS * (ENTRIES / 10));
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Appends until a background sync is due, and runs it. */

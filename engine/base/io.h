@@ -246,8 +246,8 @@ bool wal__file_system_writes_in_place(uint32_t magic);
 /* --- files in memory ------------------------------------------------------ */
 
 /* Creates an empty table (io_memory.c); forgets: as its field. Names are
- * allocated from the heap, which must outlive it. WAL_ENOMEM; WAL_EIO when /proc
- * is not mounted. */
+ * allocated from the heap, which must outlive it. WAL_ENOMEM; WAL_EIO when
+ * /proc is not mounted. */
 enum wal_status wal__io_memory_create(const struct wal__heap *heap,
                                       bool forgets, struct wal__io **io,
                                       struct wal_error *error) WAL_MUST_USE;

@@ -14,7 +14,6 @@
  * lock of a process that ends, however it ends. Nor is what another user made:
  * the directory may be one that all write to.
  */
-#include "engine/care/bundle.h"
 #include "agentwal/admin.h"
 
 #include <errno.h>

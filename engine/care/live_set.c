@@ -1,5 +1,5 @@
 /*
- * live_set.c - what of a log is live, and which bytes are whose (live_set.h).
+ * live_set.c - what of a log is live, and which bytes are whose (compact.h).
  *
  * A session sees of each key of the engine's documents (SPEC.md 5.13) the
  * newest version among its own and, of each session that it descends from,
@@ -16,12 +16,11 @@
  * A fork has a higher number than the sessions it names, and than the owner of
  * its fork point.
  */
-#include "engine/care/live_set.h"
+#include "engine/care/compact.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/care/compact.h"
 #include "engine/session/doc_cursor.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"

@@ -29,7 +29,6 @@
 #include "engine/base/error.h"
 #include "engine/care/compact.h"
 #include "engine/care/segment_run.h"
-#include "engine/care/throttle.h"
 #include "engine/files/file_set.h"
 #include "engine/log/locks.h"
 #include "engine/store/blob_store.h"

@@ -1,5 +1,6 @@
 /*
- * part.c - makes parts of a store and verifies them (part.h).
+ * part.c - makes parts of a store and verifies them (part.h): the public
+ * functions on them too (agentwal/replica.h).
  *
  * What is durable after a position is read content first, so that what the log
  * refers to is there. Whole segments that have ended are read where parts of
@@ -9,6 +10,7 @@
  */
 #include "engine/care/part.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,14 +18,58 @@
 #include "engine/care/backup.h"
 #include "engine/log/log.h"
 #include "engine/log/segment.h"
+#include "engine/session/session.h"
 #include "format/segment/frame.h"
+
+struct wal_part_reader {
+    struct wal__core *core;
+    struct wal__sha256_alg sha256_alg;
+    /* The part read last; its head is written when all ranges are there. */
+    struct wal__part_head head;
+    struct wal__buf bytes;
+    /* Places that this reader returned, or has compared with the log. */
+    struct wal__part_place known[WAL__PART_STREAMS];
+    struct wal__scan_result facts;
+};
+
+/* The public place is the internal one, but for the name of the salt. */
+static_assert(sizeof(struct wal_part_place) == sizeof(struct wal__part_place),
+              "places differ");
+static_assert((int)WAL_PART_STREAMS == (int)WAL__PART_STREAMS,
+              "streams differ");
+
+void wal__part_places(const struct wal__part_place *from,
+                      struct wal_part_place *to)
+{
+    for (size_t i = 0; i < WAL_PART_STREAMS; i++) {
+        to[i] = (struct wal_part_place){.segment = from[i].segment,
+                                        .identity = from[i].salt,
+                                        .offset = from[i].offset,
+                                        .sequence = from[i].sequence,
+                                        .chain = from[i].chain};
+    }
+}
+
+static void fill_info(const struct wal__part_head *head,
+                      struct wal_part_info *info)
+{
+    struct wal_part_info own = WAL_INIT(wal_part_info);
+
+    own.flags =
+        (head->flags & WAL__PART_SEGMENT) != 0 ? (uint32_t)WAL_PART_SEGMENT : 0;
+    memcpy(own.uuid, head->manifest.uuid, sizeof(own.uuid));
+    own.size = head->size;
+    wal__part_places(head->before, own.before);
+    wal__part_places(head->after, own.after);
+    wal__struct_store(WAL__STRUCT(wal_part_info), info, &own);
+}
 
 /* --- bytes ---------------------------------------------------------------- */
 
 /* Starts a part in reader->bytes, once it is known what it has;
  * appends a range with its bytes read from the segment's file; and ends the
  * part. */
-static enum wal_status part_begin(struct wal__part_reader *reader,
+static enum wal_status part_begin(struct wal_part_reader *reader,
                                   struct wal_error *error)
 {
     bool ignored = false;
@@ -74,7 +120,7 @@ enum wal_status wal__part_read_file(const struct wal__segment *segment,
     return WAL_OK;
 }
 
-static enum wal_status part_add(struct wal__part_reader *reader,
+static enum wal_status part_add(struct wal_part_reader *reader,
                                 const struct wal__segment *segment,
                                 uint32_t stream, uint64_t from, uint64_t to,
                                 struct wal_error *error)
@@ -91,7 +137,7 @@ static enum wal_status part_add(struct wal__part_reader *reader,
     return status;
 }
 
-static enum wal_status part_end(struct wal__part_reader *reader,
+static enum wal_status part_end(struct wal_part_reader *reader,
                                 struct wal_error *error)
 {
     struct wal__part_head *head = &reader->head;
@@ -118,8 +164,12 @@ enum wal_status wal__part_get_head(struct wal__span bytes,
                                    struct wal__part_head *head,
                                    struct wal_error *error)
 {
-    enum wal__fmt fmt = wal__part_head_decode(bytes.data, bytes.size, head);
+    enum wal__fmt fmt;
 
+    if (bytes.data == NULL && bytes.size > 0) {
+        return wal__invalid(error, "the bytes are null");
+    }
+    fmt = wal__part_head_decode(bytes.data, bytes.size, head);
     if (fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES) {
         return wal__fail(error, WAL_EVERSION,
                          "the part is of a newer library: use that");
@@ -331,7 +381,7 @@ static void find_ended(const struct wal__log *log,
     }
 }
 
-static enum wal_status find_next(struct wal__part_reader *reader,
+static enum wal_status find_next(struct wal_part_reader *reader,
                                  const struct wal__part_place *places,
                                  uint32_t *stream, struct ended *ended,
                                  struct wal_error *error)
@@ -362,7 +412,7 @@ static enum wal_status find_next(struct wal__part_reader *reader,
 
 /* The place where the segment ends. The records of a rewritten one are in
  * blocks: its header says what its original said. */
-static enum wal_status find_place(struct wal__part_reader *reader,
+static enum wal_status find_place(struct wal_part_reader *reader,
                                   struct wal__segment *segment, uint64_t end,
                                   struct wal__part_place *place,
                                   struct wal_error *error)
@@ -408,7 +458,7 @@ static uint64_t end_of_seal(const struct wal__segment *segment, uint64_t end)
 
 /* Returns whether the content that a segment of the log refers to is before the
  * place, after the scan of the segment. */
-static bool has_content(const struct wal__part_reader *reader, uint32_t stream)
+static bool has_content(const struct wal_part_reader *reader, uint32_t stream)
 {
     const struct wal__part_place *content =
         &reader->head.before[WAL__LOG_ID_PACK];
@@ -418,7 +468,7 @@ static bool has_content(const struct wal__part_reader *reader, uint32_t stream)
                wal__position(content->segment, content->offset);
 }
 
-static enum wal_status add(struct wal__part_reader *reader, uint32_t stream,
+static enum wal_status add(struct wal_part_reader *reader, uint32_t stream,
                            struct wal__segment *segment, uint64_t end,
                            struct wal_error *error)
 {
@@ -443,7 +493,7 @@ static enum wal_status add(struct wal__part_reader *reader, uint32_t stream,
 
 /* Reads the oldest segment that has ended after the places, content first.
  * WAL_END: there is none, or it refers to content after the places. */
-static enum wal_status part_read_segment(struct wal__part_reader *reader,
+static enum wal_status part_read_segment(struct wal_part_reader *reader,
                                          const struct wal__part_place *places,
                                          struct wal_error *error)
 {
@@ -550,11 +600,13 @@ static enum wal_status verify_range(const struct wal__part_head *head,
     return status;
 }
 
-enum wal_status wal__part_verify(struct wal__sha256_alg *sha256_alg,
-                                 struct wal__span part,
-                                 struct wal__part_head *head,
-                                 struct wal__scan_result *facts,
-                                 struct wal_error *error)
+/* Also verifies the groups: they lead from the places before them to those
+ * after them. *facts is only memory for it. */
+static enum wal_status part_verify(struct wal__sha256_alg *sha256_alg,
+                                   struct wal__span part,
+                                   struct wal__part_head *head,
+                                   struct wal__scan_result *facts,
+                                   struct wal_error *error)
 {
     enum wal_status status = wal__part_check(sha256_alg, part, head, error);
     const uint8_t *at;
@@ -577,6 +629,76 @@ enum wal_status wal__part_verify(struct wal__sha256_alg *sha256_alg,
     return status;
 }
 
+enum wal_status wal_part_check(struct wal_slice part,
+                               struct wal_part_info *info,
+                               struct wal_error *error)
+{
+    struct wal__part_head head;
+    struct wal__sha256_alg sha256_alg;
+    enum wal_status status =
+        wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__sha256_alg_init(&sha256_alg);
+    status = wal__part_check(&sha256_alg,
+                             (struct wal__span){part.data, (size_t)part.size},
+                             &head, error);
+    wal__sha256_alg_deinit(&sha256_alg);
+    if (status == WAL_OK) {
+        fill_info(&head, info);
+    }
+    return status;
+}
+
+enum wal_status wal_part_verify(struct wal_slice part,
+                                struct wal_part_info *info,
+                                struct wal_error *error)
+{
+    struct wal__part_head head;
+    struct wal__sha256_alg sha256_alg;
+    struct wal__scan_result *facts;
+    enum wal_status status =
+        wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    facts = wal__heap_zalloc(&wal__heap_libc, sizeof(*facts));
+    if (facts == NULL) {
+        return wal__no_memory(error);
+    }
+    wal__sha256_alg_init(&sha256_alg);
+    status = part_verify(&sha256_alg,
+                         (struct wal__span){part.data, (size_t)part.size},
+                         &head, facts, error);
+    wal__sha256_alg_deinit(&sha256_alg);
+    wal__heap_free(&wal__heap_libc, facts);
+    if (status == WAL_OK) {
+        fill_info(&head, info);
+    }
+    return status;
+}
+
+enum wal_status wal_part_get_info(struct wal_slice bytes,
+                                  struct wal_part_info *info,
+                                  struct wal_error *error)
+{
+    struct wal__part_head head;
+    enum wal_status status =
+        wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
+
+    if (status == WAL_OK) {
+        status = wal__part_get_head(
+            (struct wal__span){bytes.data, (size_t)bytes.size}, &head, error);
+    }
+    if (status == WAL_OK) {
+        fill_info(&head, info);
+    }
+    return status;
+}
+
 /* --- reading -------------------------------------------------------------- */
 
 enum {
@@ -595,7 +717,7 @@ struct stretch {
     bool is_replaced;
 };
 
-static const struct wal__log *log_of(const struct wal__part_reader *reader,
+static const struct wal__log *log_of(const struct wal_part_reader *reader,
                                      uint32_t stream)
 {
     return stream == WAL__LOG_ID_LOG ? &reader->core->log
@@ -733,7 +855,7 @@ static enum wal_status clamp(const struct wal__part_place *place,
 
 /* --- reading ------------------------------------------------------------ */
 
-static enum wal_status open_segment(const struct wal__part_reader *reader,
+static enum wal_status open_segment(const struct wal_part_reader *reader,
                                     uint32_t stream,
                                     const struct stretch *stretch,
                                     struct wal__segment **segment,
@@ -753,7 +875,7 @@ static enum wal_status open_segment(const struct wal__part_reader *reader,
 }
 
 /* Compares a place that the caller gave with the log: the chain leads there. */
-static enum wal_status check_place(struct wal__part_reader *reader,
+static enum wal_status check_place(struct wal_part_reader *reader,
                                    struct wal__segment *segment,
                                    const struct wal__part_place *place,
                                    struct wal_error *error)
@@ -781,7 +903,7 @@ static enum wal_status check_place(struct wal__part_reader *reader,
 
 /* Appends at most max_size bytes of whole groups of the stretch, at least one
  * group. */
-static enum wal_status add_groups(struct wal__part_reader *reader,
+static enum wal_status add_groups(struct wal_part_reader *reader,
                                   struct wal__segment *segment, uint32_t stream,
                                   const struct stretch *stretch,
                                   uint64_t max_size, struct wal_error *error)
@@ -824,7 +946,7 @@ static enum wal_status add_groups(struct wal__part_reader *reader,
     }
 }
 
-static enum wal_status add_stretch(struct wal__part_reader *reader,
+static enum wal_status add_stretch(struct wal_part_reader *reader,
                                    uint32_t stream,
                                    const struct stretch *stretch,
                                    uint64_t max_size, struct wal_error *error)
@@ -846,7 +968,7 @@ static enum wal_status add_stretch(struct wal__part_reader *reader,
 }
 
 /* Verifies the place in a stream before anything is read after it, once. */
-static enum wal_status know_place(struct wal__part_reader *reader,
+static enum wal_status know_place(struct wal_part_reader *reader,
                                   uint32_t stream,
                                   const struct wal__part_place *place,
                                   struct wal_error *error)
@@ -875,7 +997,7 @@ static enum wal_status know_place(struct wal__part_reader *reader,
 
 /* Finds what follows the places in both streams. The log first: what it refers
  * to was durable before. */
-static enum wal_status find_all(struct wal__part_reader *reader,
+static enum wal_status find_all(struct wal_part_reader *reader,
                                 const struct wal__part_place *places,
                                 struct stretch *stretches,
                                 struct wal_error *error)
@@ -908,7 +1030,7 @@ static enum wal_status find_all(struct wal__part_reader *reader,
     return status;
 }
 
-static enum wal_status read_stretches(struct wal__part_reader *reader,
+static enum wal_status read_stretches(struct wal_part_reader *reader,
                                       const struct stretch *stretches,
                                       uint64_t max_size,
                                       struct wal_error *error)
@@ -935,7 +1057,7 @@ static enum wal_status read_stretches(struct wal__part_reader *reader,
 }
 
 /* The part that reaches an end has the sequence number and the chain of it. */
-static enum wal_status check_ends(const struct wal__part_reader *reader,
+static enum wal_status check_ends(const struct wal_part_reader *reader,
                                   const struct wal__part_place *ends,
                                   struct wal_error *error)
 {
@@ -954,7 +1076,7 @@ static enum wal_status check_ends(const struct wal__part_reader *reader,
 
 /* Reads the whole segment that follows the places, which must not go beyond the
  * ends. */
-static enum wal_status read_segment(struct wal__part_reader *reader,
+static enum wal_status read_segment(struct wal_part_reader *reader,
                                     const struct wal__part_place *places,
                                     const struct wal__part_place *ends,
                                     struct wal_error *error)
@@ -978,7 +1100,7 @@ static enum wal_status read_segment(struct wal__part_reader *reader,
 /* Reads what follows the places; WAL_ENOTFOUND: the segment was replaced, or a
  * whole one refers to content that has come since, so that it must be looked
  * again. */
-static enum wal_status read_once(struct wal__part_reader *reader,
+static enum wal_status read_once(struct wal_part_reader *reader,
                                  const struct wal__part_place *places,
                                  const struct wal__part_place *ends,
                                  uint64_t max_size, struct wal_error *error)
@@ -1015,10 +1137,12 @@ static enum wal_status read_once(struct wal__part_reader *reader,
     return status == WAL_OK ? part_end(reader, error) : status;
 }
 
-enum wal_status wal__part_read(struct wal__part_reader *reader,
-                               const struct wal__part_place *places,
-                               const struct wal__part_place *ends,
-                               uint64_t max_size, struct wal_error *error)
+/* Reads what is durable after the places, and before the ends unless they are
+ * NULL, as reader->bytes and reader->head. */
+static enum wal_status part_read(struct wal_part_reader *reader,
+                                 const struct wal__part_place *places,
+                                 const struct wal__part_place *ends,
+                                 uint64_t max_size, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -1044,17 +1168,94 @@ enum wal_status wal__part_read(struct wal__part_reader *reader,
                : status;
 }
 
-void wal__part_reader_init(struct wal__part_reader *reader,
-                           struct wal__core *core)
+enum wal_status wal_part_reader_open(struct wal_store *store,
+                                     struct wal_part_reader **reader,
+                                     struct wal_error *error)
 {
-    memset(reader, 0, sizeof(*reader));
-    reader->core = core;
-    wal__sha256_alg_init(&reader->sha256_alg);
-    wal__buf_init(&reader->bytes, core->env.heap);
+    struct wal_part_reader *opened;
+    enum wal_status status =
+        wal__check_core(store == NULL ? NULL : &store->core, error);
+
+    if (status == WAL_OK && reader == NULL) {
+        status = wal__invalid(error, "the place for the reader is null");
+    }
+    if (status == WAL_OK && store->core.env.io->in_memory) {
+        status = wal__invalid(error, "the store has no files");
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    opened = wal__heap_zalloc(store->core.env.heap, sizeof(*opened));
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    opened->core = &store->core;
+    wal__sha256_alg_init(&opened->sha256_alg);
+    wal__buf_init(&opened->bytes, store->core.env.heap);
+    wal__core_retain(&store->core);
+    *reader = opened;
+    return WAL_OK;
 }
 
-void wal__part_reader_deinit(struct wal__part_reader *reader)
+static void from_public(const struct wal_part_place *from,
+                        struct wal__part_place *to)
 {
-    wal__buf_deinit(&reader->bytes);
-    wal__sha256_alg_deinit(&reader->sha256_alg);
+    memset(to, 0, WAL_PART_STREAMS * sizeof(to[0]));
+    for (size_t i = 0; from != NULL && i < WAL_PART_STREAMS; i++) {
+        to[i] = (struct wal__part_place){from[i].segment, from[i].identity,
+                                         from[i].offset, from[i].sequence,
+                                         from[i].chain};
+    }
+}
+
+enum wal_status wal_part_reader_next(struct wal_part_reader *reader,
+                                     const struct wal_part_place *position,
+                                     uint64_t max_size, struct wal_slice *part,
+                                     struct wal_part_info *info,
+                                     struct wal_error *error)
+{
+    return wal_part_reader_next_to(reader, position, NULL, max_size, part, info,
+                                   error);
+}
+
+enum wal_status wal_part_reader_next_to(
+    struct wal_part_reader *reader, const struct wal_part_place *position,
+    const struct wal_part_place *end, uint64_t max_size, struct wal_slice *part,
+    struct wal_part_info *info, struct wal_error *error)
+{
+    struct wal__part_place places[WAL_PART_STREAMS];
+    struct wal__part_place ends[WAL_PART_STREAMS];
+    enum wal_status status =
+        wal__check_core(reader == NULL ? NULL : reader->core, error);
+
+    if (status == WAL_OK) {
+        status =
+            wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
+    }
+    if (status == WAL_OK) {
+        from_public(position, places);
+        from_public(end, ends);
+        status = part_read(reader, places, end == NULL ? NULL : ends, max_size,
+                           error);
+    }
+    if (status == WAL_OK) {
+        if (part != NULL) {
+            part->data = reader->bytes.data;
+            part->size = reader->bytes.size;
+        }
+        fill_info(&reader->head, info);
+    }
+    return status;
+}
+
+void wal_part_reader_close(struct wal_part_reader *reader)
+{
+    if (reader != NULL) {
+        struct wal__core *core = reader->core;
+
+        wal__buf_deinit(&reader->bytes);
+        wal__sha256_alg_deinit(&reader->sha256_alg);
+        wal__heap_free(core->env.heap, reader);
+        wal__core_release(core);
+    }
 }

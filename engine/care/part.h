@@ -1,42 +1,25 @@
 /*
  * part.h - parts of a store: bytes of its logs as on disk, from one place
- * between groups to a later one (SPEC.md 11.1).
+ * between groups to a later one (SPEC.md 11.1); and the replica to which they
+ * are applied (SPEC.md 11.2).
  *
  * Invariant: every part is verified group by group, and its chain leads from
  * the place before it to the place after it.
  *
- * One thread at a time per reader; any number of readers.
+ * One thread at a time per reader or replica; any number of them.
  */
 #ifndef AGENTWAL_ENGINE_CARE_PART_H
 #define AGENTWAL_ENGINE_CARE_PART_H
 
+#include "agentwal/replica.h"
 #include "engine/base/sha256.h"
 #include "engine/store/core.h"
 #include "format/segment/part.h"
 #include "format/segment/scan.h"
 
-struct wal__part_reader {
-    struct wal__core *core;
-    struct wal__sha256_alg sha256_alg;
-    /* The part read last; its head is written when all ranges are there. */
-    struct wal__part_head head;
-    struct wal__buf bytes;
-    /* Places that this reader returned, or has compared with the log. */
-    struct wal__part_place known[WAL__PART_STREAMS];
-    struct wal__scan_result facts;
-};
-
-void wal__part_reader_init(struct wal__part_reader *reader,
-                           struct wal__core *core);
-void wal__part_reader_deinit(struct wal__part_reader *reader);
-
-/* Reads what is durable after the places, and before the ends unless they are
- * NULL, as reader->bytes and reader->head: wal_part_reader_next_to. */
-enum wal_status wal__part_read(struct wal__part_reader *reader,
-                               const struct wal__part_place *places,
-                               const struct wal__part_place *ends,
-                               uint64_t max_size,
-                               struct wal_error *error) WAL_MUST_USE;
+/* The places as the interface has them. */
+void wal__part_places(const struct wal__part_place *from,
+                      struct wal_part_place *to);
 
 /* Verifies size, head and digest of a part. */
 enum wal_status wal__part_check(struct wal__sha256_alg *sha256_alg,
@@ -44,15 +27,7 @@ enum wal_status wal__part_check(struct wal__sha256_alg *sha256_alg,
                                 struct wal__part_head *head,
                                 struct wal_error *error) WAL_MUST_USE;
 
-/* The same, and its groups: they lead from the places before it to those after
- * it. *facts is only memory for it. */
-enum wal_status wal__part_verify(struct wal__sha256_alg *sha256_alg,
-                                 struct wal__span part,
-                                 struct wal__part_head *head,
-                                 struct wal__scan_result *facts,
-                                 struct wal_error *error) WAL_MUST_USE;
-
-/* Decodes the head of a part from its first bytes. */
+/* Decodes the head of a part from its first bytes; WAL_EINVAL for null. */
 enum wal_status wal__part_get_head(struct wal__span bytes,
                                    struct wal__part_head *head,
                                    struct wal_error *error) WAL_MUST_USE;
@@ -87,5 +62,13 @@ static inline bool wal__part_place_equal(const struct wal__part_place *a,
            a->offset == b->offset && a->sequence == b->sequence &&
            a->chain == b->chain;
 }
+
+/* replica.c: as wal_replica_open, or wal_replica_open_store, with the heap and
+ * the system given; both must outlive it. */
+enum wal_status wal__replica_open(const char *path, bool takes_store,
+                                  const struct wal__heap *heap,
+                                  const struct wal__io *io,
+                                  struct wal_replica **replica,
+                                  struct wal_error *error) WAL_MUST_USE;
 
 #endif

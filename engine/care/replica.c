@@ -1,29 +1,56 @@
 /*
- * replica.c - opens a replica, finds where it ends, makes it an ordinary store,
- * and applies parts to it (replica.h): groups after its end, a whole segment,
- * or one that compaction wrote later of segments that the replica has: what was
- * erased in the store that it follows is erased in the replica too.
+ * replica.c - a directory to which parts are applied: a store that can be read,
+ * and is always a verified prefix of the one that it follows
+ * (agentwal/replica.h, SPEC.md 11.2). What is applied are groups after its end,
+ * a whole segment, or one that compaction wrote later of segments that the
+ * replica has: what was erased in the store that it follows is erased too.
  *
- * Invariant: bytes below the end of the replica are never changed. What
- * replaces a segment ends where that ended, with its sequence number and chain,
- * and begins where the segment before it in the replica ends.
+ * Invariants: MANIFEST has the bit `replica`, so that every process opens the
+ * store to read, and takes what follows an invalid frame at a tail for torn.
+ * Content is synced before the log that refers to it is written, and a segment
+ * before the next one of its stream is begun: so a loss of power leaves a
+ * prefix, whatever was not synced yet. Bytes below the end of the replica are
+ * never changed. What replaces a segment ends where that ended, with its
+ * sequence number and chain, and begins where the segment before it in the
+ * replica ends.
  */
-#include "engine/care/replica.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/care/part.h"
 #include "engine/log/control.h"
 #include "engine/log/log.h"
 #include "engine/log/segment.h"
+#include "engine/session/session.h"
 #include "engine/store/copy_state.h"
+
+struct wal_replica {
+    struct wal__env env;
+    struct wal__sha256_alg sha256_alg;
+    struct wal__file *lock;
+    bool takes_store; /* an ordinary store may become the replica */
+    bool is_store;    /* it has a MANIFEST */
+    bool is_ordinary; /* without the bit: no part has been applied since */
+    struct wal__manifest manifest;
+    struct wal__log logs[WAL__PART_STREAMS]; /* env, directory and ids only */
+    bool needs_find; /* `places` are not known, or not durable */
+    /* The newest segment was installed by a call that may have failed: it is
+     * installed again when it is applied again. */
+    bool has_doubt[WAL__PART_STREAMS];
+    /* Where the copied bytes end. All of them are durable, but for what was
+     * written to these segments; 0: none. */
+    struct wal__part_place places[WAL__PART_STREAMS];
+    uint64_t unsynced[WAL__PART_STREAMS];
+    struct wal__buf bytes; /* of a segment, to compare */
+    struct wal__scan_result facts;
+};
 
 /* --- files ---------------------------------------------------------------- */
 
 /* Makes the directory of the content, durably. */
-static enum wal_status replica_make_pack(const struct wal__replica *replica,
+static enum wal_status replica_make_pack(const struct wal_replica *replica,
                                          struct wal_error *error)
 {
     const struct wal__io *io = replica->env.io;
@@ -44,7 +71,7 @@ static enum wal_status replica_make_pack(const struct wal__replica *replica,
 
 /* Decodes the header at the beginning of a segment's bytes, which must be of
  * this store, class and place. */
-static enum wal_status replica_read_header(const struct wal__replica *replica,
+static enum wal_status replica_read_header(const struct wal_replica *replica,
                                            const struct wal__part_range *range,
                                            const struct wal__part_place *after,
                                            struct wal__span bytes,
@@ -65,6 +92,18 @@ static enum wal_status replica_read_header(const struct wal__replica *replica,
                          range->segment);
     }
     return WAL_OK;
+}
+
+static enum wal_status open_segment(const struct wal_replica *replica,
+                                    uint32_t stream, uint64_t id,
+                                    struct wal__segment **segment,
+                                    struct wal_error *error)
+{
+    const struct wal__log *log = &replica->logs[stream];
+
+    return wal__segment_open(&replica->env, log->directory, id,
+                             replica->manifest.uuid, log->class, segment,
+                             error);
 }
 
 /* Writes bytes of a segment, and syncs it unless it is_later. */
@@ -90,7 +129,7 @@ static enum wal_status replica_write(const struct wal__segment *segment,
 
 /* --- opening ------------------------------------------------------------ */
 
-static enum wal_status read_manifest(struct wal__replica *replica,
+static enum wal_status read_manifest(struct wal_replica *replica,
                                      struct wal_error *error)
 {
     const struct wal__env *env = &replica->env;
@@ -113,23 +152,9 @@ static enum wal_status read_manifest(struct wal__replica *replica,
     return status;
 }
 
-static enum wal_status make_directories(const struct wal__replica *replica,
-                                        struct wal_error *error)
-{
-    enum wal_status status =
-        wal__manifest_make_directories(&replica->env, error);
-
-    return status == WAL_ENOTSTORE
-               ? wal__fail_at(error, WAL_EEXISTS, 0, replica->env.root, 0,
-                              "other files are there, or its parent directory "
-                              "does not exist: choose a directory that is "
-                              "empty, or can be created")
-               : status;
-}
-
 /* The lock of compaction: it keeps backups of the replica out too, and readers
  * need not wait for it. */
-static enum wal_status lock(struct wal__replica *replica,
+static enum wal_status lock(struct wal_replica *replica,
                             struct wal_error *error)
 {
     const struct wal__io *io = replica->env.io;
@@ -166,7 +191,7 @@ static enum wal_status lock(struct wal__replica *replica,
 
 /* A directory without a manifest has no segments, but those of another kind of
  * copy that was interrupted. */
-static enum wal_status check_empty(const struct wal__replica *replica,
+static enum wal_status check_empty(const struct wal_replica *replica,
                                    struct wal_error *error)
 {
     for (size_t i = 0; i < WAL__PART_STREAMS; i++) {
@@ -188,70 +213,6 @@ static enum wal_status check_empty(const struct wal__replica *replica,
     return WAL_OK;
 }
 
-enum wal_status wal__replica_init(struct wal__replica *replica,
-                                  const char *path,
-                                  const struct wal__heap *heap,
-                                  const struct wal__io *io,
-                                  struct wal_error *error)
-{
-    static const char *const directories[] = {"log", "pack"};
-    static const uint32_t classes[] = {WAL__CLASS_LOG, WAL__CLASS_PACK};
-    size_t size = strlen(path);
-    enum wal_status status;
-
-    while (size > 1 && path[size - 1] == '/') {
-        size--;
-    }
-    if (size == 0 || size >= WAL__PATH_MAX - 64) {
-        return wal__invalid(error, "the path is empty or too long");
-    }
-    replica->env =
-        (struct wal__env){.heap = heap, .io = io, .large_heap = heap};
-    memcpy(replica->env.root, path, size);
-    wal__sha256_alg_init(&replica->sha256_alg);
-    wal__buf_init(&replica->bytes, heap);
-    replica->needs_find = true;
-    for (uint32_t i = 0; i < WAL__PART_STREAMS; i++) {
-        replica->logs[i].env = &replica->env;
-        replica->logs[i].directory = directories[i];
-        replica->logs[i].class = classes[i];
-        replica->logs[i].log_id = i;
-    }
-    status = read_manifest(replica, error);
-    if (status == WAL_OK && !replica->is_store) {
-        status = make_directories(replica, error);
-    }
-    if (status == WAL_OK) {
-        status = lock(replica, error);
-    }
-    /* Another process may have made it meanwhile. */
-    if (status == WAL_OK) {
-        status = read_manifest(replica, error);
-    }
-    if (status == WAL_OK && !replica->is_store) {
-        status = check_empty(replica, error);
-    }
-    if (status == WAL_OK && replica->is_store &&
-        replica->manifest.has_shadows) {
-        status = wal__shadow_finish(&replica->env, &replica->manifest, error);
-    }
-    return status == WAL_OK ? wal__replica_locate(replica, error) : status;
-}
-
-void wal__replica_deinit(struct wal__replica *replica)
-{
-    const struct wal__io *io = replica->env.io;
-
-    if (replica->lock != NULL) {
-        io->close(io->ctx, replica->lock);
-        replica->lock = NULL;
-    }
-    if (io != NULL) {
-        wal__buf_deinit(&replica->bytes);
-        wal__sha256_alg_deinit(&replica->sha256_alg);
-    }
-}
-
 /* --- the end ------------------------------------------------------------ */
 
 /* Where the commit marks at the end of a segment begin; 0: it has none. */
@@ -268,7 +229,7 @@ static bool see_group(void *ctx, const struct wal__scan_range *range)
 }
 
 /* *place is unchanged when it has no group. */
-static enum wal_status replica_find_end(struct wal__replica *replica,
+static enum wal_status replica_find_end(struct wal_replica *replica,
                                         struct wal__segment *segment,
                                         bool is_bare,
                                         struct wal__part_place *place,
@@ -312,7 +273,7 @@ static enum wal_status replica_find_end(struct wal__replica *replica,
 /* Finds where a stream ends: in the newest segment that has a group. With
  * `is_bare` what an ordinary store writes when it is opened and closed is left
  * out: commit marks at the end, and a segment that has only those. */
-static enum wal_status replica_find_place(struct wal__replica *replica,
+static enum wal_status replica_find_place(struct wal_replica *replica,
                                           uint32_t stream, bool is_bare,
                                           struct wal__part_place *place,
                                           struct wal_error *error)
@@ -329,9 +290,7 @@ static enum wal_status replica_find_place(struct wal__replica *replica,
 
         count--;
         memcpy(&id, ids.data + count * sizeof(id), sizeof(id));
-        status = wal__segment_open(&replica->env, log->directory, id,
-                                   replica->manifest.uuid, log->class, &segment,
-                                   error);
+        status = open_segment(replica, stream, id, &segment, error);
         if (status == WAL_OK) {
             status = segment->has_open ? replica_find_end(replica, segment,
                                                           is_bare, place, error)
@@ -347,45 +306,21 @@ static enum wal_status replica_find_place(struct wal__replica *replica,
 
 /* --- durability --------------------------------------------------------- */
 
-/* Makes a segment again from its groups up to `end`: a call that failed, or
- * that another process did not end, may not have synced them, and a sync that
- * failed is not made up for by a later one. Not in place: they may be durable,
- * and a loss of power may destroy bytes that are being written. Its name is
- * durable too. */
-static enum wal_status make_again(struct wal__replica *replica,
-                                  const struct wal__log *log,
-                                  struct wal__segment *segment, uint64_t end,
-                                  struct wal_error *error)
-{
-    struct wal__buf *bytes = &replica->bytes;
-    enum wal_status status;
-
-    bytes->size = 0;
-    status = wal__part_read_file(segment, WAL__SEGMENT_HEADER_SIZE, end, bytes,
-                                 error);
-    return status == WAL_OK
-               ? wal__segment_install(&replica->env, log->directory, NULL,
-                                      &segment->header, bytes->data,
-                                      bytes->size, error)
-               : status;
-}
-
 /* Makes the newest segment and its name durable: those before it were, before
  * it was begun. */
-static enum wal_status make_durable(struct wal__replica *replica,
+static enum wal_status make_durable(struct wal_replica *replica,
                                     uint32_t stream, struct wal_error *error)
 {
     const struct wal__part_place *place = &replica->places[stream];
     const struct wal__log *log = &replica->logs[stream];
+    struct wal__buf *bytes = &replica->bytes;
     struct wal__segment *segment = NULL;
     enum wal_status status;
 
     if (place->segment == 0) {
         return WAL_OK;
     }
-    status =
-        wal__segment_open(&replica->env, log->directory, place->segment,
-                          replica->manifest.uuid, log->class, &segment, error);
+    status = open_segment(replica, stream, place->segment, &segment, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -397,14 +332,27 @@ static enum wal_status make_durable(struct wal__replica *replica,
         status =
             status == WAL_OK ? wal__log_sync_directory(log, error) : status;
     } else {
-        status = make_again(replica, log, segment, place->offset, error);
+        /* Made again from its groups: a call that failed, or that another
+         * process did not end, may not have synced them, and a sync that failed
+         * is not made up for by a later one. Not in place: they may be durable,
+         * and a loss of power may destroy bytes that are being written. */
+        bytes->size = 0;
+        status = wal__part_read_file(segment, WAL__SEGMENT_HEADER_SIZE,
+                                     place->offset, bytes, error);
+        if (status == WAL_OK) {
+            status = wal__segment_install(&replica->env, log->directory, NULL,
+                                          &segment->header, bytes->data,
+                                          bytes->size, error);
+        }
     }
     wal__segment_close(segment);
     return status;
 }
 
-enum wal_status wal__replica_locate(struct wal__replica *replica,
-                                    struct wal_error *error)
+/* Finds the places where they may have changed, and makes what is there
+ * durable. */
+static enum wal_status locate(struct wal_replica *replica,
+                              struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -426,11 +374,141 @@ enum wal_status wal__replica_locate(struct wal__replica *replica,
     return status;
 }
 
+/* --- the handle ----------------------------------------------------------- */
+
+static enum wal_status init(struct wal_replica *replica, const char *path,
+                            struct wal_error *error)
+{
+    static const char *const directories[] = {"log", "pack"};
+    static const uint32_t classes[] = {WAL__CLASS_LOG, WAL__CLASS_PACK};
+    size_t size = strlen(path);
+    enum wal_status status;
+
+    while (size > 1 && path[size - 1] == '/') {
+        size--;
+    }
+    if (size == 0 || size >= WAL__PATH_MAX - 64) {
+        return wal__invalid(error, "the path is empty or too long");
+    }
+    memcpy(replica->env.root, path, size);
+    replica->needs_find = true;
+    for (uint32_t i = 0; i < WAL__PART_STREAMS; i++) {
+        replica->logs[i].env = &replica->env;
+        replica->logs[i].directory = directories[i];
+        replica->logs[i].class = classes[i];
+        replica->logs[i].log_id = i;
+    }
+    status = read_manifest(replica, error);
+    if (status == WAL_OK && !replica->is_store) {
+        status = wal__manifest_make_directories(&replica->env, error);
+        if (status == WAL_ENOTSTORE) {
+            status = wal__fail_at(
+                error, WAL_EEXISTS, 0, replica->env.root, 0,
+                "other files are there, or its parent directory does not "
+                "exist: choose a directory that is empty, or can be created");
+        }
+    }
+    if (status == WAL_OK) {
+        status = lock(replica, error);
+    }
+    /* Another process may have made it meanwhile. */
+    if (status == WAL_OK) {
+        status = read_manifest(replica, error);
+    }
+    if (status == WAL_OK && !replica->is_store) {
+        status = check_empty(replica, error);
+    }
+    if (status == WAL_OK && replica->is_store &&
+        replica->manifest.has_shadows) {
+        status = wal__shadow_finish(&replica->env, &replica->manifest, error);
+    }
+    return status == WAL_OK ? locate(replica, error) : status;
+}
+
+void wal_replica_close(struct wal_replica *replica)
+{
+    if (replica == NULL) {
+        return;
+    }
+    if (replica->lock != NULL) {
+        replica->env.io->close(replica->env.io->ctx, replica->lock);
+    }
+    wal__buf_deinit(&replica->bytes);
+    wal__sha256_alg_deinit(&replica->sha256_alg);
+    wal__heap_free(replica->env.heap, replica);
+}
+
+enum wal_status wal__replica_open(const char *path, bool takes_store,
+                                  const struct wal__heap *heap,
+                                  const struct wal__io *io,
+                                  struct wal_replica **replica,
+                                  struct wal_error *error)
+{
+    struct wal_replica *opened = wal__heap_zalloc(heap, sizeof(*opened));
+    enum wal_status status;
+
+    if (opened == NULL) {
+        return wal__no_memory(error);
+    }
+    opened->takes_store = takes_store;
+    opened->env = (struct wal__env){.heap = heap, .io = io, .large_heap = heap};
+    wal__sha256_alg_init(&opened->sha256_alg);
+    wal__buf_init(&opened->bytes, heap);
+    status = init(opened, path, error);
+    if (status != WAL_OK) {
+        wal_replica_close(opened);
+        return status;
+    }
+    *replica = opened;
+    return WAL_OK;
+}
+
+static enum wal_status open_replica(const char *path, bool takes_store,
+                                    struct wal_replica **replica,
+                                    struct wal_error *error)
+{
+    if (path == NULL || replica == NULL) {
+        return wal__invalid(error, "the path, or the place for the replica, is "
+                                   "null");
+    }
+    return wal__replica_open(path, takes_store, &wal__heap_libc, &wal__io_posix,
+                             replica, error);
+}
+
+enum wal_status wal_replica_open(const char *path, struct wal_replica **replica,
+                                 struct wal_error *error)
+{
+    return open_replica(path, false, replica, error);
+}
+
+enum wal_status wal_replica_open_store(const char *path,
+                                       struct wal_replica **replica,
+                                       struct wal_error *error)
+{
+    return open_replica(path, true, replica, error);
+}
+
+enum wal_status wal_replica_get_position(struct wal_replica *replica,
+                                         struct wal_part_place *position,
+                                         struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (replica == NULL || position == NULL) {
+        return wal__invalid(error, "the handle is null");
+    }
+    status = locate(replica, error);
+    if (status == WAL_OK) {
+        wal__part_places(replica->places, position);
+    }
+    return status;
+}
+
 /* --- promotion ------------------------------------------------------------ */
 
 /* Clears what an interrupted call left after the end of a segment, where it
  * would be taken for damage, and syncs all of it. */
-static enum wal_status clear_after(struct wal__replica *replica,
+static enum wal_status clear_after(struct wal_replica *replica,
                                    struct wal__segment *segment, uint64_t end,
                                    struct wal_error *error)
 {
@@ -449,7 +527,7 @@ static enum wal_status clear_after(struct wal__replica *replica,
 
 /* Clears what follows the place in a stream: in its segment, and those after
  * it, which are removed. */
-static enum wal_status settle(struct wal__replica *replica, uint32_t stream,
+static enum wal_status settle(struct wal_replica *replica, uint32_t stream,
                               struct wal_error *error)
 {
     const struct wal__io *io = replica->env.io;
@@ -469,16 +547,12 @@ static enum wal_status settle(struct wal__replica *replica, uint32_t stream,
         wal__segment_path(&replica->env, log->directory, id, path);
         if (id > place->segment) {
             status = io->unlink(io->ctx, path, &err);
-            status = status == WAL_OK
-                         ? status
-                         : wal__fail_at(error, status, err, path, 0,
-                                        "cannot remove a "
-                                        "segment without "
-                                        "records");
+            if (status != WAL_OK) {
+                status = wal__fail_at(error, status, err, path, 0,
+                                      "cannot remove an empty segment");
+            }
         } else if (id == place->segment) {
-            status = wal__segment_open(&replica->env, log->directory, id,
-                                       replica->manifest.uuid, log->class,
-                                       &segment, error);
+            status = open_segment(replica, stream, id, &segment, error);
             if (status == WAL_OK && !segment->sealed) {
                 status = clear_after(replica, segment, place->offset, error);
             }
@@ -491,104 +565,83 @@ static enum wal_status settle(struct wal__replica *replica, uint32_t stream,
 }
 
 /* Removes what follows the places, durably. */
-static enum wal_status replica_settle(struct wal__replica *replica,
+static enum wal_status replica_settle(struct wal_replica *replica,
                                       struct wal_error *error)
 {
-    enum wal_status status = WAL_OK;
+    enum wal_status status = settle(replica, 0, error);
 
-    for (uint32_t i = 0; i < WAL__PART_STREAMS && status == WAL_OK; i++) {
-        status = settle(replica, i, error);
-    }
-    return status;
+    return status == WAL_OK ? settle(replica, 1, error) : status;
 }
 
-enum wal_status wal__replica_promote(struct wal__replica *replica,
-                                     struct wal_error *error)
+enum wal_status wal_replica_promote(struct wal_replica *replica,
+                                    struct wal_error *error)
 {
     struct wal__manifest next;
     enum wal_status status;
     int err = 0;
 
+    if (replica == NULL) {
+        return wal__invalid(error, "the handle is null");
+    }
     if (!replica->is_store) {
-        return wal__fail_at(error, WAL_ENOTSTORE, 0, replica->env.root, 0,
-                            "no part was applied to the replica");
+        status = wal__fail_at(error, WAL_ENOTSTORE, 0, replica->env.root, 0,
+                              "no part was applied to the replica");
+        goto done;
     }
     replica->needs_find = true;
-    status = wal__replica_locate(replica, error);
+    status = locate(replica, error);
     if (status == WAL_OK) {
         status = replica_settle(replica, error);
     }
-    if (status == WAL_OK) {
-        status =
-            wal__control_write_former(replica->env.io, replica->lock, &err);
-        if (status != WAL_OK) {
-            (void)wal__fail_at(error, status, err, replica->env.root, 0,
-                               "cannot write LOCK");
-        }
-    }
     if (status != WAL_OK) {
-        return status;
+        goto done;
+    }
+    status = wal__control_write_former(replica->env.io, replica->lock, &err);
+    if (status != WAL_OK) {
+        status = wal__fail_at(error, status, err, replica->env.root, 0,
+                              "cannot write LOCK");
+        goto done;
     }
     next = replica->manifest;
     next.features.ro_compat &= ~(uint32_t)WAL__RO_COMPAT_REPLICA;
-    return wal__manifest_replace(&replica->env, &replica->manifest, &next,
-                                 error);
+    status =
+        wal__manifest_replace(&replica->env, &replica->manifest, &next, error);
+done:
+    wal_replica_close(replica);
+    return status;
 }
 
 /* --- one that the replica lacks ------------------------------------------ */
 
-/* Returns whether the replica has the segment already, or what came after it.
- */
-static bool is_segment_applied(const struct wal__replica *replica,
-                               uint32_t stream,
-                               const struct wal__part_place *after)
-{
-    const struct wal__part_place *at = &replica->places[stream];
-
-    return at->segment > after->segment ||
-           (at->segment == after->segment && at->offset >= after->offset &&
-            !replica->has_doubt[stream]);
-}
-
-/* Verifies all groups. It follows what was applied, or replaces the newest
- * segments of the replica by one that begins with them. */
-static enum wal_status verify_segment(struct wal__replica *replica,
+/* Verifies all groups, which follow `before`. */
+static enum wal_status verify_segment(struct wal_replica *replica,
                                       const struct wal__part_head *head,
+                                      const struct wal__part_place *before,
                                       struct wal__span bytes,
                                       const struct wal__segment_header *header,
                                       struct wal_error *error)
 {
-    const struct wal__part_range *range = &head->ranges[0];
-    const struct wal__part_place *at = &replica->places[range->stream];
-    const struct wal__part_place unknown = {0};
-    uint64_t first = wal__segment_is_rewritten(header)
-                         ? header->rewrite.first_id
-                         : header->id;
-    bool is_within = at->segment >= first && at->segment <= header->id;
+    const struct wal__part_place *after = &head->after[head->ranges[0].stream];
     struct wal__part_place reached;
-    enum wal_status status =
-        wal__part_scan(header, is_within ? &unknown : at, 0, bytes, false,
-                       &reached, &replica->facts, error);
+    enum wal_status status = wal__part_scan(header, before, 0, bytes, false,
+                                            &reached, &replica->facts, error);
 
-    if (status == WAL_OK &&
-        (replica->facts.verdict != WAL__VERDICT_CLEAN ||
-         !wal__part_place_equal(&reached, &head->after[range->stream]))) {
-        status =
-            wal__fail(error, WAL_ECORRUPT,
-                      "the part is damaged: segment %016" PRIx64, header->id);
-    }
-    return status;
+    return status == WAL_OK && (replica->facts.verdict != WAL__VERDICT_CLEAN ||
+                                !wal__part_place_equal(&reached, after))
+               ? wal__fail(error, WAL_ECORRUPT,
+                           "the part is damaged: segment %016" PRIx64,
+                           header->id)
+               : status;
 }
 
 /* The trailer is written after the file has its name: without it the segment is
  * complete too, but is read slower. */
-static enum wal_status write_trailer(struct wal__replica *replica,
+static enum wal_status write_trailer(struct wal_replica *replica,
                                      const struct wal__part_range *range,
                                      struct wal__span bytes,
                                      const struct wal__segment_header *header,
                                      struct wal_error *error)
 {
-    const struct wal__log *log = &replica->logs[range->stream];
     struct wal__segment *segment = NULL;
     struct wal__trailer trailer;
     enum wal_status status;
@@ -603,8 +656,7 @@ static enum wal_status write_trailer(struct wal__replica *replica,
                          "%016" PRIx64,
                          header->id);
     }
-    status = wal__segment_open(&replica->env, log->directory, header->id,
-                               header->uuid, log->class, &segment, error);
+    status = open_segment(replica, range->stream, header->id, &segment, error);
     if (status == WAL_OK) {
         status = replica_write(segment, bytes, range->offset, false, error);
         wal__segment_close(segment);
@@ -613,7 +665,7 @@ static enum wal_status write_trailer(struct wal__replica *replica,
 }
 
 /* Removes the segments that a rewritten one replaces, and their indexes. */
-static enum wal_status remove_replaced(const struct wal__replica *replica,
+static enum wal_status remove_replaced(const struct wal_replica *replica,
                                        uint32_t stream,
                                        const struct wal__segment_header *header,
                                        struct wal_error *error)
@@ -639,7 +691,7 @@ static enum wal_status remove_replaced(const struct wal__replica *replica,
 }
 
 /* Gives the segment its name, and removes what it replaces. */
-static enum wal_status install(struct wal__replica *replica,
+static enum wal_status install(struct wal_replica *replica,
                                const struct wal__part_head *head,
                                struct wal__span bytes,
                                const struct wal__segment_header *header,
@@ -673,8 +725,7 @@ static enum wal_status install(struct wal__replica *replica,
 
 /* Opens the segment of the replica that has what is at the end of the segment:
  * that of the same id, or a rewritten one that was made of it; NULL: none. */
-static enum wal_status open_former(struct wal__replica *replica,
-                                   uint32_t stream,
+static enum wal_status open_former(struct wal_replica *replica, uint32_t stream,
                                    const struct wal__segment_header *header,
                                    struct wal__segment **former,
                                    struct wal_error *error)
@@ -692,9 +743,7 @@ static enum wal_status open_former(struct wal__replica *replica,
     if (status != WAL_OK || id < header->id) {
         return status;
     }
-    status =
-        wal__segment_open(&replica->env, log->directory, id,
-                          replica->manifest.uuid, log->class, former, error);
+    status = open_segment(replica, stream, id, former, error);
     if (status == WAL_OK && id != header->id &&
         (!wal__segment_is_rewritten(&(*former)->header) ||
          (*former)->header.rewrite.first_id > header->id)) {
@@ -706,7 +755,7 @@ static enum wal_status open_former(struct wal__replica *replica,
 
 /* Returns whether a file of what the segment replaced is there yet: a call that
  * installed it was interrupted. */
-static enum wal_status has_leftover(struct wal__replica *replica,
+static enum wal_status has_leftover(struct wal_replica *replica,
                                     uint32_t stream,
                                     const struct wal__segment_header *header,
                                     bool *has, struct wal_error *error)
@@ -728,7 +777,7 @@ static enum wal_status has_leftover(struct wal__replica *replica,
 
 /* Returns whether the segment is one that compaction wrote of what the replica
  * has, after what the replica has was written. */
-static enum wal_status supersedes(struct wal__replica *replica, uint32_t stream,
+static enum wal_status supersedes(struct wal_replica *replica, uint32_t stream,
                                   const struct wal__segment_header *header,
                                   bool *is_later, struct wal_error *error)
 {
@@ -755,37 +804,49 @@ static enum wal_status supersedes(struct wal__replica *replica, uint32_t stream,
     return status;
 }
 
-enum wal_status wal__replica_needs(struct wal__replica *replica,
-                                   struct wal__span bytes, bool *needs,
-                                   struct wal_error *error)
+enum wal_status wal_replica_needs(struct wal_replica *replica,
+                                  struct wal_slice begin, int32_t *needs,
+                                  struct wal_error *error)
 {
+    const struct wal__span bytes = {begin.data, (size_t)begin.size};
     struct wal__part_head head;
     struct wal__segment_header header;
     const struct wal__part_range *range = &head.ranges[0];
-    struct wal__span begin;
     size_t head_size;
-    enum wal_status status = wal__part_get_head(bytes, &head, error);
+    bool found = false;
+    enum wal_status status;
 
-    if (status == WAL_OK) {
-        status = wal__replica_locate(replica, error);
+    if (replica == NULL || needs == NULL) {
+        return wal__invalid(error, "the handle is null");
     }
-    if (status != WAL_OK || (head.flags & WAL__PART_SEGMENT) == 0 ||
-        !replica->is_store || replica->is_ordinary) {
-        *needs = false;
+    status = wal__part_get_head(bytes, &head, error);
+    if (status == WAL_OK) {
+        status = locate(replica, error);
+    }
+    if (status != WAL_OK) {
         return status;
+    }
+    if ((head.flags & WAL__PART_SEGMENT) == 0 || !replica->is_store ||
+        replica->is_ordinary) {
+        *needs = 0;
+        return WAL_OK;
     }
     head_size = wal__part_head_size(head.range_count);
     if (bytes.size < head_size + WAL__SEGMENT_HEADER_SIZE) {
         return wal__fail(error, WAL_ECORRUPT,
                          "the part is damaged: it is cut off");
     }
-    begin =
-        (struct wal__span){bytes.data + head_size, WAL__SEGMENT_HEADER_SIZE};
-    status = replica_read_header(replica, range, &head.after[range->stream],
-                                 begin, &header, error);
-    return status == WAL_OK
-               ? supersedes(replica, range->stream, &header, needs, error)
-               : status;
+    status = replica_read_header(
+        replica, range, &head.after[range->stream],
+        (struct wal__span){bytes.data + head_size, WAL__SEGMENT_HEADER_SIZE},
+        &header, error);
+    if (status == WAL_OK) {
+        status = supersedes(replica, range->stream, &header, &found, error);
+    }
+    if (status == WAL_OK) {
+        *needs = found;
+    }
+    return status;
 }
 
 /* --- replacing ---------------------------------------------------------- */
@@ -793,7 +854,7 @@ enum wal_status wal__replica_needs(struct wal__replica *replica,
 /* The segment ends as the former one, which has its end, and the replica has
  * what it continues. */
 static enum wal_status
-check_former(struct wal__replica *replica, uint32_t stream,
+check_former(struct wal_replica *replica, uint32_t stream,
              const struct wal__segment_header *header, struct wal__span bytes,
              struct wal__segment *former, const struct wal__part_place *after,
              struct wal_error *error)
@@ -850,7 +911,7 @@ static enum wal_status add_name(void *ctx, const char *name)
 
 /* Removes what was derived from the log. Nothing makes it anew: no process
  * writes to a replica but this one, and those that search. */
-static enum wal_status clear_index(const struct wal__replica *replica,
+static enum wal_status clear_index(const struct wal_replica *replica,
                                    struct wal_error *error)
 {
     const struct wal__io *io = replica->env.io;
@@ -880,7 +941,7 @@ static enum wal_status clear_index(const struct wal__replica *replica,
 
 /* Verifies such a segment, and puts it in the place of those that it was made
  * of; removes what was derived from these. */
-static enum wal_status replace(struct wal__replica *replica,
+static enum wal_status replace(struct wal_replica *replica,
                                const struct wal__part_head *head,
                                struct wal__span bytes,
                                const struct wal__segment_header *header,
@@ -890,16 +951,9 @@ static enum wal_status replace(struct wal__replica *replica,
     const struct wal__part_place *after = &head->after[stream];
     const struct wal__part_place unknown = {0};
     struct wal__segment *former = NULL;
-    struct wal__part_place reached;
-    enum wal_status status = wal__part_scan(header, &unknown, 0, bytes, false,
-                                            &reached, &replica->facts, error);
+    enum wal_status status =
+        verify_segment(replica, head, &unknown, bytes, header, error);
 
-    if (status == WAL_OK && (replica->facts.verdict != WAL__VERDICT_CLEAN ||
-                             !wal__part_place_equal(&reached, after))) {
-        status =
-            wal__fail(error, WAL_ECORRUPT,
-                      "the part is damaged: segment %016" PRIx64, header->id);
-    }
     if (status == WAL_OK) {
         status = open_former(replica, stream, header, &former, error);
     }
@@ -921,7 +975,7 @@ static enum wal_status replace(struct wal__replica *replica,
 /* --- either --------------------------------------------------------------- */
 
 /* The whole segment that a part has. */
-static enum wal_status replica_apply_segment(struct wal__replica *replica,
+static enum wal_status replica_apply_segment(struct wal_replica *replica,
                                              const struct wal__part_head *head,
                                              struct wal__span part,
                                              struct wal_error *error)
@@ -931,12 +985,18 @@ static enum wal_status replica_apply_segment(struct wal__replica *replica,
     const struct wal__span bytes = {part.data +
                                         wal__part_head_size(head->range_count),
                                     (size_t)range->size};
+    const struct wal__part_place *at = &replica->places[range->stream];
+    const struct wal__part_place unknown = {0};
     struct wal__segment_header header;
+    uint64_t first;
     bool is_later = false;
     enum wal_status status =
         replica_read_header(replica, range, after, bytes, &header, error);
 
-    if (status == WAL_OK && is_segment_applied(replica, range->stream, after)) {
+    if (status == WAL_OK &&
+        (at->segment > after->segment ||
+         (at->segment == after->segment && at->offset >= after->offset &&
+          !replica->has_doubt[range->stream]))) {
         status = supersedes(replica, range->stream, &header, &is_later, error);
         return status == WAL_OK && is_later
                    ? replace(replica, head, bytes, &header, error)
@@ -945,7 +1005,13 @@ static enum wal_status replica_apply_segment(struct wal__replica *replica,
     if (status != WAL_OK) {
         return status;
     }
-    status = verify_segment(replica, head, bytes, &header, error);
+    first = wal__segment_is_rewritten(&header) ? header.rewrite.first_id
+                                               : header.id;
+    /* It may replace the newest segments, and begin with them. */
+    status = verify_segment(
+        replica, head,
+        at->segment >= first && at->segment <= header.id ? &unknown : at, bytes,
+        &header, error);
     if (status == WAL_OK) {
         status = install(replica, head, bytes, &header, error);
     }
@@ -961,7 +1027,7 @@ static enum wal_status replica_apply_segment(struct wal__replica *replica,
 
 /* A range that is applied. */
 struct job {
-    struct wal__replica *replica;
+    struct wal_replica *replica;
     const struct wal__part_range *range;
     const struct wal__part_place *before;
     const struct wal__part_place *after;
@@ -976,7 +1042,7 @@ struct job {
 
 /* Makes the directory a store, unless another process has just done so: that
  * one would have the participant lock. */
-static enum wal_status make_manifest(struct wal__replica *replica,
+static enum wal_status make_manifest(struct wal_replica *replica,
                                      const struct wal__manifest *next,
                                      struct wal_error *error)
 {
@@ -1012,21 +1078,9 @@ static enum wal_status make_manifest(struct wal__replica *replica,
     return status;
 }
 
-static enum wal_status check_store(const struct wal__replica *replica,
-                                   const struct wal__part_head *head,
-                                   struct wal_error *error)
-{
-    return replica->is_store &&
-                   memcmp(replica->manifest.uuid, head->manifest.uuid,
-                          sizeof(replica->manifest.uuid)) != 0
-               ? wal__fail_at(error, WAL_EEXISTS, 0, replica->env.root, 0,
-                              "the replica is of another store")
-               : WAL_OK;
-}
-
 /* Positions in a catalogue are those of the log before: segments may be
  * replaced by others of the same generation. */
-static enum wal_status remove_catalogue(const struct wal__replica *replica,
+static enum wal_status remove_catalogue(const struct wal_replica *replica,
                                         struct wal_error *error)
 {
     const struct wal__io *io = replica->env.io;
@@ -1049,7 +1103,7 @@ static enum wal_status remove_catalogue(const struct wal__replica *replica,
 }
 
 /* Makes the directory a store, or adds features that the part may need. */
-static enum wal_status update_manifest(struct wal__replica *replica,
+static enum wal_status update_manifest(struct wal_replica *replica,
                                        const struct wal__part_head *head,
                                        struct wal_error *error)
 {
@@ -1096,7 +1150,7 @@ static enum wal_status update_manifest(struct wal__replica *replica,
 
 /* Returns whether the part goes on from the place. What ends a segment is where
  * its next group would be. */
-static bool goes_on(const struct wal__replica *replica,
+static bool goes_on(const struct wal_replica *replica,
                     const struct wal__part_head *head, uint32_t stream,
                     const struct wal__part_place *at)
 {
@@ -1114,7 +1168,7 @@ static bool goes_on(const struct wal__replica *replica,
  * that went on by itself is taken for a past of the part. WAL_END: the store is
  * as far, and nothing was compared.
  */
-static enum wal_status check_first(struct wal__replica *replica,
+static enum wal_status check_first(struct wal_replica *replica,
                                    const struct wal__part_head *head,
                                    struct wal_error *error)
 {
@@ -1125,10 +1179,9 @@ static enum wal_status check_first(struct wal__replica *replica,
         const struct wal__part_place *at = &replica->places[i];
         const struct wal__part_place *after = &head->after[i];
 
-        is_applied =
-            is_applied &&
-            (at->segment > after->segment ||
-             (at->segment == after->segment && at->offset >= after->offset));
+        is_applied &=
+            at->segment > after->segment ||
+            (at->segment == after->segment && at->offset >= after->offset);
     }
     if (is_applied) {
         return WAL_END;
@@ -1157,34 +1210,13 @@ static enum wal_status check_first(struct wal__replica *replica,
 
 /* --- checks ------------------------------------------------------------- */
 
-static enum wal_status fail_order(const struct job *job,
-                                  struct wal_error *error)
-{
-    return wal__fail(error, WAL_ECONFLICT,
-                     "the part does not follow what was applied: it begins at "
-                     "offset %" PRIu64 " of segment %016" PRIx64,
-                     job->range->offset, job->range->segment);
-}
-
-/* Returns whether the replica has all of the range. */
-static bool is_applied(const struct job *job)
-{
-    const struct wal__part_place *at =
-        &job->replica->places[job->range->stream];
-
-    return at->segment > job->after->segment ||
-           (at->segment == job->after->segment &&
-            at->salt == job->after->salt && at->offset >= job->after->offset);
-}
-
 /* Checks that the range follows what was applied, or overlaps its end, and
  * opens the segment where the replica has it. */
 static enum wal_status check_order(struct job *job, struct wal_error *error)
 {
-    struct wal__replica *replica = job->replica;
+    struct wal_replica *replica = job->replica;
     const struct wal__part_range *range = job->range;
     const struct wal__part_place *at = &replica->places[range->stream];
-    const struct wal__log *log = &replica->logs[range->stream];
     bool is_inside = at->segment == range->segment &&
                      at->salt == job->after->salt &&
                      range->offset <= at->offset;
@@ -1193,7 +1225,10 @@ static enum wal_status check_order(struct job *job, struct wal_error *error)
     if (range->offset != 0
             ? !is_inside
             : !is_inside && !wal__part_place_equal(job->before, at)) {
-        return fail_order(job, error);
+        return wal__fail(error, WAL_ECONFLICT,
+                         "the part does not follow what was applied: it begins "
+                         "at offset %" PRIu64 " of segment %016" PRIx64,
+                         range->offset, range->segment);
     }
     if (range->offset != 0 && (range->offset != job->before->offset ||
                                range->segment != job->before->segment)) {
@@ -1203,9 +1238,8 @@ static enum wal_status check_order(struct job *job, struct wal_error *error)
     }
     job->known = is_inside ? at->offset - range->offset : 0;
     if (range->offset != 0 || job->known > 0) {
-        status = wal__segment_open(&replica->env, log->directory,
-                                   range->segment, replica->manifest.uuid,
-                                   log->class, &job->segment, error);
+        status = open_segment(replica, range->stream, range->segment,
+                              &job->segment, error);
     }
     if (status == WAL_OK && range->offset == 0) {
         status = replica_read_header(replica, range, job->after, job->bytes,
@@ -1268,7 +1302,7 @@ static enum wal_status verify(struct job *job, struct wal_error *error)
  * be durable. */
 static enum wal_status make_segment(struct job *job, struct wal_error *error)
 {
-    struct wal__replica *replica = job->replica;
+    struct wal_replica *replica = job->replica;
     const struct wal__log *log = &replica->logs[job->range->stream];
     enum wal_status status = WAL_OK;
 
@@ -1284,26 +1318,23 @@ static enum wal_status make_segment(struct job *job, struct wal_error *error)
             WAL__SEGMENT_HEADER_SIZE, NULL, error);
     }
     return status == WAL_OK
-               ? wal__segment_open(&replica->env, log->directory,
-                                   job->range->segment, replica->manifest.uuid,
-                                   log->class, &job->segment, error)
+               ? open_segment(replica, job->range->stream, job->range->segment,
+                              &job->segment, error)
                : status;
 }
 
 /* Syncs what was written to a stream. */
-static enum wal_status sync_stream(struct wal__replica *replica,
-                                   uint32_t stream, struct wal_error *error)
+static enum wal_status sync_stream(struct wal_replica *replica, uint32_t stream,
+                                   struct wal_error *error)
 {
-    const struct wal__log *log = &replica->logs[stream];
     struct wal__segment *segment = NULL;
     enum wal_status status;
 
     if (replica->unsynced[stream] == 0) {
         return WAL_OK;
     }
-    status = wal__segment_open(
-        &replica->env, log->directory, replica->unsynced[stream],
-        replica->manifest.uuid, log->class, &segment, error);
+    status = open_segment(replica, stream, replica->unsynced[stream], &segment,
+                          error);
     if (status == WAL_OK) {
         status = replica_write(segment, (struct wal__span){NULL, 0}, 0, false,
                                error);
@@ -1318,7 +1349,7 @@ static enum wal_status sync_stream(struct wal__replica *replica,
 /* Syncs what must be durable before the range is written. */
 static enum wal_status sync_before(struct job *job, struct wal_error *error)
 {
-    struct wal__replica *replica = job->replica;
+    struct wal_replica *replica = job->replica;
     const struct wal__part_range *range = job->range;
     enum wal_status status = range->stream == WAL__LOG_ID_LOG
                                  ? sync_stream(replica, WAL__LOG_ID_PACK, error)
@@ -1333,7 +1364,7 @@ static enum wal_status sync_before(struct job *job, struct wal_error *error)
 static enum wal_status apply(struct job *job, struct wal_error *error)
 {
     const struct wal__part_range *range = job->range;
-    struct wal__replica *replica = job->replica;
+    struct wal_replica *replica = job->replica;
     uint64_t skipped;
     enum wal_status status = check_order(job, error);
 
@@ -1370,7 +1401,7 @@ static enum wal_status apply(struct job *job, struct wal_error *error)
     return status;
 }
 
-static enum wal_status apply_ranges(struct wal__replica *replica,
+static enum wal_status apply_ranges(struct wal_replica *replica,
                                     const struct wal__part_head *head,
                                     struct wal__span part,
                                     struct wal_error *error)
@@ -1380,6 +1411,7 @@ static enum wal_status apply_ranges(struct wal__replica *replica,
 
     for (uint32_t i = 0; i < head->range_count && status == WAL_OK; i++) {
         const struct wal__part_range *range = &head->ranges[i];
+        const struct wal__part_place *place = &replica->places[range->stream];
         struct job job = {.replica = replica,
                           .range = range,
                           .before = &head->before[range->stream],
@@ -1391,7 +1423,10 @@ static enum wal_status apply_ranges(struct wal__replica *replica,
                              "the part is damaged: its ranges are not in "
                              "order");
         }
-        if (!is_applied(&job)) {
+        if (place->segment < job.after->segment ||
+            (place->segment == job.after->segment &&
+             (place->salt != job.after->salt ||
+              place->offset < job.after->offset))) {
             status = apply(&job, error);
             wal__segment_close(job.segment);
         }
@@ -1400,11 +1435,15 @@ static enum wal_status apply_ranges(struct wal__replica *replica,
     return status;
 }
 
-enum wal_status wal__replica_sync(struct wal__replica *replica,
-                                  struct wal_error *error)
+enum wal_status wal_replica_sync(struct wal_replica *replica,
+                                 struct wal_error *error)
 {
-    enum wal_status status = wal__replica_locate(replica, error);
+    enum wal_status status;
 
+    if (replica == NULL) {
+        return wal__invalid(error, "the handle is null");
+    }
+    status = locate(replica, error);
     if (status == WAL_OK) {
         status = sync_stream(replica, WAL__LOG_ID_PACK, error);
     }
@@ -1412,19 +1451,26 @@ enum wal_status wal__replica_sync(struct wal__replica *replica,
                             : status;
 }
 
-enum wal_status wal__replica_apply(struct wal__replica *replica,
-                                   struct wal__span part,
-                                   struct wal_error *error)
+enum wal_status wal_replica_write(struct wal_replica *replica,
+                                  struct wal_slice part,
+                                  struct wal_error *error)
 {
+    const struct wal__span bytes = {part.data, (size_t)part.size};
     struct wal__part_head head;
-    enum wal_status status =
-        wal__part_check(&replica->sha256_alg, part, &head, error);
+    enum wal_status status;
 
-    if (status == WAL_OK) {
-        status = wal__replica_locate(replica, error);
+    if (replica == NULL) {
+        return wal__invalid(error, "the handle is null");
     }
+    status = wal__part_check(&replica->sha256_alg, bytes, &head, error);
     if (status == WAL_OK) {
-        status = check_store(replica, &head, error);
+        status = locate(replica, error);
+    }
+    if (status == WAL_OK && replica->is_store &&
+        memcmp(replica->manifest.uuid, head.manifest.uuid,
+               sizeof(head.manifest.uuid)) != 0) {
+        status = wal__fail_at(error, WAL_EEXISTS, 0, replica->env.root, 0,
+                              "the replica is of another store");
     }
     if (status == WAL_OK && replica->is_ordinary) {
         status = check_first(replica, &head, error);
@@ -1436,9 +1482,19 @@ enum wal_status wal__replica_apply(struct wal__replica *replica,
         return status == WAL_END ? WAL_OK : status;
     }
     if ((head.flags & WAL__PART_SEGMENT) == 0) {
-        return apply_ranges(replica, &head, part, error);
+        return apply_ranges(replica, &head, bytes, error);
     }
-    status = wal__replica_sync(replica, error);
-    return status == WAL_OK ? replica_apply_segment(replica, &head, part, error)
-                            : status;
+    status = wal_replica_sync(replica, error);
+    return status == WAL_OK
+               ? replica_apply_segment(replica, &head, bytes, error)
+               : status;
+}
+
+enum wal_status wal_replica_apply(struct wal_replica *replica,
+                                  struct wal_slice part,
+                                  struct wal_error *error)
+{
+    enum wal_status status = wal_replica_write(replica, part, error);
+
+    return status == WAL_OK ? wal_replica_sync(replica, error) : status;
 }

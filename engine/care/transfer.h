@@ -409,4 +409,14 @@ void wal__transfer_document(struct wal__transfer *transfer,
 /* Repeats the documents of the store. */
 void wal__transfer_store_documents(struct wal__transfer *transfer);
 
+/* --- bundle.c ------------------------------------------------------------- */
+
+/* Where the temporary store of a bundle is made that is read, unless the caller
+ * names a directory: TMPDIR, or /tmp. */
+const char *wal__bundle_default_place(void);
+
+/* Removes what processes that were killed left of bundles in a directory of the
+ * real system. */
+void wal__bundle_sweep(const char *place);
+
 #endif

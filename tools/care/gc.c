@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/care/bundle.h"
+#include "engine/care/transfer.h"
 #include "tools/care/care.h"
 #include "tools/care/space.h"
 #include "tools/cli/verbs.h"

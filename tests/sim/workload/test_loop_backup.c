@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "agentwal/admin.h"
-#include "engine/care/replica.h"
+#include "engine/care/part.h"
 #include "engine/care/salvage.h"
 #include "engine/session/store.h"
 #include "format/segment/segment_fmt.h"
@@ -221,20 +221,20 @@ static void expect_copied(const struct scene *scene)
 /* The copy is completed before it follows another store. */
 static void expect_taken(const struct scene *scene)
 {
-    struct wal__replica replica = {.takes_store = true};
+    struct wal_replica *replica = NULL;
     struct scene taken = *scene;
     struct old_process machine;
     int count = copied_count(scene->disk, COPY);
 
     taken.disk = sim_disk_clone(scene->disk);
     old_process_start(&machine, taken.disk);
-    if (wal__replica_init(&replica, COPY, &machine.heap.heap,
-                          sim_process_io(machine.process),
+    if (wal__replica_open(COPY, true, &machine.heap.heap,
+                          sim_process_io(machine.process), &replica,
                           &old_error) != WAL_OK) {
         fail_msg("the copy cannot follow: %s (%s)", old_error.text,
                  old_error.file);
     }
-    wal__replica_deinit(&replica);
+    wal_replica_close(replica);
     old_process_stop(&machine);
     assert_false(has_shadows(&taken));
     assert_int_equal(copied_count(taken.disk, COPY), count);

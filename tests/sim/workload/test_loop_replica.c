@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/care/replica.h"
+#include "engine/care/part.h"
 #include "tests/lib/test.h"
 #include "tests/sim/workload/copied_store.h"
 #include "tests/sim/workload/workload.h"

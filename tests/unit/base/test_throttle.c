@@ -1,12 +1,12 @@
 /*
  * test_throttle.c - tests of the rate of a compaction (engine/care/
- * throttle.h), with a clock that only sleeping moves.
+ * segment_run.h), with a clock that only sleeping moves.
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "engine/care/throttle.h"
+#include "engine/care/segment_run.h"
 #include "tests/lib/test.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/care/live_set.h"
+#include "engine/care/compact.h"
 #include "format/segment/frame.h"
 #include "tests/lib/test.h"
 

@@ -51,8 +51,13 @@ static int compare_items(const void *a, const void *b)
            (left->sequence < right->sequence);
 }
 
-static void add_item(struct cli_tail *tail, const struct wal_record *record)
+static void add_item(void *arg, const struct wal_record *record)
 {
+    struct cli_tail *tail = arg;
+
+    if (record->sequence > tail->known) {
+        return;
+    }
     tail->items = cli_reserve(tail->items, tail->count, &tail->capacity,
                               sizeof(tail->items[0]));
     tail->items[tail->count++] = (struct cli_tail_item){
@@ -61,42 +66,79 @@ static void add_item(struct cli_tail *tail, const struct wal_record *record)
     };
 }
 
+enum wal_status
+cli_tail_read_segment(struct wal_store *store,
+                      const struct wal_segment_info *segment, uint64_t after,
+                      uint64_t payload_limit,
+                      void (*visit)(void *arg, const struct wal_record *record),
+                      void *arg, uint64_t *lost, struct wal_error *error)
+{
+    struct wal_record_cursor_options options =
+        WAL_INIT(wal_record_cursor_options);
+    struct wal_record record = WAL_INIT(wal_record);
+    struct wal_record_cursor *cursor = NULL;
+    enum wal_status status;
+
+    options.segment = segment->id;
+    options.identity = segment->identity;
+    options.after_sequence = after;
+    options.payload_limit = payload_limit;
+    status = wal_record_cursor_open(store, &options, &cursor, error);
+    while (status == WAL_OK) {
+        status = wal_record_cursor_next(cursor, &record, error);
+        if (status == WAL_OK) {
+            visit(arg, &record);
+        } else if (cli_is_damage(status)) {
+            (*lost)++;
+            status = WAL_OK;
+        }
+    }
+    wal_record_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+enum wal_status cli_tail_find_segment(struct wal_store *store, uint64_t after,
+                                      uint64_t *before,
+                                      struct wal_segment_info *segment,
+                                      struct wal_error *error)
+{
+    struct wal_segment_cursor *cursor = NULL;
+    enum wal_status status = wal_segment_cursor_open(store, &cursor, error);
+
+    *before = 0;
+    while (status == WAL_OK &&
+           (status = wal_segment_cursor_next(cursor, segment, error)) ==
+               WAL_OK &&
+           segment->last_sequence <= after) {
+        *before = segment->last_sequence;
+    }
+    wal_segment_cursor_close(cursor);
+    return status;
+}
+
 /* Collects the records of a segment after the position, up to the known end.
  * WAL_ENOTFOUND when the segment was replaced. */
 static enum wal_status collect_segment(struct cli_tail *tail,
                                        const struct wal_segment_info *segment,
                                        struct wal_error *error)
 {
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
-    struct wal_record record = WAL_INIT(wal_record);
     struct wal_error lost = CLI_ERROR_INIT;
-    struct wal_record_cursor *cursor = NULL;
     enum wal_status status;
 
-    options.segment = segment->id;
-    options.identity = segment->identity;
-    options.after_sequence = tail->position;
-    options.payload_limit = 1;
     tail->count = 0;
     tail->next = 0;
     tail->lost = 0;
-    status = wal_record_cursor_open(tail->store, &options, &cursor, error);
-    while (status == WAL_OK || (status == WAL_ECORRUPT && cursor != NULL)) {
-        status = wal_record_cursor_next(cursor, &record, &lost);
-        if (status == WAL_OK && record.sequence <= tail->known) {
-            add_item(tail, &record);
-        } else if (status == WAL_ECORRUPT) {
-            tail->lost++;
-            tail->lost_error = lost;
-        } else if (status != WAL_OK && status != WAL_END && error != NULL) {
-            *error = lost;
-        }
+    status = cli_tail_read_segment(tail->store, segment, tail->position, 1,
+                                   add_item, tail, &tail->lost, &lost);
+    if (tail->lost > 0) {
+        tail->lost_error = lost;
     }
-    wal_record_cursor_close(cursor);
-    if (status != WAL_END) {
+    if (status != WAL_OK) {
         tail->count = 0;
         tail->lost = 0;
+        if (error != NULL) {
+            *error = lost;
+        }
         return status;
     }
     if (tail->count > 1) {
@@ -108,33 +150,17 @@ static enum wal_status collect_segment(struct cli_tail *tail,
     return WAL_OK;
 }
 
-/* Finds the segment with the first record after the position. */
-static enum wal_status find_segment(struct cli_tail *tail,
-                                    struct wal_segment_info *segment,
-                                    struct wal_error *error)
-{
-    struct wal_segment_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_segment_cursor_open(tail->store, &cursor, error);
-
-    do {
-        if (status == WAL_OK) {
-            status = wal_segment_cursor_next(cursor, segment, error);
-        }
-    } while (status == WAL_OK && segment->last_sequence <= tail->position);
-    wal_segment_cursor_close(cursor);
-    return status;
-}
-
 /* Collects the records of the next segment that has one; WAL_END without. */
 static enum wal_status collect(struct cli_tail *tail, struct wal_error *error)
 {
     struct wal_segment_info segment = WAL_INIT(wal_segment_info);
     enum wal_status status = WAL_OK;
+    uint64_t before;
     int replaced = 0;
 
     while (status == WAL_OK && tail->position < tail->known) {
-        status = find_segment(tail, &segment, error);
+        status = cli_tail_find_segment(tail->store, tail->position, &before,
+                                       &segment, error);
         if (status == WAL_OK) {
             status = collect_segment(tail, &segment, error);
         }

@@ -19,6 +19,28 @@
 
 #include "agentwal/record.h"
 
+/*
+ * Gives each record of a segment with a sequence number above `after` to
+ * `visit`, in no order; payloads above payload_limit are out of line. Damaged
+ * records are counted in *lost; what the last of them says is in *error.
+ *
+ * Errors: those of wal_record_cursor_open; WAL_ENOTFOUND: a compaction replaced
+ * the segment, and what was visited is to be forgotten.
+ */
+enum wal_status
+cli_tail_read_segment(struct wal_store *store,
+                      const struct wal_segment_info *segment, uint64_t after,
+                      uint64_t payload_limit,
+                      void (*visit)(void *arg, const struct wal_record *record),
+                      void *arg, uint64_t *lost, struct wal_error *error);
+
+/* Finds the first segment with a record above `after`, or returns WAL_END.
+ * *before is the last sequence number of the segment before it, 0 for none. */
+enum wal_status cli_tail_find_segment(struct wal_store *store, uint64_t after,
+                                      uint64_t *before,
+                                      struct wal_segment_info *segment,
+                                      struct wal_error *error);
+
 /* The position after the newest record. */
 #define CLI_TAIL_END UINT64_MAX
 

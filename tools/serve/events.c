@@ -29,6 +29,7 @@
 
 #include "agentwal/checkpoint.h"
 #include "agentwal/record.h"
+#include "tools/cli/tail.h"
 
 /* --- the log in order --------------------------------------------------- */
 
@@ -142,35 +143,6 @@ static void order_deinit(struct order *order)
 
 /* --- records -------------------------------------------------------- */
 
-/* Finds the first segment with a record above `after`. Those that are sealed
- * are read whole, so that others at about the same position find them read. */
-static enum wal_status find_segment(struct order *order,
-                                    struct wal_store *store, uint64_t limit,
-                                    struct wal_segment_info *segment,
-                                    struct wal_error *error)
-{
-    struct wal_segment_cursor *cursor = NULL;
-    uint64_t before = 0;
-    enum wal_status status = wal_segment_cursor_open(store, &cursor, error);
-
-    while (status == WAL_OK && (status = wal_segment_cursor_next(
-                                    cursor, segment, error)) == WAL_OK) {
-        if (segment->last_sequence > order->after) {
-            break;
-        }
-        before = segment->last_sequence;
-    }
-    wal_segment_cursor_close(cursor);
-    order->upto = limit;
-    if (status == WAL_OK && (segment->flags & WAL_SEGMENT_TAIL) == 0) {
-        order->after = before;
-        if (segment->last_sequence < limit) {
-            order->upto = segment->last_sequence;
-        }
-    }
-    return status;
-}
-
 static void add_named(struct order *order, const struct wal_record *record)
 {
     order->named = cli_reserve(order->named, order->named_count,
@@ -181,38 +153,46 @@ static void add_named(struct order *order, const struct wal_record *record)
                                            (size_t)record->session_id.size)};
 }
 
+static void add_record(void *arg, const struct wal_record *record)
+{
+    struct order *order = arg;
+
+    if (record->sequence > order->upto) {
+        return;
+    }
+    add_item(order, (struct order_item){.sequence = record->sequence,
+                                        .session = record->session_number,
+                                        .change = change_of(record)});
+    if (record->kind == WAL_RECORD_SESSION) {
+        add_named(order, record);
+    }
+}
+
+/* Reads the first segment with a record above `after`. One that is sealed is
+ * read whole, so that others at about the same position find it read. */
 static enum wal_status read_records(struct order *order,
-                                    struct wal_store *store,
-                                    const struct wal_segment_info *segment,
+                                    struct wal_store *store, uint64_t limit,
                                     struct wal_error *error)
 {
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
-    struct wal_record record = WAL_INIT(wal_record);
-    struct wal_record_cursor *cursor = NULL;
-    enum wal_status status;
+    struct wal_segment_info segment = WAL_INIT(wal_segment_info);
+    uint64_t before;
+    uint64_t lost = 0;
+    enum wal_status status =
+        cli_tail_find_segment(store, order->after, &before, &segment, error);
 
-    options.segment = segment->id;
-    options.identity = segment->identity;
-    options.after_sequence = order->after;
-    options.payload_limit = 1; /* blobs stay where they are */
-    status = wal_record_cursor_open(store, &options, &cursor, error);
-    while (status == WAL_OK) {
-        status = wal_record_cursor_next(cursor, &record, error);
-        if (status == WAL_OK && record.sequence <= order->upto) {
-            add_item(order,
-                     (struct order_item){.sequence = record.sequence,
-                                         .session = record.session_number,
-                                         .change = change_of(&record)});
-            if (record.kind == WAL_RECORD_SESSION) {
-                add_named(order, &record);
-            }
-        } else if (cli_is_damage(status)) {
-            status = WAL_OK;
+    order->upto = limit;
+    if (status != WAL_OK) {
+        return status == WAL_END ? WAL_OK : status;
+    }
+    if ((segment.flags & WAL_SEGMENT_TAIL) == 0) {
+        order->after = before;
+        if (segment.last_sequence < limit) {
+            order->upto = segment.last_sequence;
         }
     }
-    wal_record_cursor_close(cursor);
-    return status == WAL_END ? WAL_OK : status;
+    /* Blobs stay where they are. */
+    return cli_tail_read_segment(store, &segment, order->after, 1, add_record,
+                                 order, &lost, error);
 }
 
 /* --- states --------------------------------------------------------- */
@@ -348,15 +328,9 @@ static enum wal_status read_states(struct order *order, size_t records,
 static enum wal_status read_once(struct order *order, struct wal_store *store,
                                  uint64_t limit, struct wal_error *error)
 {
-    struct wal_segment_info segment = WAL_INIT(wal_segment_info);
-    enum wal_status status = find_segment(order, store, limit, &segment, error);
+    enum wal_status status = read_records(order, store, limit, error);
     size_t records;
 
-    if (status == WAL_OK) {
-        status = read_records(order, store, &segment, error);
-    } else if (status == WAL_END) {
-        status = WAL_OK;
-    }
     order_sort(order);
     records = order->count;
     if (status == WAL_OK) {

@@ -15,6 +15,7 @@
 #include "convert/model/dialect.h"
 #include "convert/model/model_table.h"
 #include "format/payload/timestamp.h"
+#include "tools/cli/tail.h"
 #include "tools/cli/verbs.h"
 
 /* --- texts with numbers --------------------------------------------------- */
@@ -520,8 +521,9 @@ static enum wal_status read_all_documents(struct usage *usage,
 
 /* --- entries ------------------------------------------------------------ */
 
-static void read_record(struct usage *usage, const struct wal_record *record)
+static void read_record(void *arg, const struct wal_record *record)
 {
+    struct usage *usage = arg;
     struct usage_session *session;
     struct reading reading = {.usage = usage};
     struct wal__json_span line;
@@ -548,33 +550,6 @@ static void read_record(struct usage *usage, const struct wal_record *record)
     usage_read_line(line, time_ms, session->codex, read_add_answer, &reading);
 }
 
-static enum wal_status read_segment(struct usage *usage,
-                                    struct wal_store *store,
-                                    const struct wal_segment_info *segment,
-                                    struct wal_error *error)
-{
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
-    struct wal_record record = WAL_INIT(wal_record);
-    struct wal_record_cursor *cursor = NULL;
-    enum wal_status status;
-
-    options.segment = segment->id;
-    options.identity = segment->identity;
-    status = wal_record_cursor_open(store, &options, &cursor, error);
-    while (status == WAL_OK) {
-        status = wal_record_cursor_next(cursor, &record, error);
-        if (status == WAL_OK) {
-            read_record(usage, &record);
-        } else if (cli_is_damage(status)) {
-            usage->damaged++;
-            status = WAL_OK;
-        }
-    }
-    wal_record_cursor_close(cursor);
-    return status == WAL_END ? WAL_OK : status;
-}
-
 static enum wal_status read_segments(struct usage *usage,
                                      struct wal_store *store,
                                      struct wal_error *error)
@@ -587,7 +562,8 @@ static enum wal_status read_segments(struct usage *usage,
     while (status == WAL_OK && (status = wal_segment_cursor_next(
                                     segments, &segment, error)) == WAL_OK) {
         progress_update(usage->progress, "reading", done++, 0, "segments");
-        status = read_segment(usage, store, &segment, error);
+        status = cli_tail_read_segment(store, &segment, 0, 0, read_record,
+                                       usage, &usage->damaged, error);
         if (cli_is_damage(status)) {
             usage->damaged++;
             status = WAL_OK;

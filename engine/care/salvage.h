@@ -1,7 +1,7 @@
 /*
- * salvage.h - the state of a salvage (agentwal/admin.h) and its parts: the call
- * (salvage.c), the first pass over the log and the content (salvage_plan.c),
- * the second pass (salvage_write.c).
+ * salvage.h - the state of a salvage (agentwal/admin.h), and its parts: the
+ * first pass over the log and the content (salvage_plan.c); the second, and the
+ * call (salvage.c).
  *
  * The first failure of a salvage is sticky: `failed` holds it, every part stops
  * at it, nothing is reported after it, and the functions that return nothing
@@ -148,12 +148,6 @@ void wal__salvage_send_report(struct wal__salvage *salvage,
                               const struct wal_salvage_report *report);
 /* The progress function of a struct wal__damaged_visitor. */
 enum wal_status wal__salvage_progress(void *ctx, uint64_t size);
-struct wal_slice wal__salvage_text(const char *text);
-/* The hash of a number or a sequence, for maps. */
-static inline uint64_t wal__salvage_hash(uint64_t number)
-{
-    return number * UINT64_C(0x9e3779b97f4a7c15);
-}
 
 /* Reads the log once: which sessions it has and which of them are needed, and
  * which records are lost. */
@@ -201,43 +195,5 @@ const char *wal__salvage_check_content(struct wal__salvage *salvage,
                                        const struct wal__digest *digest,
                                        uint64_t size);
 void wal__salvage_blobs_deinit(struct wal__salvage *salvage);
-
-/* --- salvage_write.c ------------------------------------------------------ */
-
-/* Returns the session with its copy in OUT, which is created if it is missing;
- * its handle may be NULL. NULL: the salvage failed. */
-struct wal__salvage_session *
-wal__salvage_open_session(struct wal__salvage *salvage, uint32_t number);
-/* Applies the SESSION record that was kept: creates or changes the session. */
-void wal__salvage_session(struct wal__salvage *salvage,
-                          struct wal__salvage_session *session);
-/* Applies a FORK record. */
-void wal__salvage_fork(struct wal__salvage *salvage,
-                       const struct wal__frame *frame,
-                       const struct wal__fork_record *record);
-void wal__salvage_delete(struct wal__salvage *salvage, uint32_t number);
-/* Creates the sessions that are known from an index only, and repeats deletions
- * whose tombstone is lost. */
-void wal__salvage_finish_sessions(struct wal__salvage *salvage);
-/* Closes all session handles; call it before closing OUT. */
-void wal__salvage_close_sessions(struct wal__salvage *salvage);
-
-void wal__salvage_head(struct wal__salvage *salvage,
-                       const struct wal__frame *frame,
-                       const struct wal__head_record *record);
-void wal__salvage_doc(struct wal__salvage *salvage,
-                      const struct wal__frame *frame,
-                      const struct wal__doc_record *record);
-void wal__salvage_redact(struct wal__salvage *salvage,
-                         const struct wal__frame *frame,
-                         const struct wal__redact_record *record);
-/* Redacts the entries without content that no redaction hides. Call it after
- * the last record. */
-void wal__salvage_redact_erased(struct wal__salvage *salvage);
-
-/* Adds an entry to the batch; a full batch or wal__salvage_flush appends it. */
-void wal__salvage_entry(struct wal__salvage *salvage,
-                        const struct wal__frame *frame, const uint8_t *payload);
-void wal__salvage_flush(struct wal__salvage *salvage);
 
 #endif

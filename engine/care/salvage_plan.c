@@ -30,6 +30,12 @@
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"
 
+/* The hash of a number or a sequence, for maps. */
+static uint64_t hash_of(uint64_t number)
+{
+    return number * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 /* --- failures and reports ------------------------------------------------- */
 
 enum {
@@ -90,11 +96,6 @@ static void check_answer(struct wal__salvage *salvage, int32_t answer,
 
 /* --- reports -------------------------------------------------------------- */
 
-struct wal_slice wal__salvage_text(const char *text)
-{
-    return (struct wal_slice){text, strlen(text)};
-}
-
 void wal__salvage_send_report(struct wal__salvage *salvage,
                               const struct wal_salvage_report *report)
 {
@@ -115,9 +116,9 @@ static void send_text(struct wal__salvage *salvage, enum wal_salvage_kind kind,
     const struct wal_salvage_report report = {
         .struct_size = sizeof(report),
         .kind = kind,
-        .session_id = wal__salvage_text(session),
-        .entry_id = wal__salvage_text(entry),
-        .reason = wal__salvage_text(text),
+        .session_id = wal__slice_from_text(session),
+        .entry_id = wal__slice_from_text(entry),
+        .reason = wal__slice_from_text(text),
     };
 
     wal__salvage_send_report(salvage, &report);
@@ -199,8 +200,8 @@ find_lost(const struct wal__salvage *salvage, uint64_t sequence)
     uint32_t cursor = 0;
     uint32_t rank;
 
-    while (wal__hashmap_find(&salvage->lost_map, wal__salvage_hash(sequence),
-                             &cursor, &rank)) {
+    while (wal__hashmap_find(&salvage->lost_map, hash_of(sequence), &cursor,
+                             &rank)) {
         if (salvage->lost[rank].sequence == sequence) {
             return &salvage->lost[rank];
         }
@@ -217,7 +218,7 @@ static void salvage_add_lost(struct wal__salvage *salvage, uint64_t sequence,
                       &salvage->lost_capacity, sizeof(*salvage->lost))) {
         return;
     }
-    if (wal__hashmap_add(&salvage->lost_map, wal__salvage_hash(sequence),
+    if (wal__hashmap_add(&salvage->lost_map, hash_of(sequence),
                          salvage->lost_count) != WAL_OK) {
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         return;
@@ -333,8 +334,8 @@ wal__salvage_find_session(const struct wal__salvage *salvage, uint32_t number)
     uint32_t cursor = 0;
     uint32_t rank;
 
-    while (wal__hashmap_find(&salvage->session_map, wal__salvage_hash(number),
-                             &cursor, &rank)) {
+    while (wal__hashmap_find(&salvage->session_map, hash_of(number), &cursor,
+                             &rank)) {
         if (salvage->sessions[rank]->number == number) {
             return salvage->sessions[rank];
         }
@@ -356,7 +357,7 @@ wal__salvage_get_session(struct wal__salvage *salvage, uint32_t number)
     }
     session = wal__heap_zalloc(salvage->heap, sizeof(*session));
     if (session == NULL ||
-        wal__hashmap_add(&salvage->session_map, wal__salvage_hash(number),
+        wal__hashmap_add(&salvage->session_map, hash_of(number),
                          salvage->session_count) != WAL_OK) {
         wal__heap_free(salvage->heap, session);
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
@@ -726,10 +727,10 @@ static void report_range(struct wal__salvage *salvage,
         .kind = WAL_SALVAGE_RANGE,
         .first_sequence = range->first_sequence,
         .last_sequence = range->last_sequence,
-        .file = wal__salvage_text(range->file),
+        .file = wal__slice_from_text(range->file),
         .offset = range->offset,
         .size = range->size,
-        .reason = wal__salvage_text(range->reason),
+        .reason = wal__slice_from_text(range->reason),
     };
     uint32_t i = 0;
 
@@ -1129,10 +1130,10 @@ static void report_bad_blob(struct wal__salvage *salvage,
         salvage, &(struct wal_salvage_report){
                      .struct_size = sizeof(struct wal_salvage_report),
                      .kind = WAL_SALVAGE_BLOB,
-                     .file = wal__salvage_text(bad->segment->name),
+                     .file = wal__slice_from_text(bad->segment->name),
                      .offset = bad->offset,
                      .size = wal__frame_total_size(bad->frame.stored_size),
-                     .reason = wal__salvage_text(reason),
+                     .reason = wal__slice_from_text(reason),
                  });
 }
 

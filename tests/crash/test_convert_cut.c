@@ -25,7 +25,7 @@
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/sanitizers.h"
 #include "tests/lib/test.h"
-#include "tools/convert/export_source.h"
+#include "tools/convert/convert.h"
 
 enum {
     SMALL_SIZE = 5000,      /* cut at every byte, up to this */

@@ -268,8 +268,7 @@ static int print_verb(const struct cli *cli, const char *name)
 
 int help_run(struct cli *cli, int argc, char **argv)
 {
-    static const struct cli_option no_options[] = {{.name = NULL}};
-    int code = cli_parse(cli, argc, argv, no_options);
+    int code = cli_parse(cli, argc, argv, NULL);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -393,13 +392,12 @@ static int report_no_verb(const struct cli *cli, const char *name)
 /* Without a verb: the overview, or the version. */
 static int run_bare(struct cli *cli, int argc, char **argv)
 {
-    static const struct cli_option no_options[] = {{.name = NULL}};
     int code;
 
     cli->verb = "help";
     cli->store_at = CLI_NO_STORE;
     cli->help = "";
-    code = cli_parse(cli, argc, argv, no_options);
+    code = cli_parse(cli, argc, argv, NULL);
     if (code == CLI_CONTINUE && argc > 1) {
         return cli_error(cli, CLI_USAGE, "VERB",
                          "no verb given (see agentwal help)");

@@ -1,22 +1,208 @@
 /*
- * gc.c - the verb gc: gives back the space of what is dead.
+ * gc.c - the verb gc: gives back the space of what is dead; the bytes of each
+ * session.
  *
  * Invariant: --dry-run opens the store for reading only.
- *
- * Threads: the tool has one thread.
  */
+#include "tools/care/care.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine/care/transfer.h"
-#include "tools/care/care.h"
-#include "tools/care/space.h"
 #include "tools/cli/verbs.h"
+
+/* --- the bytes of each session ------------------------------------------ */
+
+enum {
+    ROWS = 20,
+    ID_COLUMNS = 36
+};
+
+static int32_t add_session(void *ctx, const struct wal_session_space *session)
+{
+    struct care_space *space = ctx;
+
+    space->items = cli_reserve(space->items, space->count, &space->capacity,
+                               sizeof(space->items[0]));
+    space->items[space->count++] = (struct care_session_space){
+        .id = cli_copy_slice(session->session_id),
+        .is_deleted = (session->flags & WAL_SESSION_SPACE_DELETED) != 0,
+        .own = session->own_bytes,
+        .shared = session->shared_bytes,
+        .reclaimable = session->reclaimable_bytes,
+    };
+    return 0;
+}
+
+static void add_refusal(void *ctx, const struct wal_error *refusal)
+{
+    struct care_space *space = ctx;
+
+    space->refusals =
+        cli_reserve(space->refusals, space->refusal_count,
+                    &space->refusal_capacity, sizeof(space->refusals[0]));
+    space->refusals[space->refusal_count++] = (struct care_refusal){
+        .file = cli_copy_text(refusal->file, strlen(refusal->file)),
+        .why = cli_copy_text(refusal->text, strlen(refusal->text)),
+    };
+}
+
+void care_space_collect(struct care_space *space,
+                        struct wal_store_compact_options *options)
+{
+    options->refused = add_refusal;
+    options->session =
+        (options->flags & WAL_STORE_COMPACT_DRY_RUN) != 0 ? add_session : NULL;
+    options->ctx = space;
+}
+
+void care_space_deinit(struct care_space *space)
+{
+    for (size_t i = 0; i < space->count; i++) {
+        free(space->items[i].id);
+    }
+    for (size_t i = 0; i < space->refusal_count; i++) {
+        free(space->refusals[i].file);
+        free(space->refusals[i].why);
+    }
+    free(space->items);
+    free(space->refusals);
+    *space = (struct care_space){.items = NULL};
+}
+
+void care_space_write(const struct care_space *space,
+                      struct wal__json_out *json)
+{
+    wal__json_out_open(json, '[');
+    for (size_t i = 0; i < space->count; i++) {
+        const struct care_session_space *item = &space->items[i];
+
+        wal__json_out_open(json, '{');
+        cli_json_member_text_or_null(json, "sessionId", cli_slice(item->id));
+        wal__json_out_member_bool(json, "deleted", item->is_deleted);
+        wal__json_out_member_count(json, "ownBytes", item->own);
+        wal__json_out_member_count(json, "sharedBytes", item->shared);
+        wal__json_out_member_count(json, "reclaimableBytes", item->reclaimable);
+        wal__json_out_close(json, '}');
+    }
+    wal__json_out_close(json, ']');
+}
+
+/* Writes an array of {"file","reason"}. */
+static void space_write_refusals(const struct care_space *space,
+                                 struct wal__json_out *json)
+{
+    wal__json_out_open(json, '[');
+    for (size_t i = 0; i < space->refusal_count; i++) {
+        wal__json_out_open(json, '{');
+        cli_json_member_text(json, "file", cli_slice(space->refusals[i].file));
+        cli_json_member_text(json, "reason", cli_slice(space->refusals[i].why));
+        wal__json_out_close(json, '}');
+    }
+    wal__json_out_close(json, ']');
+}
+
+static uint64_t all_bytes(const struct care_session_space *item)
+{
+    return item->own + item->shared + item->reclaimable;
+}
+
+static int compare_all(const void *a, const void *b)
+{
+    uint64_t x = all_bytes(a);
+    uint64_t y = all_bytes(b);
+
+    return x > y ? -1 : x < y;
+}
+
+static int compare_reclaimable(const void *a, const void *b)
+{
+    const struct care_session_space *x = a;
+    const struct care_session_space *y = b;
+
+    return x->reclaimable > y->reclaimable ? -1
+                                           : x->reclaimable < y->reclaimable;
+}
+
+static void print_row(const struct care_session_space *item)
+{
+    const uint64_t sizes[] = {item->own, item->shared, item->reclaimable};
+    const char *id = item->id[0] != '\0' ? item->id : "documents of the store";
+    size_t width = cli_print_name(stdout, cli_slice(id));
+
+    printf("%*s", width < ID_COLUMNS ? (int)(ID_COLUMNS - width) : 0, "");
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char text[SIZE_TEXT];
+
+        size_text(sizes[i], text);
+        printf("  %11s", text);
+    }
+    puts(item->is_deleted ? "  deleted" : "");
+}
+
+void care_space_print(struct care_space *space, bool reclaimable_only)
+{
+    size_t listed = space->count;
+
+    if (space->count > 0) {
+        qsort(space->items, space->count, sizeof(space->items[0]),
+              reclaimable_only ? compare_reclaimable : compare_all);
+    }
+    while (reclaimable_only && listed > 0 &&
+           space->items[listed - 1].reclaimable == 0) {
+        listed--;
+    }
+    if (listed == 0) {
+        return;
+    }
+    printf("\n%-36s  %11s  %11s  %11s\n", "SESSION", "OWN", "SHARED",
+           "RECLAIMABLE");
+    for (size_t i = 0; i < listed && i < ROWS; i++) {
+        print_row(&space->items[i]);
+    }
+    if (listed > ROWS) {
+        printf("and %zu more; --json lists all\n", listed - ROWS);
+    }
+}
+
+/* Prints an error for each segment that was left as it is. CLI_OK, or
+ * CLI_NEGATIVE when there is one. */
+static int space_report(const struct cli *cli, const struct care_space *space)
+{
+    for (size_t i = 0; i < space->refusal_count; i++) {
+        cli_error(cli, CLI_NEGATIVE, space->refusals[i].file,
+                  "left as it is: %s (see agentwal check)",
+                  space->refusals[i].why);
+    }
+    return space->refusal_count == 0 ? CLI_OK : CLI_NEGATIVE;
+}
+
+enum wal_status care_trash_count(struct care_trash *trash,
+                                 struct wal_store *store,
+                                 struct wal_error *error)
+{
+    struct wal_session_cursor_options options =
+        WAL_INIT(wal_session_cursor_options);
+    struct cli_sessions list;
+
+    options.flags = WAL_SESSION_CURSOR_TRASH;
+
+    for (cli_sessions_open(&list, store, &options, error);
+         cli_sessions_next(&list, error);) {
+        trash->sessions++;
+        trash->bytes += list.info.bytes;
+    }
+    return list.status;
+}
+
+/* --- the verb ----------------------------------------------------------- */
 
 enum {
     READERS_MAX = 64 /* that are named */
@@ -168,7 +354,7 @@ static int write_json(const struct cli *cli, const struct gc *gc,
     wal__json_out_close(&json, '}');
     write_readers(gc, &json);
     wal__json_out_key(&json, "refused");
-    care_space_write_refusals(&gc->space, &json);
+    space_write_refusals(&gc->space, &json);
     if (dry_run) {
         wal__json_out_key(&json, "sessions");
         care_space_write(&gc->space, &json);
@@ -348,7 +534,7 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
         code = cli_worse_code(code, remove_bundles(cli));
     }
     code = cli_worse_code(code, report_readers(cli, gc));
-    return cli_worse_code(code, care_space_report(cli, &gc->space));
+    return cli_worse_code(code, space_report(cli, &gc->space));
 }
 
 int care_erase(const struct cli *cli, struct wal_store *store,
@@ -379,7 +565,7 @@ int care_erase(const struct cli *cli, struct wal_store *store,
         code = cli_worse_code(code, remove_bundles(cli));
     }
     code = cli_worse_code(code, report_readers(cli, &gc));
-    code = cli_worse_code(code, care_space_report(cli, &gc.space));
+    code = cli_worse_code(code, space_report(cli, &gc.space));
     care_space_deinit(&gc.space);
     return code;
 }

@@ -1,18 +1,537 @@
 /*
- * retain.c - the verb retain: moves sessions to the trash by rules.
+ * retain.c - the verb retain, which moves sessions to the trash by rules
+ * (docs/keeping.md), after it has copied them to an archive, which is a store;
+ * and the verb restore, which takes them back.
  *
- * Invariant: without --apply the store is opened for reading only.
+ * Invariant: without --apply the store is opened for reading only. A session is
+ * in the archive, durably, before it is moved.
  *
  * Threads: the tool has one thread.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/care/retain_plan.h"
+#include "engine/care/retain.h"
+#include "format/json/json_scan.h"
 #include "tools/cli/session.h"
+#include "tools/cli/transfer.h"
 #include "tools/cli/verbs.h"
+
+/* --- the sessions, and what the rules choose ---------------------------- */
+
+/* Why a session stays that the rules apply to, or was not moved. */
+enum retain_reason {
+    RETAIN_NONE = 0,
+    RETAIN_CLAIMED,
+    RETAIN_PINNED,
+    RETAIN_CHANGED, /* since it was chosen */
+    RETAIN_GONE,    /* since then: it is in the trash, or deleted */
+    RETAIN_REFUSED  /* by the archive */
+};
+
+struct retain_item {
+    char *id;
+    char *title; /* or the first text */
+    uint32_t number;
+    uint64_t entries;
+    uint64_t last_sequence;
+    enum retain_reason reason;
+};
+
+/* The items and sessions of a rank belong together; newest first, and at the
+ * end those in the trash. Zeroed: none. */
+struct retain_plan {
+    struct retain_item *items;
+    struct wal__retain_session *sessions;
+    size_t count;
+    size_t capacity[2];
+    uint32_t selected; /* that the rules apply to */
+    uint32_t chosen;
+};
+
+/* --- reading ------------------------------------------------------------ */
+
+/* The sessions while they are read: ranks + 1 by id, and the ids of their
+ * parents. */
+struct reading {
+    struct retain_plan *plan;
+    struct wal_store *store;
+    const char *project;
+    struct cli_ids ranks;
+    char **parents; /* of a fork with a ">" before */
+    size_t capacity;
+};
+
+static void add_session(struct reading *reading,
+                        const struct wal_session_info *info)
+{
+    struct retain_plan *plan = reading->plan;
+    size_t rank = plan->count;
+    struct wal_slice title =
+        info->title.size > 0 ? info->title : info->first_text;
+    bool is_fork = (info->flags & WAL_SESSION_FORK) != 0;
+    char *parent = cli_alloc((size_t)info->parent_id.size + 2);
+
+    plan->items = cli_reserve(plan->items, rank, &plan->capacity[0],
+                              sizeof(*plan->items));
+    plan->sessions = cli_reserve(plan->sessions, rank, &plan->capacity[1],
+                                 sizeof(*plan->sessions));
+    reading->parents = cli_reserve(reading->parents, rank, &reading->capacity,
+                                   sizeof(*reading->parents));
+    snprintf(parent, (size_t)info->parent_id.size + 2, "%s%.*s",
+             is_fork ? ">" : "", WAL_ARG(info->parent_id));
+    reading->parents[rank] = parent;
+    plan->items[rank] = (struct retain_item){
+        .id = cli_copy_slice(info->id),
+        .title = cli_copy_slice(title),
+        .number = info->number,
+        .entries = info->entries,
+        .last_sequence = info->last_sequence,
+    };
+    plan->sessions[rank] = (struct wal__retain_session){
+        .updated_ms = info->updated_ms,
+        .bytes = info->bytes,
+        .parent = WAL__RETAIN_NONE,
+        .is_trashed = (info->flags & WAL_SESSION_TRASHED) != 0,
+        .is_selected =
+            reading->project == NULL ||
+            cli_slice_equal(info->project, cli_slice(reading->project)),
+    };
+    plan->selected +=
+        plan->sessions[rank].is_selected && !plan->sessions[rank].is_trashed;
+    *cli_ids_get_or_add(&reading->ranks, info->id) = (uint32_t)rank + 1;
+    plan->count++;
+}
+
+static enum wal_status read_list(struct reading *reading, uint32_t flags,
+                                 struct wal_error *error)
+{
+    struct wal_session_cursor_options options =
+        WAL_INIT(wal_session_cursor_options);
+    struct cli_sessions list;
+
+    options.flags = flags;
+
+    for (cli_sessions_open(&list, reading->store, &options, error);
+         cli_sessions_next(&list, error);) {
+        uint32_t *known = cli_ids_find(&reading->ranks, list.info.id);
+
+        /* One that was moved between the two lists counts once. */
+        if (known == NULL) {
+            add_session(reading, &list.info);
+        }
+    }
+    return list.status;
+}
+
+/* The nearest ancestor that is listed: those between are deleted. */
+static enum wal_status find_ancestor(const struct reading *reading,
+                                     const char *id, uint32_t *rank,
+                                     struct wal_error *error)
+{
+    struct wal_session_cursor_options options =
+        WAL_INIT(wal_session_cursor_options);
+    struct cli_sessions list;
+    const uint32_t *found = NULL;
+
+    options.flags = WAL_SESSION_CURSOR_LINEAGE;
+    options.lineage_of = cli_slice(id);
+    for (cli_sessions_open(&list, reading->store, &options, error);
+         cli_sessions_next(&list, error);) {
+        found = (list.info.flags & WAL_SESSION_DELETED) != 0
+                    ? NULL
+                    : cli_ids_find(&reading->ranks, list.info.id);
+        list.status = found != NULL ? WAL_END : WAL_OK;
+    }
+    *rank = found != NULL ? *found - 1 : WAL__RETAIN_NONE;
+    return list.status == WAL_ENOTFOUND ? WAL_OK : list.status;
+}
+
+static enum wal_status find_parents(const struct reading *reading,
+                                    struct wal_error *error)
+{
+    struct retain_plan *plan = reading->plan;
+    enum wal_status status = WAL_OK;
+
+    for (size_t i = 0; i < plan->count && status == WAL_OK; i++) {
+        const char *text = reading->parents[i];
+        bool is_fork = text[0] == '>';
+        const uint32_t *found =
+            cli_ids_find(&reading->ranks, cli_slice(is_fork ? text + 1 : text));
+
+        if (found != NULL) {
+            plan->sessions[i].parent = *found - 1;
+        } else if (is_fork) {
+            status = find_ancestor(reading, plan->items[i].id,
+                                   &plan->sessions[i].parent, error);
+        }
+    }
+    return status;
+}
+
+static void protect(struct retain_plan *plan, size_t rank,
+                    enum retain_reason reason)
+{
+    plan->sessions[rank].is_protected = true;
+    plan->items[rank].reason = reason;
+}
+
+static enum wal_status read_claims(const struct reading *reading,
+                                   struct wal_error *error)
+{
+    struct wal_claim claim = WAL_INIT(wal_claim);
+    struct wal_claim_cursor *claims = NULL;
+    enum wal_status status =
+        wal_claim_cursor_open(reading->store, &claims, error);
+
+    while (status == WAL_OK &&
+           (status = wal_claim_cursor_next(claims, &claim, error)) == WAL_OK) {
+        const uint32_t *rank = cli_ids_find(&reading->ranks, claim.session_id);
+
+        if (rank != NULL) {
+            protect(reading->plan, *rank - 1, RETAIN_CLAIMED);
+        }
+    }
+    wal_claim_cursor_close(claims);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* --- choosing ----------------------------------------------------------- */
+
+static bool is_pinned(struct wal_slice metadata)
+{
+    struct wal__json_member pinned = {.key = "pinned"};
+
+    return metadata.size > 0 &&
+           wal__json_members(metadata.data, (size_t)metadata.size, &pinned, 1,
+                             NULL) == WAL__JSON_OK &&
+           pinned.value.kind == WAL__JSON_TRUE;
+}
+
+/* Opens a session that was listed; WAL_ENOTFOUND and WAL_ETRASHED: it is gone
+ * since. */
+static enum wal_status open_item(const struct retain_item *item,
+                                 struct wal_store *store,
+                                 struct wal_session **session,
+                                 struct wal_session_info *info,
+                                 struct wal_error *error)
+{
+    enum wal_status status =
+        wal_session_open(store, cli_slice(item->id), session, error);
+
+    return status == WAL_OK ? wal_session_get_info(*session, info, error)
+                            : status;
+}
+
+static enum wal_status check_pin(struct retain_plan *plan, size_t rank,
+                                 struct wal_store *store, bool *is_new,
+                                 struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        open_item(&plan->items[rank], store, &session, &info, error);
+
+    if (status == WAL_OK && is_pinned(info.metadata)) {
+        protect(plan, rank, RETAIN_PINNED);
+        *is_new = true;
+    }
+    wal_session_close(session);
+    return status == WAL_ENOTFOUND || status == WAL_ETRASHED ? WAL_OK : status;
+}
+
+/* Only the metadata of sessions that were chosen is read. A pin among them
+ * changes the choice, which is made again. */
+static enum wal_status choose(struct retain_plan *plan, struct wal_store *store,
+                              const struct wal__retain_rules *rules,
+                              struct wal_error *error)
+{
+    bool *checked = cli_alloc(plan->count + 1);
+    enum wal_status status = WAL_OK;
+    bool is_new = true;
+
+    for (size_t i = 0; i < plan->count; i++) {
+        checked[i] = false;
+    }
+    while (status == WAL_OK && is_new) {
+        is_new = false;
+        status = wal__retain_choose(&wal__heap_libc, rules, plan->sessions,
+                                    (uint32_t)plan->count, &plan->chosen);
+        for (size_t i = 0; i < plan->count && status == WAL_OK; i++) {
+            if (plan->sessions[i].rule != WAL__RETAIN_STAYS && !checked[i]) {
+                checked[i] = true;
+                status = check_pin(plan, i, store, &is_new, error);
+            }
+        }
+    }
+    free(checked);
+    return status;
+}
+
+/* Reads the sessions and chooses. project: the rules apply to it only; NULL: to
+ * all. Returns CLI_CONTINUE, or an exit code after a message. */
+static int retain_plan_read(struct retain_plan *plan, const struct cli *cli,
+                            struct wal_store *store,
+                            const struct wal__retain_rules *rules,
+                            const char *project)
+{
+    struct reading reading = {.plan = plan, .store = store, .project = project};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = read_list(&reading, 0, &error);
+
+    if (status == WAL_OK) {
+        status = read_list(&reading, WAL_SESSION_CURSOR_TRASH, &error);
+    }
+    if (status == WAL_OK) {
+        status = find_parents(&reading, &error);
+    }
+    if (status == WAL_OK) {
+        status = read_claims(&reading, &error);
+    }
+    if (status == WAL_OK) {
+        status = choose(plan, store, rules, &error);
+    }
+    for (size_t i = 0; i < plan->count; i++) {
+        free(reading.parents[i]);
+    }
+    free(reading.parents);
+    cli_ids_deinit(&reading.ranks);
+    return status == WAL_OK ? CLI_CONTINUE
+                            : cli_report(cli, cli->items[1], status, &error);
+}
+
+/* --- moving ------------------------------------------------------------- */
+
+/* The claim keeps those out that ask for one; by the expected sequence the
+ * session is as it was listed, and copied to the archive. */
+static enum wal_status move_unchanged(const struct retain_item *item,
+                                      struct wal_session *session,
+                                      struct wal_error *error)
+{
+    struct wal_session_remove_options options =
+        WAL_INIT(wal_session_remove_options);
+    enum wal_status status = wal_session_claim(session, error);
+
+    options.flags = WAL_SESSION_REMOVE_TRASH | WAL_SESSION_REMOVE_EXPECT;
+    options.expected_sequence = item->last_sequence;
+    return status == WAL_OK ? wal_session_remove(session, &options, error)
+                            : status;
+}
+
+/* Moves a chosen session to the trash, unless it has changed since it was read:
+ * then its reason is set. */
+static enum wal_status retain_plan_move(struct retain_item *item,
+                                        struct wal_store *store,
+                                        struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_open(store, cli_slice(item->id), &session, error);
+
+    if (status == WAL_OK) {
+        status = move_unchanged(item, session, error);
+    }
+    wal_session_close(session);
+    switch ((int)status) {
+    case WAL_ECONFLICT:
+        item->reason = RETAIN_CHANGED;
+        return WAL_OK;
+    case WAL_ECLAIMED:
+        item->reason = RETAIN_CLAIMED;
+        return WAL_OK;
+    case WAL_ENOTFOUND:
+    case WAL_ETRASHED:
+        item->reason = RETAIN_GONE;
+        return WAL_OK;
+    default:
+        return status;
+    }
+}
+
+static void retain_plan_deinit(struct retain_plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        free(plan->items[i].id);
+        free(plan->items[i].title);
+    }
+    free(plan->items);
+    free(plan->sessions);
+    *plan = (struct retain_plan){.items = NULL};
+}
+
+/* --- to the archive ------------------------------------------------------- */
+
+struct copying {
+    const struct cli *cli;
+    struct retain_plan *plan;
+};
+
+static int32_t note_refusal(void *ctx, const struct wal_transfer_report *made)
+{
+    const struct copying *copying = ctx;
+
+    if (made->kind != WAL_TRANSFER_REFUSED) {
+        return 0;
+    }
+    for (size_t i = 0; i < copying->plan->count; i++) {
+        struct retain_item *item = &copying->plan->items[i];
+
+        if (copying->plan->sessions[i].rule != WAL__RETAIN_STAYS &&
+            cli_slice_equal(made->session_id, cli_slice(item->id))) {
+            item->reason = RETAIN_REFUSED;
+            cli_note(copying->cli, item->id,
+                     made->error != NULL
+                         ? made->error->text
+                         : wal_status_text((enum wal_status)made->status));
+        }
+    }
+    return 0;
+}
+
+static enum wal_status copy(struct copying *copying, struct wal_store *from,
+                            struct wal_store *to, struct wal_error *error)
+{
+    const struct retain_plan *plan = copying->plan;
+    struct wal_slice *ids = cli_alloc((plan->count + 1) * sizeof(*ids));
+    struct wal_transfer_options options = WAL_INIT(wal_transfer_options);
+    enum wal_status status;
+
+    for (size_t i = 0; i < plan->count; i++) {
+        if (plan->sessions[i].rule != WAL__RETAIN_STAYS) {
+            ids[options.session_count++] = cli_slice(plan->items[i].id);
+        }
+    }
+    options.sessions = ids;
+    options.report = note_refusal;
+    options.ctx = copying;
+    status = wal_store_merge(from, to, &options, NULL, error);
+    free(ids);
+    return status;
+}
+
+/* Copies the chosen sessions to the store in a directory, which is made when it
+ * is not there. One that it refuses gets the reason, after a message. Returns
+ * CLI_CONTINUE, or an exit code after a message. */
+static int retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
+                               struct wal_store *store, const char *directory)
+{
+    struct wal_open_options options = cli_open_options(cli, WAL_OPEN_CREATE);
+    struct copying copying = {cli, plan};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_store *archive = NULL;
+    enum wal_status status = wal_open(directory, &options, &archive, &error);
+    int code;
+
+    if (status != WAL_OK) {
+        return cli_report(cli, directory, status, &error);
+    }
+    status = copy(&copying, store, archive, &error);
+    code =
+        status == WAL_OK ? CLI_OK : cli_report(cli, directory, status, &error);
+    code = cli_close_store(cli, directory, archive, code);
+    return code == CLI_OK ? CLI_CONTINUE : code;
+}
+
+/* --- back ----------------------------------------------------------------- */
+
+/* Takes the session out of the trash of the store, if it is there. */
+static enum wal_status undelete(struct wal_store *to, struct wal_slice id,
+                                struct wal_error *error)
+{
+    enum wal_status status = wal_session_undelete(to, id, error);
+
+    return status == WAL_ENOTFOUND ? WAL_OK : status;
+}
+
+/* The full ids of the sessions that the operands name in the archive. */
+static int find_sessions(const struct cli *cli, struct wal_store *archive,
+                         struct wal_store *to, struct wal_slice *ids)
+{
+    int code = CLI_CONTINUE;
+
+    for (int i = 3; i < cli->count && code == CLI_CONTINUE; i++) {
+        struct wal_session_info info = WAL_INIT(wal_session_info);
+        struct wal_error error = CLI_ERROR_INIT;
+        struct wal_session *session = NULL;
+        enum wal_status status;
+
+        code = cli_open_session(cli, archive, cli->items[i], &session);
+        if (code != CLI_CONTINUE) {
+            break;
+        }
+        status = wal_session_get_info(session, &info, &error);
+        if (status == WAL_OK) {
+            ids[i - 3] =
+                (struct wal_slice){cli_copy_slice(info.id), info.id.size};
+            status = undelete(to, info.id, &error);
+        }
+        if (status != WAL_OK) {
+            code = cli_report(cli, cli->items[i], status, &error);
+        }
+        wal_session_close(session);
+    }
+    return code;
+}
+
+static int restore(const struct cli *cli, struct wal_store *archive,
+                   struct wal_store *to)
+{
+    const size_t count = (size_t)cli->count - 3;
+    struct wal_slice *ids = cli_alloc(count * sizeof(*ids));
+    struct wal_error error = CLI_ERROR_INIT;
+    struct cli_transfer transfer;
+    enum wal_status status;
+    int code;
+
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = cli_slice(NULL);
+    }
+    code = find_sessions(cli, archive, to, ids);
+    if (code == CLI_CONTINUE) {
+        cli_transfer_init(&transfer, cli, "restore", NULL);
+        transfer.options.sessions = ids;
+        transfer.options.session_count = count;
+        status = wal_store_merge(archive, to, &transfer.options,
+                                 &transfer.result, &error);
+        code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        free((void *)(uintptr_t)ids[i].data);
+    }
+    free(ids);
+    return code;
+}
+
+int verb_restore(struct cli *cli, int argc, char **argv)
+{
+    struct wal_open_options open_options;
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_store *archive = NULL;
+    struct wal_store *to = NULL;
+    enum wal_status status;
+    int code = cli_parse(cli, argc, argv, NULL);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 4, argc);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    open_options = cli_open_options(cli, WAL_OPEN_READ_ONLY);
+    status = wal_open(cli->items[2], &open_options, &archive, &error);
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[2], status, &error);
+    }
+    code = cli_open_store(cli, cli->items[1], 0, &to);
+    if (code == CLI_CONTINUE) {
+        code = restore(cli, archive, to);
+        code = cli_close_store(cli, cli->items[1], to, code);
+    }
+    return cli_close_store(cli, cli->items[2], archive, code);
+}
+
+/* --- the verb retain ---------------------------------------------------- */
 
 enum {
     ID_COLUMNS = 12,

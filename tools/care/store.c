@@ -1,10 +1,12 @@
 /*
- * store.c - the verbs init, stats, migrate and accept-damage.
+ * store.c - the verbs init, stats, migrate and accept-damage; the sessions that
+ * processes claim, the size of checkpoints, and the views that the store knows
+ * of.
  *
  * Invariant: stats writes nothing; the others change nothing if they fail.
- *
- * Threads: the tool has one thread.
  */
+#include "tools/care/care.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,17 +14,305 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentwal/checkpoint.h"
+#include "agentwal/convert.h"
 #include "format/bytes/bytes.h"
-#include "tools/care/care.h"
-#include "tools/care/claims.h"
-#include "tools/care/costs.h"
-#include "tools/care/space.h"
 #include "tools/cli/verbs.h"
 #include "tools/project/project.h"
 
-#define SCHEMA_VERSION 1 /* the schema version that `migrate` sets */
+/* --- claims ------------------------------------------------------------- */
 
-static const struct cli_option no_options[] = {{.name = NULL}};
+/* Writes the claims that the cursor has left, as an array of
+ * {"sessionId","processId"}; processId is null when it is unknown. */
+static enum wal_status claims_write(struct wal_claim_cursor *claims,
+                                    struct wal__json_out *json,
+                                    struct wal_error *error)
+{
+    struct wal_claim claim = WAL_INIT(wal_claim);
+    enum wal_status status;
+
+    wal__json_out_open(json, '[');
+    while ((status = wal_claim_cursor_next(claims, &claim, error)) == WAL_OK) {
+        wal__json_out_open(json, '{');
+        cli_json_member_text(json, "sessionId", claim.session_id);
+        wal__json_out_key(json, "processId");
+        if (claim.process_id == 0) {
+            cli_json_text_or_null(json, cli_slice(""));
+        } else {
+            wal__json_out_count(json, (uint64_t)claim.process_id);
+        }
+        wal__json_out_close(json, '}');
+    }
+    wal__json_out_close(json, ']');
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* Prints a table; nothing if there are none. */
+static enum wal_status claims_print(struct wal_claim_cursor *claims,
+                                    struct wal_error *error)
+{
+    struct wal_claim claim = WAL_INIT(wal_claim);
+    bool is_first = true;
+    enum wal_status status;
+
+    while ((status = wal_claim_cursor_next(claims, &claim, error)) == WAL_OK) {
+        size_t width;
+
+        if (is_first) {
+            printf("\n%-36s  %s\n", "CLAIMED SESSION", "PROCESS");
+            is_first = false;
+        }
+        width = cli_print_name(stdout, claim.session_id);
+        printf("%*s  ", width < 36 ? (int)(36 - width) : 0, "");
+        if (claim.process_id == 0) {
+            printf("unknown\n");
+        } else {
+            printf("%d\n", (int)claim.process_id);
+        }
+    }
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* --- checkpoints -------------------------------------------------------- */
+
+struct cost {
+    char *id; /* id of the session */
+    uint64_t checkpoints;
+    uint64_t files;
+    uint64_t bytes;
+    uint64_t new_blobs;
+    uint64_t new_bytes;
+};
+
+/* The sessions that have checkpoints, newest first; zeroed it is empty. */
+struct costs {
+    struct cost *items;
+    size_t count;
+    size_t capacity;
+    uint64_t damaged; /* sessions or checkpoints that cannot be read */
+};
+
+/* Adds up the checkpoints of one session. */
+static enum wal_status sum_checkpoints(struct costs *costs,
+                                       struct wal_session *session,
+                                       struct cost *cost,
+                                       struct wal_error *error)
+{
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
+    struct wal_checkpoint_cursor *checkpoints = NULL;
+    enum wal_status status =
+        wal_checkpoint_cursor_open(session, &checkpoints, error);
+
+    while (status == WAL_OK) {
+        status = wal_checkpoint_cursor_next(checkpoints, &info, error);
+        if (status == WAL_OK) {
+            cost->checkpoints++;
+            cost->files += info.files;
+            cost->bytes += info.bytes;
+            cost->new_blobs += info.new_blobs;
+            cost->new_bytes += info.new_bytes;
+        } else if (cli_is_damage(status)) {
+            costs->damaged++;
+            status = WAL_OK;
+        }
+    }
+    wal_checkpoint_cursor_close(checkpoints);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+static enum wal_status read_session(struct costs *costs,
+                                    struct wal_store *store,
+                                    struct wal_slice id,
+                                    struct wal_error *error)
+{
+    struct wal_session *session = NULL;
+    struct cost cost = {.checkpoints = 0};
+    enum wal_status status = wal_session_open(store, id, &session, error);
+
+    if (status == WAL_OK) {
+        status = sum_checkpoints(costs, session, &cost, error);
+    }
+    if (status == WAL_OK && cost.checkpoints > 0) {
+        cost.id = cli_copy_slice(id);
+        costs->items = cli_reserve(costs->items, costs->count, &costs->capacity,
+                                   sizeof(costs->items[0]));
+        costs->items[costs->count++] = cost;
+    }
+    wal_session_close(session);
+    if (cli_is_damage(status) || status == WAL_ENOTFOUND ||
+        status == WAL_ETRASHED) {
+        costs->damaged += cli_is_damage(status);
+        return WAL_OK;
+    }
+    return status;
+}
+
+/* Adds up the checkpoints of every session. A fork counts inherited ones
+ * too. */
+static enum wal_status costs_read(struct costs *costs, struct wal_store *store,
+                                  struct wal_error *error)
+{
+    struct cli_sessions list;
+
+    for (cli_sessions_open(&list, store, NULL, error);
+         cli_sessions_next(&list, error);) {
+        list.status = read_session(costs, store, list.info.id, error);
+    }
+    return list.status;
+}
+
+/* Writes an array of {"sessionId","checkpoints","files","bytes","newBlobs",
+ * "newBytes"}. */
+static void costs_write(const struct costs *costs, struct wal__json_out *json)
+{
+    wal__json_out_open(json, '[');
+    for (size_t i = 0; i < costs->count; i++) {
+        const struct cost *cost = &costs->items[i];
+
+        wal__json_out_open(json, '{');
+        cli_json_member_text(json, "sessionId", cli_slice(cost->id));
+        wal__json_out_member_count(json, "checkpoints", cost->checkpoints);
+        wal__json_out_member_count(json, "files", cost->files);
+        wal__json_out_member_count(json, "bytes", cost->bytes);
+        wal__json_out_member_count(json, "newBlobs", cost->new_blobs);
+        wal__json_out_member_count(json, "newBytes", cost->new_bytes);
+        wal__json_out_close(json, '}');
+    }
+    wal__json_out_close(json, ']');
+}
+
+/* Prints a table; nothing if there are no checkpoints. */
+static void costs_print(const struct costs *costs)
+{
+    if (costs->count == 0) {
+        return;
+    }
+    printf("\n%-36s  %11s  %8s  %12s  %9s  %12s\n", "SESSION", "CHECKPOINTS",
+           "FILES", "BYTES", "NEW BLOBS", "NEW BYTES");
+    for (size_t i = 0; i < costs->count; i++) {
+        const struct cost *cost = &costs->items[i];
+        size_t width = cli_print_name(stdout, cli_slice(cost->id));
+
+        printf("%*s  %11" PRIu64 "  %8" PRIu64 "  %12" PRIu64 "  %9" PRIu64
+               "  %12" PRIu64 "\n",
+               width < 36 ? (int)(36 - width) : 0, "", cost->checkpoints,
+               cost->files, cost->bytes, cost->new_blobs, cost->new_bytes);
+    }
+}
+
+/* --- views, after something was erased ---------------------------------- */
+
+static const char *state_of(const struct wal_view_info *info)
+{
+    return (info->flags & WAL_VIEW_INFO_UNREADABLE) != 0 ? "unknown"
+           : (info->flags & WAL_VIEW_INFO_DELETED) != 0  ? "deleted"
+                                                         : "redacted";
+}
+
+static void write_view(struct wal__json_out *json,
+                       const struct wal_view_info *info, bool is_rewritten)
+{
+    wal__json_out_open(json, '{');
+    cli_json_member_text_or_null(json, "sessionId", cli_slice(info->session));
+    cli_json_member_text(json, "dialect", cli_slice(info->dialect));
+    cli_json_member_text(json, "root", cli_slice(info->root));
+    cli_json_member_text(json, "state", cli_slice(state_of(info)));
+    wal__json_out_member_bool(json, "rewritten", is_rewritten);
+    wal__json_out_close(json, '}');
+}
+
+static void print_view(const struct wal_view_info *info, bool is_rewritten)
+{
+    bool is_deleted = (info->flags & WAL_VIEW_INFO_DELETED) != 0;
+
+    fputs(!is_rewritten ? "may hold it still: "
+          : is_deleted  ? "removed the view: "
+                        : "rewrote the view: ",
+          stdout);
+    cli_print_name(stdout, cli_slice(info->root));
+    printf(", %s", info->dialect);
+    if (info->session[0] != '\0') {
+        fputs(", session ", stdout);
+        cli_print_name(stdout, cli_slice(info->session));
+    } else {
+        fputs(", which cannot be read", stdout);
+    }
+    puts(is_deleted && !is_rewritten ? ", which was deleted" : "");
+}
+
+/* Reports why a view was not rewritten, by the path of the file if it is
+ * known. */
+static int report(const struct cli *cli, const struct wal_view_info *info,
+                  enum wal_status status, const struct wal_error *error)
+{
+    struct wal_error reported = *error;
+    char path[2 * sizeof(info->root)];
+
+    if (reported.file[0] == '\0' || reported.file[0] == '/') {
+        return cli_report(cli, info->root, status, &reported);
+    }
+    snprintf(path, sizeof(path), "%s/%s", info->root, reported.file);
+    reported.file[0] = '\0';
+    return cli_report(cli, path, status, &reported);
+}
+
+int care_print_views(const struct cli *cli, struct wal_store *store,
+                     bool rewrites, struct wal__json_out *json)
+{
+    const struct wal_view_cursor_options options = {
+        .struct_size = sizeof(options), .flags = WAL_VIEW_CURSOR_STALE};
+    struct wal_view_info info = WAL_INIT(wal_view_info);
+    struct wal_view_cursor *cursor = NULL;
+    struct wal_error error = CLI_ERROR_INIT;
+    size_t left = 0;
+    int code = CLI_OK;
+    enum wal_status status =
+        wal_view_cursor_open(store, &options, &cursor, &error);
+
+    if (status != WAL_OK) {
+        return cli_report(cli, "views", status, &error);
+    }
+    while (wal_view_cursor_next(cursor, &info, NULL) == WAL_OK) {
+        status =
+            rewrites ? wal_view_update(store, &info, NULL, &error) : WAL_EBUSY;
+        if (json != NULL) {
+            write_view(json, &info, status == WAL_OK);
+        } else {
+            print_view(&info, status == WAL_OK);
+        }
+        left += status == WAL_OK ? 0 : 1;
+        if (rewrites && status != WAL_OK) {
+            code = cli_worse_code(code, report(cli, &info, status, &error));
+        }
+    }
+    wal_view_cursor_close(cursor);
+    if (left > 0 && !rewrites && json == NULL) {
+        printf("rewrite %s: agentwal gc --views\n", left == 1 ? "it" : "them");
+    }
+    return code;
+}
+
+int care_report_views(const struct cli *cli, struct wal_store *store,
+                      bool rewrites)
+{
+    struct wal__json_out json;
+    int code;
+
+    if (!cli->json) {
+        return care_print_views(cli, store, rewrites, NULL);
+    }
+    cli_json_init(&json, stdout);
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_open(&json, "views", '[');
+    code = care_print_views(cli, store, rewrites, &json);
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
+    return code;
+}
+
+/* --- the verbs ---------------------------------------------------------- */
+
+#define SCHEMA_VERSION 1 /* the schema version that `migrate` sets */
 
 int verb_init(struct cli *cli, int argc, char **argv)
 {
@@ -30,7 +320,7 @@ int verb_init(struct cli *cli, int argc, char **argv)
     int code;
 
     cli->makes_store = true;
-    code = cli_begin(cli, argc, argv, no_options, 2, 2,
+    code = cli_begin(cli, argc, argv, NULL, 2, 2,
                      WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, &store);
     if (code != CLI_CONTINUE) {
         return code;
@@ -73,7 +363,7 @@ struct stats {
     struct wal_store_info info;
     struct care_space space;
     struct care_trash trash;
-    struct care_costs costs;
+    struct costs costs;
     struct wal_claim_cursor *claims;
 };
 
@@ -132,9 +422,9 @@ static enum wal_status write_object(const struct stats *stats, const char *uuid,
     wal__json_out_key(&json, "space");
     care_space_write(&stats->space, &json);
     wal__json_out_key(&json, "checkpoints");
-    care_costs_write(&stats->costs, &json);
+    costs_write(&stats->costs, &json);
     wal__json_out_key(&json, "claims");
-    status = care_claims_write(stats->claims, &json, error);
+    status = claims_write(stats->claims, &json, error);
     wal__json_out_close_line(&json);
     return status;
 }
@@ -175,8 +465,8 @@ static enum wal_status print_summary(const struct cli *cli, struct stats *stats,
     printf("%-12s %s\n%-12s %s\n", "End of log", tail_name(info->tail), "State",
            state_text(info));
     care_space_print(&stats->space, false);
-    care_costs_print(&stats->costs);
-    return care_claims_print(stats->claims, error);
+    costs_print(&stats->costs);
+    return claims_print(stats->claims, error);
 }
 
 static enum wal_status print_stats(const struct cli *cli, struct stats *stats,
@@ -217,7 +507,7 @@ static enum wal_status read_stats(struct wal_store *store, struct stats *stats,
     }
     /* Without a pack there is no checkpoint: each has a blob. */
     if (status == WAL_OK && stats->info.pack_segments > 0) {
-        status = care_costs_read(&stats->costs, store, error);
+        status = costs_read(&stats->costs, store, error);
     }
     return status == WAL_OK
                ? wal_claim_cursor_open(store, &stats->claims, error)
@@ -230,8 +520,8 @@ int verb_stats(struct cli *cli, int argc, char **argv)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_begin(cli, argc, argv, no_options, 2, 2, WAL_OPEN_READ_ONLY,
-                         &store);
+    int code =
+        cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -255,7 +545,10 @@ int verb_stats(struct cli *cli, int argc, char **argv)
                        "damaged checkpoints were"));
     }
     wal_claim_cursor_close(stats.claims);
-    care_costs_deinit(&stats.costs);
+    for (size_t i = 0; i < stats.costs.count; i++) {
+        free(stats.costs.items[i].id);
+    }
+    free(stats.costs.items);
     care_space_deinit(&stats.space);
     return cli_close_store(cli, cli->items[1], store, code);
 }
@@ -341,7 +634,7 @@ static int migrate_session(const struct cli *cli)
 
 int verb_migrate(struct cli *cli, int argc, char **argv)
 {
-    int code = cli_parse(cli, argc, argv, no_options);
+    int code = cli_parse(cli, argc, argv, NULL);
 
     if (code == CLI_CONTINUE) {
         code = cli_check_operands(cli, 2, 3);
@@ -374,32 +667,28 @@ static void print_accepted(const struct cli *cli, const char *id)
 
 static int accept_all(const struct cli *cli, struct wal_store *store)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status;
+    struct cli_sessions list;
     int code = CLI_OK;
 
-    status = wal_session_cursor_open(store, NULL, &list, &error);
-    while (status == WAL_OK &&
-           (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
+    for (cli_sessions_open(&list, store, NULL, &error);
+         cli_sessions_next(&list, &error);) {
         char *id;
-        if ((info.flags & WAL_SESSION_DAMAGED) == 0) {
+        if ((list.info.flags & WAL_SESSION_DAMAGED) == 0) {
             continue;
         }
-        id = cli_copy_text(info.id.data, (size_t)info.id.size);
-        status = wal_session_open(store, info.id, &session, &error);
-        if (status == WAL_OK) {
+        id = cli_copy_slice(list.info.id);
+        list.status = wal_session_open(store, list.info.id, &session, &error);
+        if (list.status == WAL_OK) {
             code = cli_worse_code(code, accept(cli, id, session));
             print_accepted(cli, id);
         }
         free(id);
     }
-    wal_session_cursor_close(list);
-    if (status != WAL_END) {
-        code = cli_worse_code(code,
-                              cli_report(cli, cli->items[1], status, &error));
+    if (list.status != WAL_OK) {
+        code = cli_worse_code(
+            code, cli_report(cli, cli->items[1], list.status, &error));
     }
     return code;
 }
@@ -433,7 +722,7 @@ int verb_accept_damage(struct cli *cli, int argc, char **argv)
 {
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    int code = cli_begin(cli, argc, argv, no_options, 2, 3, 0, &store);
+    int code = cli_begin(cli, argc, argv, NULL, 2, 3, 0, &store);
 
     if (code != CLI_CONTINUE) {
         return code;

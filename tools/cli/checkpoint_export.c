@@ -91,7 +91,7 @@ static int write_content(struct export *export, struct item *item,
     }
     wal_blob_close(blob);
     if (status != WAL_OK && error_number == 0) {
-        char *path = cli_copy_text(file->path.data, (size_t)file->path.size);
+        char *path = cli_copy_slice(file->path);
 
         cli_atomic_file_commit(&file_out, hash, ECANCELED);
         cli_report(export->out->cli, path,
@@ -133,17 +133,12 @@ static char *manifest_path(const struct export *export, const struct item *item,
                            const struct wal_file *file)
 {
     struct wal_slice root = item->info.root;
-    char *path;
 
     if (cli_slice_equal(root, export->cwd)) {
-        return cli_copy_text(file->path.data, (size_t)file->path.size);
+        return cli_copy_slice(file->path);
     }
     root.size = root.size == 1 ? 0 : root.size;
-    path = cli_alloc((size_t)(root.size + file->path.size) + 2);
-    memcpy(path, root.data, (size_t)root.size);
-    path[root.size] = '/';
-    memcpy(path + root.size + 1, file->path.data, (size_t)file->path.size);
-    return path;
+    return cli_format("%.*s/%.*s", WAL_ARG(root), WAL_ARG(file->path));
 }
 
 static void write_file(const struct wal__checkpoint_layout *layout,

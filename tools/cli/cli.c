@@ -392,6 +392,24 @@ FILE *cli_open_memory(char **text, size_t *size)
     return check_alloc(open_memstream(text, size));
 }
 
+char *cli_copy_slice(struct wal_slice text)
+{
+    return cli_copy_text(text.data, (size_t)text.size);
+}
+
+char *cli_format(const char *form, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+
+    va_start(arguments, form);
+    if (vasprintf(&text, form, arguments) < 0) {
+        text = check_alloc(NULL);
+    }
+    va_end(arguments);
+    return text;
+}
+
 const char *cli_keep_text(const char *text)
 {
     static char **texts; /* reachable until the process ends */
@@ -429,7 +447,6 @@ char *cli_absolute_path(const char *path)
 {
     char *resolved = realpath(path, NULL);
     char here[PATH_MAX];
-    char *joined;
 
     if (resolved != NULL) {
         return resolved;
@@ -437,9 +454,7 @@ char *cli_absolute_path(const char *path)
     if (path[0] == '/' || getcwd(here, sizeof(here)) == NULL) {
         return cli_copy_text(path, strlen(path));
     }
-    joined = cli_alloc(strlen(here) + strlen(path) + 2);
-    sprintf(joined, "%s/%s", here, path);
-    return joined;
+    return cli_format("%s/%s", here, path);
 }
 
 struct cli_ids_slot {
@@ -448,6 +463,22 @@ struct cli_ids_slot {
     uint32_t size;
     uint32_t value;
 };
+
+void cli_texts_add(struct cli_texts *texts, struct wal_slice text)
+{
+    texts->items = cli_reserve(texts->items, texts->count, &texts->capacity,
+                               sizeof(texts->items[0]));
+    texts->items[texts->count++] = cli_copy_slice(text);
+}
+
+void cli_texts_deinit(struct cli_texts *texts)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        free(texts->items[i]);
+    }
+    free(texts->items);
+    *texts = (struct cli_texts){.items = NULL};
+}
 
 /* --- a map from ids to numbers ------------------------------------------ */
 
@@ -518,7 +549,7 @@ uint32_t *cli_ids_get_or_add(struct cli_ids *ids, struct wal_slice id)
     item = find_slot(ids, id, hash);
     if (item->text == NULL) {
         item->hash = hash;
-        item->text = cli_copy_text(id.data, id.size);
+        item->text = cli_copy_slice(id);
         item->size = (uint32_t)id.size;
         item->value = 0;
         ids->count++;
@@ -604,7 +635,6 @@ static char *default_store(void)
 {
     const char *data = getenv("XDG_DATA_HOME");
     const char *home = getenv("HOME");
-    char *path = NULL;
 
     /* The XDG specification ignores relative paths. */
     if (data != NULL && data[0] == '/') {
@@ -615,10 +645,7 @@ static char *default_store(void)
     } else {
         return NULL;
     }
-    if (asprintf(&path, "%s/%s", home, data) < 0) {
-        path = NULL;
-    }
-    return path;
+    return cli_format("%s/%s", home, data);
 }
 
 static int check_store(const struct cli *cli, const char *what,
@@ -733,11 +760,9 @@ static int report_missing(const struct cli *cli, const char *path)
 static bool has_file(const char *path, const char *name)
 {
     struct stat stat;
-    char *file = cli_alloc(strlen(path) + strlen(name) + 2);
-    bool exists;
+    char *file = cli_format("%s/%s", path, name);
+    bool exists = lstat(file, &stat) == 0;
 
-    strcat(strcat(strcpy(file, path), "/"), name);
-    exists = lstat(file, &stat) == 0;
     free(file);
     return exists;
 }
@@ -808,6 +833,29 @@ int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
         warn_if_shared(cli, path);
     }
     return CLI_CONTINUE;
+}
+
+void cli_sessions_open(struct cli_sessions *list, struct wal_store *store,
+                       const struct wal_session_cursor_options *options,
+                       struct wal_error *error)
+{
+    *list = (struct cli_sessions){.info = WAL_INIT(wal_session_info)};
+    list->status =
+        wal_session_cursor_open(store, options, &list->cursor, error);
+}
+
+bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error)
+{
+    if (list->status == WAL_OK) {
+        list->status =
+            wal_session_cursor_next(list->cursor, &list->info, error);
+    }
+    if (list->status == WAL_OK) {
+        return true;
+    }
+    wal_session_cursor_close(list->cursor);
+    list->status = list->status == WAL_END ? WAL_OK : list->status;
+    return false;
 }
 
 int cli_close_store(const struct cli *cli, const char *path,

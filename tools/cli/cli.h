@@ -78,12 +78,16 @@ void cli_ensure_std_fds(void);
 
 /*
  * Parses the common options and those of the table, before, between or after
- * the operands, and stores the operands in *cli. Returns CLI_CONTINUE, or the
- * exit code after --help, after --version and for an invalid command line. The
- * caller sets cli->tool and cli->help first.
+ * the operands, and stores the operands in *cli. options may be NULL. Returns
+ * CLI_CONTINUE, or the exit code after --help, after --version and for an
+ * invalid command line. The caller sets cli->tool and cli->help first.
  */
 int cli_parse(struct cli *cli, int argc, char **argv,
               const struct cli_option *options);
+
+/* Of a verb that this build does not have: prints why, unless the help or the
+ * version was asked for. Returns the exit code. */
+int cli_refuse_missing(struct cli *cli, int argc, char **argv, const char *why);
 
 /* Returns the command that prints the help of the verb or tool, until the next
  * call. */
@@ -168,14 +172,19 @@ int cli_finish(const struct cli *cli, int code);
 bool cli_output_failed(void);
 
 /* Allocates; when memory is exhausted the process exits with CLI_FAILED.
- * cli_alloc zeroes the memory. cli_copy_text terminates the copy with NUL. */
+ * cli_alloc zeroes the memory. cli_copy_text and cli_copy_slice terminate the
+ * copy with NUL. */
 void *cli_alloc(size_t size);
 void *cli_realloc(void *data, size_t size);
 char *cli_copy_text(const void *data, size_t size);
+char *cli_copy_slice(struct wal_slice text);
 
 /* Opens a file whose bytes are a text in memory when it is closed; the caller
  * frees it. */
 FILE *cli_open_memory(char **text, size_t *size);
+
+/* Returns a text, which the caller frees. */
+char *cli_format(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
 /* Returns a copy of a text that the process owns. */
 const char *cli_keep_text(const char *text);
@@ -206,6 +215,30 @@ int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
  * is nothing at the path, an exit code after printing how to make a store. */
 int cli_require_store(const struct cli *cli, const char *path);
 
+/*
+ * Goes through a list of sessions:
+ *
+ *     for (cli_sessions_open(&list, store, options, error);
+ *          cli_sessions_next(&list, error);) {
+ *         use(&list.info);
+ *     }
+ *     return list.status;
+ *
+ * A failure that the body puts into `status` ends it, and so does WAL_END, as
+ * which the end of the list counts: `status` is WAL_OK then. The list is closed
+ * when there is no next session.
+ */
+struct cli_sessions {
+    struct wal_session_info info;
+    enum wal_status status;
+    struct wal_session_cursor *cursor;
+};
+
+void cli_sessions_open(struct cli_sessions *list, struct wal_store *store,
+                       const struct wal_session_cursor_options *options,
+                       struct wal_error *error);
+bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error);
+
 /* Closes a store. Returns the worse of `code` and the exit code of the
  * close. */
 int cli_close_store(const struct cli *cli, const char *path,
@@ -233,6 +266,17 @@ int cli_open_session_exact(const struct cli *cli, struct wal_store *store,
 char *cli_absolute_path(const char *path);
 
 #define CLI_ERROR_INIT WAL_INIT(wal_error)
+
+/* Texts that are owned. Zeroed: none. */
+struct cli_texts {
+    char **items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Adds a copy. */
+void cli_texts_add(struct cli_texts *texts, struct wal_slice text);
+void cli_texts_deinit(struct cli_texts *texts);
 
 /* --- a map from ids to numbers ------------------------------------------ */
 

@@ -16,7 +16,6 @@
 #include "convert/source/source_lines.h"
 #include "format/bytes/bytes.h"
 #include "format/json/json_text.h"
-#include "tools/cli/cli.h"
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
@@ -327,15 +326,6 @@ static const char *const keys[KEY_COUNT] = {
     [KEY_META] = "meta",
 };
 
-void cli_texts_deinit(struct cli_texts *texts)
-{
-    for (size_t i = 0; i < texts->count; i++) {
-        free(texts->items[i]);
-    }
-    free(texts->items);
-    *texts = (struct cli_texts){.items = NULL};
-}
-
 struct wal_slice cli_unescape(const struct wal__json_token *token,
                               struct cli_texts *texts)
 {
@@ -504,8 +494,7 @@ char *cli_entry_detach(struct wal_entry *entry)
     char *payload = NULL;
 
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
-        payload =
-            cli_copy_text(entry->payload.data, (size_t)entry->payload.size);
+        payload = cli_copy_slice(entry->payload);
         entry->payload.data = payload;
     }
     return payload;

@@ -13,12 +13,9 @@
 #ifndef AGENTWAL_TOOLS_CLI_JSON_H
 #define AGENTWAL_TOOLS_CLI_JSON_H
 
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "agentwal.h"
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"
+#include "tools/cli/cli.h"
 
 /* Begins output to a file. Whether it failed is the file's to say. */
 void cli_json_init(struct wal__json_out *json, FILE *file);
@@ -82,15 +79,6 @@ size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns,
 size_t cli_print_name(FILE *file, struct wal_slice name);
 
 /* --- entries ------------------------------------------------------------ */
-
-/* Owns strings that had to be unescaped. Zeroed: none. */
-struct cli_texts {
-    char **items;
-    size_t count;
-    size_t capacity;
-};
-
-void cli_texts_deinit(struct cli_texts *texts);
 
 /*
  * Parses one line. The entry's slices point into the line and into texts.

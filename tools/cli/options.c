@@ -2,8 +2,6 @@
  * options.c - the verb line: options and operands, the name that a user meant,
  * and times.
  */
-#include "tools/cli/cli.h"
-
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -209,9 +207,11 @@ int cli_parse(struct cli *cli, int argc, char **argv,
         {.name = "no-pager", .flag = &cli->no_pager},
         {.name = NULL},
     };
+    const struct cli_option none = {.name = NULL};
     /* The verb's table comes first, so that its names are preferred. */
     const struct tables tables = {
-        {common, options, &of_verbs[cli->names_store ? 1 : 0]},
+        {common, options != NULL ? options : &none,
+         &of_verbs[cli->names_store ? 1 : 0]},
     };
     int code;
 
@@ -233,6 +233,21 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     cli->count = argc - optind;
     terminal_init(cli->terminal, cli->no_colour);
     return cli->names_store ? CLI_CONTINUE : cli_insert_store(cli);
+}
+
+int cli_refuse_missing(struct cli *cli, int argc, char **argv, const char *why)
+{
+    const char *last = argv[argc - 1];
+
+    if (argc == 2 || strcmp(last, "--help") == 0 ||
+        strcmp(last, "--version") == 0) {
+        int code = cli_parse(cli, argc, argv, NULL);
+
+        if (code != CLI_CONTINUE) {
+            return code;
+        }
+    }
+    return cli_error(cli, CLI_FAILED, cli->verb, "%s", why);
 }
 
 const char *cli_help_command(const struct cli *cli)

@@ -32,7 +32,7 @@ enum {
 static void keep(char **items, size_t *count, struct wal_slice id)
 {
     if (*count < CLI_MATCH_NAMED) {
-        items[*count] = cli_copy_text(id.data, (size_t)id.size);
+        items[*count] = cli_copy_slice(id);
     }
     ++*count;
 }
@@ -252,7 +252,6 @@ void cli_short_ids_add_sessions(struct cli_short_ids *ids,
 {
     struct wal_session_cursor_options options =
         WAL_INIT(wal_session_cursor_options);
-    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_store_info about = WAL_INIT(wal_store_info);
     enum wal_status status = wal_store_get_info(store, &about, NULL);
 
@@ -260,20 +259,18 @@ void cli_short_ids_add_sessions(struct cli_short_ids *ids,
         return;
     }
     ids->owns_items = true;
-    status = WAL_END;
-    for (int i = 0; i < 2 && status == WAL_END; i++) {
-        struct wal_session_cursor *list = NULL;
+    for (int i = 0; i < 2 && status == WAL_OK; i++) {
+        struct cli_sessions list;
 
         options.flags = i == 0 ? 0 : (uint32_t)WAL_SESSION_CURSOR_TRASH;
-        status = wal_session_cursor_open(store, &options, &list, NULL);
-        while (status == WAL_OK && (status = wal_session_cursor_next(
-                                        list, &info, NULL)) == WAL_OK) {
-            info.id.data = cli_copy_text(info.id.data, (size_t)info.id.size);
-            cli_short_ids_add(ids, info.id);
+        for (cli_sessions_open(&list, store, &options, NULL);
+             cli_sessions_next(&list, NULL);) {
+            list.info.id.data = cli_copy_slice(list.info.id);
+            cli_short_ids_add(ids, list.info.id);
         }
-        wal_session_cursor_close(list);
+        status = list.status;
     }
-    ids->is_complete = status == WAL_END;
+    ids->is_complete = status == WAL_OK;
 }
 
 /* The number of characters at the end that two ids share. */
@@ -356,23 +353,6 @@ struct candidates {
     size_t capacity;
 };
 
-static void candidates_deinit(struct candidates *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        free(list->items[i].id);
-    }
-    free(list->items);
-}
-
-static void add_candidate(struct candidates *list, struct wal_slice id,
-                          size_t length)
-{
-    list->items = cli_reserve(list->items, list->count, &list->capacity,
-                              sizeof(list->items[0]));
-    list->items[list->count].id = cli_copy_text(id.data, id.size);
-    list->items[list->count++].length = length;
-}
-
 /* Returns true if `path` is `whole` or follows a slash in it as its end. */
 static bool is_path_suffix(const char *path, const char *whole)
 {
@@ -393,7 +373,10 @@ static void add_source(struct candidates *list,
         return;
     }
     if (is_path_suffix(source.path, file)) {
-        add_candidate(list, info->id, strlen(source.path));
+        list->items = cli_reserve(list->items, list->count, &list->capacity,
+                                  sizeof(list->items[0]));
+        list->items[list->count].id = cli_copy_slice(info->id);
+        list->items[list->count++].length = strlen(source.path);
     }
 }
 
@@ -403,19 +386,13 @@ static enum wal_status collect_candidates(struct wal_store *store,
                                           struct candidates *found,
                                           struct wal_error *error)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status;
+    struct cli_sessions list;
 
-    status = wal_session_cursor_open(store, NULL, &list, error);
-    if (status != WAL_OK) {
-        return status;
+    for (cli_sessions_open(&list, store, NULL, error);
+         cli_sessions_next(&list, error);) {
+        add_source(found, &list.info, file);
     }
-    while ((status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
-        add_source(found, &info, file);
-    }
-    wal_session_cursor_close(list);
-    return status == WAL_END ? WAL_OK : status;
+    return list.status;
 }
 
 /* Files with equal names in different folders are distinguished by their
@@ -491,24 +468,20 @@ static enum wal_status match_sessions(struct wal_store *store,
         WAL_INIT(wal_session_cursor_options);
     struct wal_session_cursor_options all =
         WAL_INIT(wal_session_cursor_options);
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status;
 
     by_prefix.prefix = cli_slice(match->name);
     by_prefix.flags = flags;
     all.flags = flags;
     for (int pass = is_whole ? 1 : 0; pass < 2; pass++) {
-        status = wal_session_cursor_open(store, pass == 0 ? &by_prefix : &all,
-                                         &list, error);
-        while (status == WAL_OK && (status = wal_session_cursor_next(
-                                        list, &info, error)) == WAL_OK) {
-            cli_match_add(match, info.id);
+        struct cli_sessions list;
+
+        for (cli_sessions_open(&list, store, pass == 0 ? &by_prefix : &all,
+                               error);
+             cli_sessions_next(&list, error);) {
+            cli_match_add(match, list.info.id);
         }
-        wal_session_cursor_close(list);
-        list = NULL;
-        if (status != WAL_END) {
-            return status;
+        if (list.status != WAL_OK) {
+            return list.status;
         }
         if (match->prefix_count > 0 && !is_whole) {
             return WAL_OK;
@@ -567,7 +540,10 @@ static int open_file(const struct cli *cli, struct wal_store *store,
     } else {
         code = open_found(cli, store, name, found.items[0].id, session);
     }
-    candidates_deinit(&found);
+    for (size_t i = 0; i < found.count; i++) {
+        free(found.items[i].id);
+    }
+    free(found.items);
     return code;
 }
 
@@ -715,9 +691,8 @@ enum wal_status cli_heads_read(struct cli_heads *heads,
            (status = wal_head_cursor_next(cursor, &head, error)) == WAL_OK) {
         heads->items = cli_reserve(heads->items, heads->count, &capacity,
                                    sizeof(heads->items[0]));
-        head.name.data = cli_copy_text(head.name.data, (size_t)head.name.size);
-        head.entry_id.data =
-            cli_copy_text(head.entry_id.data, (size_t)head.entry_id.size);
+        head.name.data = cli_copy_slice(head.name);
+        head.entry_id.data = cli_copy_slice(head.entry_id);
         head.note = cli_slice(NULL);
         heads->items[heads->count++] = head;
     }
@@ -859,6 +834,17 @@ static void table_init(struct table *table, const struct cli *cli,
                              : TITLE_WIDTH_MIN;
 }
 
+struct wal_slice cli_session_client(const struct wal_session_info *info)
+{
+    const char *text = info->source.data;
+    const char *blank = info->source.size > 0
+                            ? memchr(text, ' ', (size_t)info->source.size)
+                            : NULL;
+
+    return blank == NULL ? cli_slice("agentwal")
+                         : (struct wal_slice){text, (uint64_t)(blank - text)};
+}
+
 struct wal_slice cli_session_title(const struct wal_session_info *info,
                                    char text[CLI_TEXT_MAX])
 {
@@ -957,15 +943,6 @@ static void put_row(struct table *table, struct wal_store *store,
     putchar('\n');
 }
 
-static void put_header(const struct table *table)
-{
-    terminal_put_style(table->terminal, TERMINAL_STRONG);
-    printf("%-*s  %-*s  %*s  %-*s  %s\n", (int)table->id_width, "SESSION",
-           WHEN_AGE_COLUMNS, "UPDATED", ENTRIES_WIDTH, "ENTRIES",
-           (int)table->directory_width, "DIRECTORY", "TITLE");
-    terminal_put_style(table->terminal, TERMINAL_PLAIN);
-}
-
 /* After the last session of a page: prints the cursor of the next page if there
  * are more sessions. */
 static enum wal_status print_cursor(struct wal_session_cursor *list,
@@ -1012,7 +989,12 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store,
             write_row(&json, store, &info);
         } else {
             if (count == 0) {
-                put_header(&table);
+                terminal_put_style(table.terminal, TERMINAL_STRONG);
+                printf("%-*s  %-*s  %*s  %-*s  %s\n", (int)table.id_width,
+                       "SESSION", WHEN_AGE_COLUMNS, "UPDATED", ENTRIES_WIDTH,
+                       "ENTRIES", (int)table.directory_width, "DIRECTORY",
+                       "TITLE");
+                terminal_put_style(table.terminal, TERMINAL_PLAIN);
             }
             put_row(&table, store, &info);
         }

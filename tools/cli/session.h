@@ -15,7 +15,6 @@
 #define AGENTWAL_TOOLS_CLI_SESSION_H
 
 #include "agentwal/admin.h"
-#include "tools/cli/cli.h"
 #include "tools/cli/json.h"
 
 enum {
@@ -108,6 +107,10 @@ bool cli_session_move(struct wal_store *store,
 void cli_session_json(struct wal__json_out *json,
                       const struct wal_session_info *info,
                       const struct wal_session_move *move);
+
+/* Returns the name of the dialect that a session was imported from, which is
+ * before the first blank of its source; else agentwal. */
+struct wal_slice cli_session_client(const struct wal_session_info *info);
 
 /* Returns the title, or for a session without one its first message, or the
  * name of its file, which is put into `text`. */

@@ -67,16 +67,16 @@ static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
     if (transfer->cli->json) {
         write_report(transfer, report);
     } else if (report->kind == WAL_TRANSFER_REFUSED) {
-        name = cli_copy_text(report->session_id.data, report->session_id.size);
+        name = cli_copy_slice(report->session_id);
         (void)cli_report(transfer->cli, name, report->status, report->error);
         free(name);
     } else if (report->kind == WAL_TRANSFER_DOCUMENT) {
-        name = cli_copy_text(report->key.data, report->key.size);
+        name = cli_copy_slice(report->key);
         cli_note(transfer->cli, name,
                  "the document of the store has another value; it was left");
         free(name);
     } else if (report->kind == WAL_TRANSFER_BRANCHED) {
-        name = cli_copy_text(report->session_id.data, report->session_id.size);
+        name = cli_copy_slice(report->session_id);
         (void)snprintf(note, sizeof(note),
                        "both stores went on with it; the other one is %.*s",
                        WAL_ARG(report->branch_id));

@@ -7,24 +7,569 @@
  *
  * Invariant: a file with content that differs from the session's is reported
  * and not changed. A file that continues after the session's content is not
- * changed either.
- *
- * Threads: the tools are single-threaded.
+ * changed either; nor is one of a session directory whose content is not a
+ * version of it in the session.
  */
+#include "tools/convert/convert.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "convert/model/dialect.h"
 #include "convert/source/session_dir_files.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
 #include "tools/cli/verbs.h"
-#include "tools/convert/export_dir.h"
-#include "tools/convert/output_file.h"
-#include "tools/convert/view.h"
+
+/* --- the file of a session ---------------------------------------------- */
+
+enum state {
+    STATE_MISSING,  /* the file does not exist */
+    STATE_PREFIX,   /* the file is a prefix of the session */
+    STATE_COMPLETE, /* the session is a prefix of the file */
+    STATE_DIFFERENT /* different content, or not a regular file */
+};
+
+struct sink {
+    FILE *stream;                    /* to write to; NULL: compare */
+    struct wal__file_compare window; /* the file to compare with */
+    uint64_t size;                   /* of that file */
+    uint64_t position;               /* bytes written or compared */
+    uint64_t old_size;               /* lines that end after it are new */
+    bool is_open;                    /* the last line has no newline */
+    bool differs;                    /* the file differs */
+};
+
+/* Writes the bytes, or compares those below the size of the file. */
+static bool sink_write(void *ctx, const void *data, size_t size)
+{
+    struct sink *sink = ctx;
+    uint64_t common = size;
+
+    if (sink->stream != NULL) {
+        fwrite(data, 1, size, sink->stream);
+    } else if (sink->position < sink->size) {
+        if (common > sink->size - sink->position) {
+            common = sink->size - sink->position;
+        }
+        sink->differs = !wal__file_compare_bytes(&sink->window, sink->position,
+                                                 data, (size_t)common);
+    }
+    sink->position += size;
+    return !sink->differs;
+}
+
+/* Passes one line to the sink. An unreadable line is omitted as a whole. */
+static enum wal_status write_line(const struct convert_source *source,
+                                  struct wal__source_lines *lines,
+                                  struct sink *sink,
+                                  const struct wal_entry *entry,
+                                  struct wal_error *error)
+{
+    enum wal_status status =
+        wal__source_lines_check(lines, source->store, entry, error);
+    char prefix[WAL__LINE_PREFIX_SIZE];
+    size_t size = wal__source_line_prefix(entry, sink->is_open, prefix);
+
+    if (status == WAL_OK && (size == 0 || sink_write(sink, prefix, size))) {
+        status = wal__source_lines_read_payload(lines, source->store, entry,
+                                                sink_write, sink, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    sink->is_open = !wal__source_line_has_newline(entry) &&
+                    !wal__source_line_is_opaque(entry);
+    if (wal__source_line_has_newline(entry) && !sink->differs) {
+        (void)sink_write(sink, "\n", 1);
+    }
+    return WAL_OK;
+}
+
+/* Passes every line of the session to the sink. */
+static int write_lines(const struct convert_source *source, struct sink *sink,
+                       struct convert_outcome *outcome)
+{
+    struct convert_outcome counts = {.added = 0};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal__source_lines lines;
+    struct wal_entry entry;
+    enum wal_status status = wal__source_lines_open(
+        &lines, NULL, source->session, source->stream, &error);
+    int code = CLI_OK;
+
+    if (status != WAL_OK) {
+        return cli_report(source->cli, source->name, status, &error);
+    }
+    while (!sink->differs && (status = wal__source_lines_next(
+                                  &lines, &entry, &error)) != WAL_END) {
+        if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) == 0) {
+            status = write_line(source, &lines, sink, &entry, &error);
+            counts.added +=
+                status == WAL_OK && sink->position > sink->old_size ? 1 : 0;
+        }
+        if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            counts.damaged++;
+            code = CLI_NEGATIVE;
+            continue;
+        }
+        if (status != WAL_OK) {
+            code = cli_report(source->cli, source->name, status, &error);
+            break;
+        }
+    }
+    /* The record of the remaining copied lines is lost. */
+    if (status == WAL_END && lines.is_copy && !lines.copy.is_complete) {
+        counts.damaged++;
+        code = CLI_NEGATIVE;
+    }
+    counts.native_count = lines.native_count;
+    wal__source_lines_close(&lines);
+    *outcome = counts;
+    return code;
+}
+
+/* Compares the existing file with the session. */
+static int compare_file(const struct convert_source *source, enum state *state,
+                        uint64_t *size, struct convert_outcome *outcome)
+{
+    struct sink sink = {.stream = NULL};
+    const char *name = NULL;
+    struct stat stat;
+    int directory =
+        convert_open_parent(source->root, source->path, true, &name);
+    int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int code = CLI_OK;
+    int fd;
+
+    *size = 0;
+    fd = directory < 0 ? -1 : openat(directory, name, flags);
+    *state = errno == ENOENT && fd < 0 ? STATE_MISSING : STATE_DIFFERENT;
+    if (directory >= 0) {
+        close(directory);
+    }
+    if (fd < 0) {
+        return CLI_OK;
+    }
+    if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)) {
+        sink.size = (uint64_t)stat.st_size;
+        sink.old_size = sink.size;
+        sink.window.fd = fd;
+        code = write_lines(source, &sink, outcome);
+        wal__file_compare_deinit(&sink.window);
+        if (!sink.differs) {
+            *state = sink.position > sink.size ? STATE_PREFIX : STATE_COMPLETE;
+        }
+        *size = sink.size;
+    }
+    close(fd);
+    return code;
+}
+
+static int fail(const struct cli *cli, const char *name)
+{
+    return cli_error(cli, CLI_FAILED, name, "%s",
+                     errno == ELOOP || errno == ENOTDIR
+                         ? "a part of the path is not a directory"
+                         : strerror(errno));
+}
+
+static int write_file(const struct convert_source *source, uint64_t old_size,
+                      bool is_new, struct convert_outcome *outcome)
+{
+    struct convert_output_file file = {.stream = NULL};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct sink sink = {.old_size = old_size};
+    const char *name = NULL;
+    int directory =
+        convert_open_parent(source->root, source->path, false, &name);
+    int code;
+
+    if (directory < 0 ||
+        convert_output_file_begin(&file, directory, name) != 0) {
+        return fail(source->cli, source->name);
+    }
+    sink.stream = file.stream;
+    file.modified_ms = source->modified_ms;
+    if (file.modified_ms == 0 &&
+        wal_session_get_info(source->session, &info, NULL) == WAL_OK) {
+        file.modified_ms = info.updated_ms; /* clients sort by it */
+    }
+    code = write_lines(source, &sink, outcome);
+    /* With damage, write what is readable, unless that would replace a file
+     * that may have more. */
+    if (code > CLI_NEGATIVE || (code == CLI_NEGATIVE && !is_new)) {
+        convert_output_file_abort(&file);
+        return code;
+    }
+    return convert_output_file_commit(&file) == 0
+               ? code
+               : fail(source->cli, source->name);
+}
+
+int convert_source_write(const struct convert_source *source,
+                         struct convert_outcome *outcome)
+{
+    enum state state;
+    uint64_t size;
+    int code;
+
+    outcome->is_rejected = true;
+    if (!convert_path_is_beneath(source->path)) {
+        return cli_error(source->cli, CLI_NEGATIVE, source->name,
+                         "leads out of the output directory; not written");
+    }
+    code = compare_file(source, &state, &size, outcome);
+    if (code > CLI_NEGATIVE) {
+        return code;
+    }
+    if (state == STATE_DIFFERENT) {
+        outcome->is_rejected = true;
+        return cli_error(source->cli, CLI_NEGATIVE, source->name,
+                         "exists with other content; not changed");
+    }
+    outcome->is_rejected = false;
+    if (state == STATE_COMPLETE) {
+        return code;
+    }
+    return write_file(source, size, state == STATE_MISSING, outcome);
+}
+
+int convert_source_print(const struct convert_source *source,
+                         struct convert_outcome *outcome)
+{
+    struct sink sink = {.stream = stdout};
+
+    return write_lines(source, &sink, outcome);
+}
+
+/* --- the files of a session directory ----------------------------------- */
+
+struct dir_export {
+    const struct convert_source *source;
+    const struct wal__dialect *dialect;
+    struct wal__session_dir_files files;
+    struct convert_outcome *outcome;
+    char *root; /* below the output directory, ends with a slash; or empty */
+};
+
+/* The existing file of a path. */
+struct existing_file {
+    char *bytes;
+    size_t size;
+    bool is_file;
+    bool is_missing;
+};
+
+/* Returns the path of a stream's file, or the root if the dialect has no such
+ * stream. NULL: the path is not that of a session directory. The caller frees
+ * the result. */
+static char *dir_file_path(const char *path, const struct wal__dialect *dialect,
+                           uint32_t stream)
+{
+    const char *end = wal__session_dir_root_end(path);
+    const char *name = wal__session_dir_stream_path(dialect, stream);
+    size_t size = end != NULL ? (size_t)(end - path) : 0;
+
+    if (end == NULL) {
+        return NULL;
+    }
+    /* The root "." is the output directory itself, or its numbered folder. */
+    if (size >= 1 && path[size - 1] == '.' &&
+        (size == 1 || path[size - 2] == '/')) {
+        size--;
+    } else {
+        size++;
+    }
+    return cli_format("%.*s%s", (int)size, path, name != NULL ? name : "");
+}
+
+static void read_existing(const char *root, const char *path,
+                          struct existing_file *existing)
+{
+    const char *name = NULL;
+    int directory = convert_open_parent(root, path, true, &name);
+    int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int fd = directory < 0 ? -1 : openat(directory, name, flags);
+    struct stat stat;
+
+    *existing = (struct existing_file){.is_missing = fd < 0 && errno == ENOENT};
+    if (directory >= 0) {
+        close(directory);
+    }
+    if (fd < 0) {
+        return;
+    }
+    if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)) {
+        size_t done = 0;
+        ssize_t got = 1;
+        existing->size = (size_t)stat.st_size;
+        existing->bytes = cli_alloc(existing->size + 1);
+        while (done < existing->size && got > 0) {
+            got = read(fd, existing->bytes + done, existing->size - done);
+            done += got > 0 ? (size_t)got : 0;
+        }
+        existing->is_file = done == existing->size;
+    }
+    close(fd);
+}
+
+static bool has_content(const struct existing_file *existing,
+                        struct wal_slice bytes)
+{
+    struct wal_slice found = {existing->bytes, existing->size};
+
+    return existing->is_file && cli_slice_equal(found, bytes);
+}
+
+/* Returns true if the existing content is an earlier version of the file. */
+static bool is_older_version(struct dir_export *dir_export,
+                             struct wal_slice key,
+                             const struct existing_file *existing)
+{
+    bool is_found = false;
+
+    for (size_t i = 0; !is_found && i < dir_export->files.count; i++) {
+        const struct wal__session_dir_version *version =
+            &dir_export->files.versions[i];
+        struct wal_slice bytes;
+        char *memory = NULL;
+        if (cli_slice_equal(version->path, key) &&
+            wal__session_dir_files_get(&dir_export->files, version, &bytes,
+                                       &memory, NULL) == WAL_OK) {
+            is_found = has_content(existing, bytes);
+        }
+        wal__heap_free(&wal__heap_libc, memory);
+    }
+    return is_found;
+}
+
+static bool is_older(struct dir_export *dir_export, struct wal_slice key,
+                     const struct existing_file *existing)
+{
+    struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_DOC_CURSOR_HISTORY,
+                                             .prefix = key};
+    struct wal_doc_cursor *docs = NULL;
+    bool is_found = false;
+    struct wal_doc doc;
+    enum wal_status status;
+
+    status =
+        wal_doc_cursor_open(dir_export->source->store,
+                            dir_export->source->session, &options, &docs, NULL);
+    while (status == WAL_OK && !is_found) {
+        doc = (struct wal_doc)WAL_INIT(wal_doc);
+        status = wal_doc_cursor_next(docs, &doc, NULL);
+        is_found = status == WAL_OK && (doc.flags & WAL_DOC_DELETE) == 0 &&
+                   cli_slice_equal(doc.key, key) &&
+                   has_content(existing, doc.value);
+    }
+    wal_doc_cursor_close(docs);
+    return is_found || is_older_version(dir_export, key, existing);
+}
+
+static int replace_file(struct dir_export *dir_export, const char *path,
+                        struct wal_slice bytes)
+{
+    struct convert_output_file file = {.stream = NULL};
+    const char *name = NULL;
+    int directory =
+        convert_open_parent(dir_export->source->root, path, false, &name);
+
+    if (directory < 0 ||
+        convert_output_file_begin(&file, directory, name) != 0) {
+        return fail(dir_export->source->cli, path);
+    }
+    fwrite(bytes.data, 1, (size_t)bytes.size, file.stream);
+    dir_export->outcome->added++;
+    return convert_output_file_commit(&file) == 0
+               ? CLI_OK
+               : fail(dir_export->source->cli, path);
+}
+
+static int export_file(struct dir_export *dir_export, struct wal_slice key,
+                       struct wal_slice bytes)
+{
+    char relative[WAL__SOURCE_SIZE_MAX + 1];
+    char *path = wal__source_unescape(key, relative)
+                     ? cli_format("%s%s", dir_export->root, relative)
+                     : NULL;
+    struct existing_file existing = {.bytes = NULL};
+    int code = CLI_OK;
+
+    if (path == NULL || !convert_path_is_beneath(path)) {
+        code = cli_error(dir_export->source->cli, CLI_NEGATIVE,
+                         path != NULL ? path : dir_export->source->path,
+                         "leads out of the output directory; not written");
+        free(path);
+        return code;
+    }
+    read_existing(dir_export->source->root, path, &existing);
+    if (existing.is_missing) {
+        code = replace_file(dir_export, path, bytes);
+    } else if (!has_content(&existing, bytes)) {
+        code = existing.is_file && is_older(dir_export, key, &existing)
+                   ? replace_file(dir_export, path, bytes)
+                   : cli_error(dir_export->source->cli, CLI_NEGATIVE, path,
+                               "exists with other content; not changed");
+    }
+    free(existing.bytes);
+    free(path);
+    return code;
+}
+
+static int export_docs(struct dir_export *dir_export)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_doc doc;
+    enum wal_status status;
+    int code = CLI_OK;
+
+    for (;;) {
+        doc = (struct wal_doc)WAL_INIT(wal_doc);
+        status = wal_doc_cursor_next(dir_export->files.docs, &doc, &error);
+        if (status == WAL_END) {
+            return code;
+        }
+        if (status == WAL_ECORRUPT || status == WAL_EIO) {
+            dir_export->outcome->damaged++;
+            code = cli_worse_code(code, CLI_NEGATIVE);
+        } else if (status != WAL_OK) {
+            return cli_report(dir_export->source->cli, dir_export->source->name,
+                              status, &error);
+        } else {
+            code = cli_worse_code(code,
+                                  export_file(dir_export, doc.key, doc.value));
+        }
+    }
+}
+
+/* Writes the stream's file unless the stream has no lines. */
+static int export_stream(struct dir_export *dir_export, uint32_t stream,
+                         bool *is_written)
+{
+    struct convert_source source = *dir_export->source;
+    struct convert_outcome outcome = {.added = 0};
+    struct wal__source_lines lines;
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    char *file_path = dir_file_path(source.path, dir_export->dialect, stream);
+    int code = CLI_OK;
+
+    *is_written = wal__source_lines_open(&lines, NULL, source.session, stream,
+                                         NULL) == WAL_OK;
+    if (*is_written) {
+        *is_written = wal__source_lines_next(&lines, &entry, NULL) != WAL_END;
+        wal__source_lines_close(&lines);
+    }
+    if (*is_written) {
+        source.path = file_path;
+        source.name = file_path;
+        source.stream = stream;
+        code = convert_source_write(&source, &outcome);
+        dir_export->outcome->added += outcome.added;
+        dir_export->outcome->native_count = outcome.native_count;
+        dir_export->outcome->damaged += outcome.damaged;
+    }
+    free(file_path);
+    return code;
+}
+
+/* Returns true if the path is a stream that has lines: an empty file of that
+ * path is an older version of the stream. */
+static bool is_stream(const struct dir_export *dir_export,
+                      struct wal_slice path, const bool *has_lines)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const char *name = wal__session_dir_stream_path(dir_export->dialect, i);
+        if (has_lines[i] && name != NULL &&
+            cli_slice_equal(cli_slice(name), path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int export_versions(struct dir_export *dir_export, const bool *has_lines)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    int code = CLI_OK;
+
+    for (size_t i = 0; i < dir_export->files.count; i++) {
+        const struct wal__session_dir_version *version =
+            &dir_export->files.versions[i];
+        struct wal_doc doc = WAL_INIT(wal_doc);
+        struct wal_slice bytes;
+        enum wal_status status;
+        char *memory = NULL;
+        if (!version->is_last ||
+            is_stream(dir_export, version->path, has_lines) ||
+            wal_doc_cursor_get(dir_export->files.docs, version->path, 0, &doc,
+                               NULL) == WAL_OK) {
+            continue;
+        }
+        status = wal__session_dir_files_get(&dir_export->files, version, &bytes,
+                                            &memory, &error);
+        if (status == WAL_OK) {
+            code = cli_worse_code(
+                code, export_file(dir_export, version->path, bytes));
+        } else if (status == WAL_EREDACTED) {
+            code = cli_worse_code(code, CLI_OK);
+        } else {
+            dir_export->outcome->damaged++;
+            code = cli_worse_code(code, CLI_NEGATIVE);
+        }
+        wal__heap_free(&wal__heap_libc, memory);
+    }
+    return code;
+}
+
+/* Writes all files of the session; source->path is the path of its source,
+ * with the group. outcome->added counts lines and documents. Returns an exit
+ * code. */
+static int convert_dir_export(const struct convert_source *source,
+                              const struct wal__dialect *dialect,
+                              struct convert_outcome *outcome)
+{
+    struct dir_export dir_export = {
+        .source = source, .dialect = dialect, .outcome = outcome};
+    struct wal_error error = CLI_ERROR_INIT;
+    bool has_lines[2] = {false, false};
+    enum wal_status status;
+    int code = CLI_OK;
+
+    *outcome = (struct convert_outcome){.added = 0};
+    dir_export.files.heap = &wal__heap_libc;
+    dir_export.files.store = source->store;
+    dir_export.files.session = source->session;
+    dir_export.root = dir_file_path(source->path, &wal__dialect_opencode, 0);
+    status = wal__session_dir_files_open(&dir_export.files, &error);
+    if (status != WAL_OK) {
+        code = cli_report(source->cli, source->name, status, &error);
+    }
+    for (uint32_t i = 0; code <= CLI_NEGATIVE && i < 2; i++) {
+        if (wal__session_dir_stream_path(dialect, i) != NULL) {
+            code = cli_worse_code(code,
+                                  export_stream(&dir_export, i, &has_lines[i]));
+        }
+    }
+    if (code <= CLI_NEGATIVE) {
+        code = cli_worse_code(code, export_docs(&dir_export));
+    }
+    if (code <= CLI_NEGATIVE) {
+        code = cli_worse_code(code, export_versions(&dir_export, has_lines));
+    }
+    wal__session_dir_files_deinit(&dir_export.files);
+    free(dir_export.root);
+    return code;
+}
+
+/* --- the verb ----------------------------------------------------------- */
 
 struct item {
     char *id;
@@ -69,36 +614,33 @@ static int compare_path(const void *a, const void *b)
 
 static int list_items(struct export *export)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status;
+    struct cli_sessions list;
     struct wal__source source;
 
-    status = wal_session_cursor_open(export->store, NULL, &list, &error);
-    while (status == WAL_OK &&
-           (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
+    for (cli_sessions_open(&list, export->store, NULL, &error);
+         cli_sessions_next(&list, &error);) {
         struct item *item;
         export->items = cli_reserve(export->items, export->count,
                                     &export->capacity, sizeof(*item));
         item = &export->items[export->count++];
         *item = (struct item){
-            .number = info.number,
+            .number = list.info.number,
             .has_messages = convert_view_has_messages(
 
-                export->dialect != NULL ? export->dialect->name : "", &info)};
-        item->id = cli_copy_text(info.id.data, (size_t)info.id.size);
-        if (wal__source_parse(info.source, &source)) {
+                export->dialect != NULL ? export->dialect->name : "",
+                &list.info)};
+        item->id = cli_copy_slice(list.info.id);
+        if (wal__source_parse(list.info.source, &source)) {
             item->path = cli_copy_text(source.path, strlen(source.path));
             item->dir_dialect = wal__session_dir_root_end(source.path) != NULL
                                     ? wal__dialect_find(source.dialect)
                                     : NULL;
         }
     }
-    wal_session_cursor_close(list);
-    return status == WAL_END
-               ? CLI_CONTINUE
-               : cli_report(export->cli, export->store_path, status, &error);
+    return list.status == WAL_OK ? CLI_CONTINUE
+                                 : cli_report(export->cli, export->store_path,
+                                              list.status, &error);
 }
 
 /* Renames sources that share a path; a unique path is kept. */
@@ -122,14 +664,14 @@ static void make_paths_unique(struct export *export)
         }
     }
     for (size_t i = 0; i < export->count; i++) {
-        char *unique_path;
+        char *unique_path = NULL;
         unsigned n = 0;
         if (!items[i].is_shared) {
             continue;
         }
-        unique_path = cli_alloc(strlen(items[i].path) + 16);
         do {
-            sprintf(unique_path, "%u/%s", n++, items[i].path);
+            free(unique_path);
+            unique_path = cli_format("%u/%s", n++, items[i].path);
         } while (cli_ids_find(&used_paths, cli_slice(unique_path)) != NULL);
         cli_ids_get_or_add(&used_paths, cli_slice(unique_path));
         free(items[i].path);
@@ -180,15 +722,6 @@ static void write_json(const struct export *export, const struct item *item,
     wal__json_out_close_line(&json);
 }
 
-static void print_added(const char *path, const char *id, uint64_t added)
-{
-    cli_print_name(stdout, cli_slice(path));
-    printf(": session ");
-    cli_print_name(stdout, cli_slice(id));
-    printf(", %" PRIu64 " %s added\n", added,
-           cli_plural(added, "line", "lines"));
-}
-
 static void print_result(const struct export *export, const struct item *item,
                          const char *path,
                          const struct convert_outcome *outcome)
@@ -205,7 +738,11 @@ static void print_result(const struct export *export, const struct item *item,
         return;
     }
     if (export->root != NULL) {
-        print_added(path, item->id, outcome->added);
+        cli_print_name(stdout, cli_slice(path));
+        printf(": session ");
+        cli_print_name(stdout, cli_slice(item->id));
+        printf(", %" PRIu64 " %s added\n", outcome->added,
+               cli_plural(outcome->added, "line", "lines"));
     }
     if (item->is_shared) {
         cli_error(cli, CLI_OK, path, "several sources have this path");
@@ -231,12 +768,10 @@ static int export_view(const struct export *export, const struct item *item)
 
 static char *join_path(const char *root, const char *path)
 {
-    char *text = cli_alloc(strlen(root) + strlen(path) + 2);
     size_t size = strlen(root);
+    bool has_slash = size > 0 && root[size - 1] == '/';
 
-    sprintf(text, "%s%s%s", root, size > 0 && root[size - 1] == '/' ? "" : "/",
-            path);
-    return text;
+    return cli_format("%s%s%s", root, has_slash ? "" : "/", path);
 }
 
 /* The path of a session's file below the output directory; the caller frees
@@ -244,7 +779,7 @@ static char *join_path(const char *root, const char *path)
 static char *relative_path(const struct item *item, uint32_t stream)
 {
     return item->dir_dialect != NULL
-               ? convert_dir_file_path(item->path, item->dir_dialect, stream)
+               ? dir_file_path(item->path, item->dir_dialect, stream)
                : cli_copy_text(item->path, strlen(item->path));
 }
 

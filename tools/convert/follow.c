@@ -6,29 +6,350 @@
  * once after opening the store, because a view's state is stored next to its
  * files and may have changed while no follower ran.
  *
+ * An open view continues from its memory; a closed one continues from the state
+ * stored next to its files. The number of open views affects speed only.
+ *
  * Invariant: of the store only the list of roots of views is written. SIGINT
  * and SIGTERM are unblocked only during waits, so that no view is left
- * half-written.
- *
- * Threads: the tools are single-threaded.
+ * half-written. A view that cannot be updated does not affect the others. Its
+ * error is reported once, until it succeeds or fails differently.
  */
+#include "tools/convert/convert.h"
+
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "agentwal/checkpoint.h"
 #include "tools/cli/verbs.h"
-#include "tools/convert/follow_views.h"
-#include "tools/convert/output_file.h"
 
-#define POLL_MS     1000 /* between checks for changes without a record */
-#define RETRY_MAX_S 32   /* between retries of failed views */
+/* --- views, a bounded number open at once ------------------------------- */
+
+#define IDLE_SECONDS 60
+
+enum {
+    OPEN_VIEWS_MAX = 64
+};
+
+/* A session whose view is open. */
+struct open_view {
+    uint32_t number; /* of the session; 0: the slot is free */
+    struct wal_session *session;
+    struct wal_view *view;
+    /* Value of update_count at the last update; the smallest is closed
+     * first. */
+    uint64_t update_number;
+    time_t time;          /* of the last update, CLOCK_MONOTONIC */
+    uint64_t checkpoints; /* newest version of those exported with the view */
+};
+
+/* The state of a session, kept while its view is closed. */
+struct session_state {
+    int32_t status;         /* the last status reported, or WAL_OK */
+    bool is_known;          /* `redacted` is valid */
+    uint64_t redacted;      /* redacted entries of the session */
+    uint64_t update_number; /* value of update_count at the last update */
+};
+
+struct views {
+    struct convert_view target;
+    struct open_view *open_views;
+    uint64_t update_count;          /* updates so far */
+    struct session_state *sessions; /* by session number */
+    size_t session_count;
+    /* Sessions whose update failed and may succeed without a new record. */
+    size_t failing;
+};
+
+/* ---------------------------------------------------------- open views --- */
+
+static void close_view(struct open_view *open_view)
+{
+    wal_view_close(open_view->view);
+    wal_session_close(open_view->session);
+    *open_view = (struct open_view){.number = 0};
+}
+
+/* Closes the views; required before the store is closed. Session states are
+ * kept. */
+static void views_close(struct views *views)
+{
+    for (size_t i = 0; i < OPEN_VIEWS_MAX; i++) {
+        close_view(&views->open_views[i]);
+    }
+}
+
+/* Closes the views that were not updated for a minute. */
+static void views_close_idle(struct views *views)
+{
+    time_t now = when_steady_ms() / 1000;
+
+    for (size_t i = 0; i < OPEN_VIEWS_MAX; i++) {
+        if (views->open_views[i].number != 0 &&
+            now - views->open_views[i].time > IDLE_SECONDS) {
+            close_view(&views->open_views[i]);
+        }
+    }
+}
+
+/* Returns the session's slot. If it has none, returns a free slot, or closes
+ * the view that was updated least recently. */
+static struct open_view *find_slot(struct views *views, uint32_t number)
+{
+    struct open_view *oldest = &views->open_views[0];
+
+    for (size_t i = 0; i < OPEN_VIEWS_MAX; i++) {
+        struct open_view *open_view = &views->open_views[i];
+        if (open_view->number == number) {
+            oldest = open_view;
+            break;
+        }
+        if (open_view->update_number < oldest->update_number) {
+            oldest = open_view;
+        }
+    }
+    if (oldest->number != number) {
+        close_view(oldest);
+    }
+    return oldest;
+}
+
+static enum wal_status open_if_closed(struct views *views,
+                                      struct open_view *open_view,
+                                      const struct wal_session_info *info,
+                                      struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (open_view->number != 0) {
+        return WAL_OK;
+    }
+    status = wal_session_open(views->target.store, info->id,
+                              &open_view->session, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = convert_view_open(&views->target, open_view->session,
+                               &open_view->view, error);
+    if (status != WAL_OK) {
+        close_view(open_view);
+        return status;
+    }
+    open_view->number = info->number;
+    return WAL_OK;
+}
+
+/* ------------------------------------------------------- session state --- */
+
+static struct session_state *get_session_state(struct views *views,
+                                               uint32_t number)
+{
+    size_t count = views->session_count;
+
+    if (number >= count) {
+        size_t grown = number + count / 2 + 64;
+        views->sessions =
+            cli_realloc(views->sessions, grown * sizeof(views->sessions[0]));
+        memset(views->sessions + count, 0,
+               (grown - count) * sizeof(views->sessions[0]));
+        views->session_count = grown;
+    }
+    return &views->sessions[number];
+}
+
+/* Returns true for errors that may go away without a new record. */
+static bool is_retryable(int32_t status)
+{
+    return status != WAL_OK && status != WAL_ECHANGED && status != WAL_EOUTSIDE;
+}
+
+static void set_status(struct views *views, struct session_state *session_state,
+                       int32_t status)
+{
+    views->failing -= is_retryable(session_state->status) ? 1 : 0;
+    views->failing += is_retryable(status) ? 1 : 0;
+    session_state->status = status;
+}
+
+/* Clears the errors of failing sessions that were not updated after the given
+ * update_count: they no longer exist. */
+static void views_clear_failing(struct views *views, uint64_t update_count)
+{
+    for (size_t i = 0; i < views->session_count && views->failing > 0; i++) {
+        struct session_state *session_state = &views->sessions[i];
+        if (is_retryable(session_state->status) &&
+            session_state->update_number <= update_count) {
+            set_status(views, session_state, WAL_OK);
+        }
+    }
+}
+
+/* ------------------------------------------------------------- session --- */
+
+static uint64_t count_entries(struct wal_session *session, uint32_t stream,
+                              uint32_t flags)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .flags = WAL_ENTRY_CURSOR_DURABLE | flags,
+        .stream = stream};
+    struct wal_entry_cursor *cursor = NULL;
+    uint64_t count = 0;
+
+    if (wal_entry_cursor_open(session, &options, &cursor, NULL) == WAL_OK) {
+        count = wal_entry_cursor_remaining(cursor);
+    }
+    wal_entry_cursor_close(cursor);
+    return count;
+}
+
+static uint64_t count_redacted(struct wal_session *session)
+{
+    uint64_t count = 0;
+
+    for (uint32_t stream = 0; stream < 2; stream++) {
+        count += count_entries(session, stream, WAL_ENTRY_CURSOR_REDACTED) -
+                 count_entries(session, stream, 0);
+    }
+    return count;
+}
+
+/* A fork that is new here may share entries that were redacted before. */
+static bool update_redacted(struct session_state *session_state,
+                            const struct wal_session_info *info,
+                            struct wal_session *session)
+{
+    uint64_t redacted = count_redacted(session);
+    bool has_more = session_state->is_known
+                        ? redacted > session_state->redacted
+                        : redacted > 0 && (info->flags & WAL_SESSION_FORK) != 0;
+
+    session_state->redacted = redacted;
+    session_state->is_known = true;
+    return has_more;
+}
+
+/* Exports the checkpoints of a session to the directory of its view. */
+static void update_checkpoints(struct views *views, struct open_view *open_view,
+                               const char *id, bool has_replaced)
+{
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
+    struct wal_checkpoint_cursor *list = NULL;
+    uint64_t version = 0;
+
+    if (!convert_view_has_checkpoints(&views->target) ||
+        wal_checkpoint_cursor_open(open_view->session, &list, NULL) != WAL_OK) {
+        return;
+    }
+    while (wal_checkpoint_cursor_next(list, &info, NULL) == WAL_OK) {
+        version = info.version > version ? info.version : version;
+    }
+    wal_checkpoint_cursor_close(list);
+    if ((has_replaced || version != open_view->checkpoints) && version != 0 &&
+        convert_view_export_checkpoints(&views->target, open_view->session,
+                                        open_view->view, id) <= CLI_NEGATIVE) {
+        open_view->checkpoints = version;
+    }
+}
+
+/* Whether it is deleted, or in the trash: its view stays as it is. */
+static bool is_gone(struct views *views, struct wal_slice id)
+{
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_open(views->target.store, id, &session, NULL);
+
+    wal_session_close(session);
+    return status == WAL_ENOTFOUND || status == WAL_ETRASHED;
+}
+
+/* Updates an open view. */
+static enum wal_status flush(struct views *views, struct open_view *open_view,
+                             const char *id, struct wal_error *error)
+{
+    struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
+    enum wal_status status =
+        convert_view_flush(&views->target, open_view->view, &result, error);
+    bool has_replaced = (result.flags & WAL_VIEW_REPLACED) != 0;
+    uint64_t missing = 0;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    /* It reads all rows, so it is not done for each new one. */
+    if (open_view->update_number == 0 || has_replaced) {
+        (void)convert_file_history_export(&views->target, open_view->session,
+                                          open_view->view, id, &missing);
+    }
+    if (result.lines > 0 || has_replaced) {
+        convert_view_print(&views->target, open_view->view, id, &result,
+                           missing);
+    }
+    update_checkpoints(views, open_view, id, has_replaced);
+    return WAL_OK;
+}
+
+/*
+ * Updates the view of a listed session and prints the result. Returns true if
+ * the session has more redacted entries than at its last update; sessions that
+ * share entries with it then need an update too. A session that was deleted
+ * meanwhile is ignored.
+ */
+static bool views_update(struct views *views,
+                         const struct wal_session_info *info)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct open_view *open_view;
+    struct session_state *session_state;
+    uint64_t update_number = ++views->update_count;
+    enum wal_status status;
+    bool has_redacted = false;
+    char *id;
+
+    if (!convert_view_has_messages(views->target.dialect, info)) {
+        return false;
+    }
+    open_view = find_slot(views, info->number);
+    session_state = get_session_state(views, info->number);
+    id = cli_copy_slice(info->id);
+    status = open_if_closed(views, open_view, info, &error);
+
+    if (status == WAL_OK) {
+        status = flush(views, open_view, id, &error);
+        open_view->update_number = update_number;
+        open_view->time = when_steady_ms() / 1000;
+    }
+    if ((status == WAL_ENOTFOUND || status == WAL_ETRASHED) &&
+        is_gone(views, info->id)) {
+        close_view(open_view);
+        status = WAL_OK;
+    }
+    session_state->update_number = update_number;
+    if (status != WAL_OK && session_state->status != status) {
+        convert_view_fail(&views->target, id, status, &error);
+    }
+    set_status(views, session_state, status);
+    if (open_view->number != 0) {
+        has_redacted = update_redacted(session_state, info, open_view->session);
+    }
+    free(id);
+    return has_redacted;
+}
+
+/* --- following ---------------------------------------------------------- */
+
+#define POLL_MS 1000 /* between checks for changes without a record */
+
+#define RETRY_MAX_S 32 /* between retries of failed views */
 
 struct follow {
     const struct cli *cli;
     const char *path;
-    struct convert_views views;
+    struct views views;
     /* Cursor of the initial scan, NULL when it has ended. */
     struct wal_session_cursor *initial_scan;
     uint64_t durable; /* newest durable sequence number */
@@ -105,7 +426,7 @@ static enum wal_status update_filtered(struct follow *follow,
     while (status == WAL_OK && !must_stop() &&
            (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
         if (filter(follow, &info, ctx)) {
-            (void)convert_views_update(&follow->views, &info);
+            (void)views_update(&follow->views, &info);
         }
     }
     wal_session_cursor_close(list);
@@ -126,21 +447,17 @@ add_relatives(struct wal_store *store,
               const struct wal_session_cursor_options *options,
               struct cli_ids *ids, struct wal_error *error)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status =
-        wal_session_cursor_open(store, options, &list, error);
+    struct cli_sessions list;
 
-    while (status == WAL_OK &&
-           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
-        bool is_fork = (info.flags & WAL_SESSION_FORK) != 0;
+    for (cli_sessions_open(&list, store, options, error);
+         cli_sessions_next(&list, error);) {
+        bool is_fork = (list.info.flags & WAL_SESSION_FORK) != 0;
         if (options != NULL ||
-            (is_fork && cli_ids_find(ids, info.parent_id) != NULL)) {
-            (void)cli_ids_get_or_add(ids, info.id);
+            (is_fork && cli_ids_find(ids, list.info.parent_id) != NULL)) {
+            (void)cli_ids_get_or_add(ids, list.info.id);
         }
     }
-    wal_session_cursor_close(list);
-    return status == WAL_END ? WAL_OK : status;
+    return list.status;
 }
 
 /* A redaction of a shared entry affects every session that shares it. Updates
@@ -188,7 +505,7 @@ static enum wal_status update_changed(struct follow *follow,
 
     while (status == WAL_OK && !must_stop() &&
            (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
-        if (convert_views_update(&follow->views, &info)) {
+        if (views_update(&follow->views, &info)) {
             status = update_relatives(follow, info.id, error);
         }
     }
@@ -209,7 +526,7 @@ static enum wal_status update_next(struct follow *follow,
         wal_session_cursor_next(follow->initial_scan, &info, error);
 
     if (status == WAL_OK) {
-        (void)convert_views_update(&follow->views, &info);
+        (void)views_update(&follow->views, &info);
     }
     if (status == WAL_END) {
         wal_session_cursor_close(follow->initial_scan);
@@ -223,7 +540,8 @@ static bool is_failing(const struct follow *follow,
                        const struct wal_session_info *info, const void *ctx)
 {
     (void)ctx;
-    return convert_views_is_failing(&follow->views, info->number);
+    return info->number < follow->views.session_count &&
+           is_retryable(follow->views.sessions[info->number].status);
 }
 
 /* Retries failed views: for example, the disk may have space again or the
@@ -231,7 +549,7 @@ static bool is_failing(const struct follow *follow,
 static enum wal_status retry_failed(struct follow *follow,
                                     struct wal_error *error)
 {
-    struct convert_views *views = &follow->views;
+    struct views *views = &follow->views;
     uint64_t update_count = views->update_count;
     enum wal_status status = WAL_OK;
 
@@ -241,7 +559,7 @@ static enum wal_status retry_failed(struct follow *follow,
     } else if (when_steady_ms() / 1000 >= follow->retry_time) {
         status = update_filtered(follow, is_failing, NULL, error);
         if (status == WAL_OK && !must_stop()) {
-            convert_views_clear_failing(views, update_count);
+            views_clear_failing(views, update_count);
         }
         follow->retry_time = when_steady_ms() / 1000 + follow->retry_delay;
         if (follow->retry_delay < RETRY_MAX_S) {
@@ -277,7 +595,7 @@ static void close_store(struct follow *follow)
 {
     wal_session_cursor_close(follow->initial_scan);
     follow->initial_scan = NULL;
-    convert_views_close(&follow->views);
+    views_close(&follow->views);
     (void)wal_close(follow->views.target.store, NULL);
     follow->views.target.store = NULL;
 }
@@ -340,7 +658,7 @@ static enum wal_status follow_once(struct follow *follow,
     }
     status = retry_failed(follow, error);
     if (status == WAL_OK) {
-        convert_views_close_idle(&follow->views);
+        views_close_idle(&follow->views);
     }
     return status;
 }
@@ -443,8 +761,13 @@ int verb_follow(struct cli *cli, int argc, char **argv)
                                                 .store_path = follow.path,
                                                 .dialect = dialect,
                                                 .root = cli->items[2]};
-    convert_views_init(&follow.views);
+    follow.views.open_views =
+        cli_alloc(OPEN_VIEWS_MAX * sizeof(follow.views.open_views[0]));
+    memset(follow.views.open_views, 0,
+           OPEN_VIEWS_MAX * sizeof(follow.views.open_views[0]));
     code = follow_store(&follow);
-    convert_views_deinit(&follow.views);
+    views_close(&follow.views);
+    free(follow.views.open_views);
+    free(follow.views.sessions);
     return code;
 }

@@ -1,15 +1,633 @@
 /*
- * import.c - the verb import.
- *
- * Threads: the tools are single-threaded.
+ * import.c - the verb import, running an import for a command, with its
+ * progress, its reports, and one summary at the end; and the verb dialects,
+ * what can be imported and exported.
  */
+#include "tools/convert/convert.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "convert/model/dialect.h"
 #include "tools/cli/transfer.h"
 #include "tools/cli/verbs.h"
-#include "tools/convert/import_run.h"
+
+/* --- reports ------------------------------------------------------------ */
+
+enum {
+    /* All of it; else only what must not be missed. */
+    PRINT_ALL = 1,
+    /* The path is an argument: not reading it is a failure of the tool. */
+    PRINT_ARGUMENT = 2
+};
+
+/* The path is written only for a directory: it may have several. */
+static void write_issue(struct wal__json_out *json,
+                        const struct wal_import_report *report,
+                        const struct wal_import_issue *issue)
+{
+    wal__json_out_open(json, '{');
+    if (report->kind == WAL_IMPORT_DIRECTORY) {
+        cli_json_path(json, issue->path);
+    } else {
+        wal__json_out_member_count(json, "line", issue->line);
+    }
+    if (issue->offset != WAL_IMPORT_NO_OFFSET) {
+        wal__json_out_member_count(json, "offset", issue->offset);
+    }
+    cli_json_member_text(json, "reason", issue->reason);
+    wal__json_out_close(json, '}');
+}
+
+static void write_json(const struct wal_import_report *report)
+{
+    struct wal__json_out json;
+
+    cli_json_init(&json, stdout);
+    wal__json_out_open(&json, '{');
+    cli_json_member_text(&json, "path", report->path);
+    cli_json_member_text(&json, "dialect", report->dialect);
+    cli_json_member_text(&json, "sessionId", report->session_id);
+    wal__json_out_member_count(&json, "lines", report->lines);
+    wal__json_out_member_count(&json, "appended", report->appended);
+    if (report->kind != WAL_IMPORT_DIRECTORY) {
+    }
+    wal__json_out_member_count(&json, "duplicates", report->duplicates);
+    if (report->kind == WAL_IMPORT_DIRECTORY) {
+        wal__json_out_member_count(&json, "documents", report->lines);
+        wal__json_out_member_count(&json, "changed", report->appended);
+        wal__json_out_member_count(&json, "checkpoints", report->checkpoints);
+    }
+    wal__json_out_member_open(&json, "damaged", '[');
+    for (uint64_t i = 0; i < report->issue_count; i++) {
+        write_issue(&json, report, &report->issues[i]);
+    }
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
+}
+
+static void print_directory(const struct wal_import_report *report)
+{
+    printf(", %" PRIu64 " %s, %" PRIu64 " new or changed", report->lines,
+           cli_plural(report->lines, "document", "documents"),
+           report->appended);
+    if (report->checkpoints > 0) {
+        printf(", %" PRIu64 " new %s", report->checkpoints,
+               cli_plural(report->checkpoints, "checkpoint", "checkpoints"));
+    }
+    putchar('\n');
+}
+
+static void print_issue(const struct cli *cli,
+                        const struct wal_import_issue *issue)
+{
+    const char *path = issue->path.data;
+    const char *reason = issue->reason.data;
+
+    if (issue->offset == WAL_IMPORT_NO_OFFSET) {
+        cli_error(cli, CLI_OK, path, "%s", reason);
+    } else if (issue->line == 0) {
+        cli_error(cli, CLI_OK, path, "byte %" PRIu64 ": %s", issue->offset,
+                  reason);
+    } else {
+        cli_error(cli, CLI_OK, path, "line %" PRIu64 ", byte %" PRIu64 ": %s",
+                  issue->line, issue->offset, reason);
+    }
+}
+
+static void print_text(const struct cli *cli,
+                       const struct wal_import_report *report)
+{
+    cli_print_name(stdout, report->path);
+    printf(report->kind == WAL_IMPORT_VIEW ? ": %s view of session "
+                                           : ": %s session ",
+           (const char *)report->dialect.data);
+    cli_print_name(stdout, report->session_id);
+    if (report->kind == WAL_IMPORT_DIRECTORY) {
+        print_directory(report);
+    } else {
+        printf(", %" PRIu64 " %s, %" PRIu64 " appended, ", report->lines,
+               cli_plural(report->lines, "line", "lines"), report->appended);
+        printf("%" PRIu64 " known\n", report->kind == WAL_IMPORT_VIEW
+                                          ? report->lines - report->appended
+                                          : report->duplicates);
+    }
+    for (uint64_t i = 0; i < report->issue_count; i++) {
+        print_issue(cli, &report->issues[i]);
+    }
+}
+
+/* Whether the file was removed, replaced or is not for this user. */
+static bool is_of_file(int number)
+{
+    return number == EACCES || number == EPERM || number == ENOENT ||
+           number == ELOOP || number == ENOTDIR || number == ESTALE;
+}
+
+/* An argument that cannot be read is a failure of the tool; below it the answer
+ * is no. The files of sessions in the trash are expected below a directory. */
+static int print_failure(const struct cli *cli,
+                         const struct wal_import_report *report, unsigned what)
+{
+    enum wal_status status = (enum wal_status)report->status;
+    int number = report->error->sys_errno;
+    int code = cli_report(cli, report->path.data, status, report->error);
+
+    if ((what & PRINT_ARGUMENT) == 0 && status == WAL_ETRASHED) {
+        return CLI_OK;
+    }
+    if ((what & PRINT_ARGUMENT) == 0 && is_of_file(number)) {
+        return CLI_NEGATIVE;
+    }
+    return status == WAL_ENOTFILE || number != 0 ? CLI_FAILED : code;
+}
+
+static void print_flags(const struct cli *cli,
+                        const struct wal_import_report *report)
+{
+    if ((report->flags & WAL_IMPORT_CHANGED_VIEW) != 0) {
+        cli_error(cli, CLI_OK, report->path.data,
+                  "a view of session '%s' that was not only appended to; "
+                  "imported as a new session",
+                  (const char *)report->view_session.data);
+    }
+    if ((report->flags & WAL_IMPORT_OTHER_ID) != 0) {
+        cli_error(cli, CLI_OK, report->path.data,
+                  "another session has its id; kept as '%.*s'",
+                  (int)report->session_id.size,
+                  (const char *)report->session_id.data);
+    }
+}
+
+/* Prints the report; `what` is a set of the above. Returns its exit code. */
+static int print_import(const struct cli *cli,
+                        const struct wal_import_report *report, unsigned what)
+{
+    print_flags(cli, report);
+    if (report->status != WAL_OK) {
+        return print_failure(cli, report, what);
+    }
+    if ((what & PRINT_ALL) == 0) {
+        return CLI_OK;
+    }
+    if (cli->json) {
+        write_json(report);
+    } else {
+        print_text(cli, report);
+    }
+    return CLI_OK;
+}
+
+/* --- an import ---------------------------------------------------------- */
+
+#define STOP 1 /* result of a callback that stops the import */
+
+#define FOLLOW_MS 1000 /* between checks for a signal that came before a wait */
+
+/* ------------------------------------------------------------- signals --- */
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number)
+{
+    caught = number;
+}
+
+void convert_catch_signals(void)
+{
+    const struct sigaction action = {.sa_handler = on_signal,
+                                     .sa_flags = (int)SA_RESETHAND};
+
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+void convert_end_interrupted(const struct cli *cli)
+{
+    int number = caught;
+
+    if (number == 0) {
+        return;
+    }
+    cli_error(cli, CLI_OK, "interrupted", "run it again to go on");
+    (void)cli_finish(cli, CLI_OK);
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+/* ------------------------------------------------------------ progress --- */
+
+static void size_words(uint64_t bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
+    double number = (double)bytes;
+    size_t unit = 0;
+
+    while (number >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        number /= 1000;
+        unit++;
+    }
+    snprintf(text, size, unit == 0 ? "%.0f %s" : "%.1f %s", number,
+             units[unit]);
+}
+
+void convert_print_bytes(FILE *file, uint64_t bytes)
+{
+    char text[32];
+
+    size_words(bytes, text, sizeof(text));
+    fputs(text, file);
+}
+
+static void show_progress(struct convert_run *run, uint64_t done)
+{
+    double seconds = (double)(when_steady_ms() - run->start_ms) / 1000;
+    double rate = seconds > 0 ? (double)done / seconds : 0;
+    uint64_t total = run->total.bytes > done ? run->total.bytes : done;
+    char size[32];
+    char rate_text[32];
+    char text[160];
+
+    if (!progress_is_due(&run->progress)) {
+        return;
+    }
+    size_words(total, size, sizeof(size));
+    size_words((uint64_t)rate, rate_text, sizeof(rate_text));
+    snprintf(text, sizeof(text),
+             "%3.0f %% of %s, %" PRIu64 " of %" PRIu64 " files, %s/s, %.0f s "
+             "left",
+             total > 0 ? 100 * (double)done / (double)total : 100.0, size,
+             run->files, run->total.sources, rate_text,
+             rate > 0 ? (double)(total - done) / rate : 0.0);
+    progress_show(&run->progress, "import", text);
+}
+
+static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done,
+                           uint64_t total)
+{
+    struct convert_run *run = ctx;
+
+    (void)path;
+    (void)total;
+    show_progress(run, run->bytes + done);
+    return caught != 0 ? STOP : 0;
+}
+
+/* ------------------------------------------------------------- reports --- */
+
+static void count_warning(struct convert_run *run,
+                          const struct wal_import_issue *issue)
+{
+    const char *reason = issue->reason.data;
+    /* The text after a colon is that of one line. */
+    size_t size = strcspn(reason, ":");
+
+    for (uint32_t i = 0; i < run->warning_count; i++) {
+        if (strlen(run->warnings[i].reason) == size &&
+            memcmp(run->warnings[i].reason, reason, size) == 0) {
+            run->warnings[i].count++;
+            return;
+        }
+    }
+    if (run->warning_count == CONVERT_WARNINGS_MAX) {
+        run->other_warnings++;
+        return;
+    }
+    run->warnings[run->warning_count++] = (struct convert_warning){
+        .reason = cli_copy_text(reason, size), .count = 1};
+}
+
+/* Whether the path is one that the command was called with. */
+static bool is_argument(const struct convert_run *run, struct wal_slice path)
+{
+    for (uint32_t i = 0; i < run->path_count; i++) {
+        if (cli_slice_equal(run->paths[i], path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_printed(const struct convert_run *run,
+                       const struct wal_import_report *report)
+{
+    /* They are there each time that the directory is imported. */
+    if (report->status == WAL_ETRASHED && !run->is_verbose && !run->cli->json &&
+        !is_argument(run, report->path)) {
+        return false;
+    }
+    return run->is_verbose || run->cli->json || report->status != WAL_OK ||
+           (report->flags & WAL_IMPORT_CHANGED_VIEW) != 0 ||
+           ((report->flags & WAL_IMPORT_OTHER_ID) != 0 &&
+            run->other_ids <= CONVERT_NAMES_MAX);
+}
+
+static int32_t on_report(void *ctx, const struct wal_import_report *report)
+{
+    struct convert_run *run = ctx;
+    unsigned what = run->is_verbose || run->cli->json ? PRINT_ALL : 0;
+    int code;
+
+    if (report->kind != WAL_IMPORT_STREAM && report->status == WAL_OK) {
+        run->files++;
+        run->bytes += report->bytes;
+    }
+    run->trashed += report->status == WAL_ETRASHED ? 1 : 0;
+    run->other_ids += (report->flags & WAL_IMPORT_OTHER_ID) != 0 ? 1 : 0;
+    for (uint64_t i = 0; what == 0 && i < report->issue_count; i++) {
+        count_warning(run, &report->issues[i]);
+    }
+    if (run->has_followed && report->status == WAL_OK &&
+        report->appended == 0) {
+        return caught != 0 ? STOP : 0;
+    }
+    if (is_printed(run, report)) {
+        progress_clear(&run->progress);
+        what |= is_argument(run, report->path) ? PRINT_ARGUMENT : 0;
+        code = print_import(run->cli, report, what);
+        run->code = cli_worse_code(run->code, code);
+    }
+    show_progress(run, run->bytes);
+    return caught != 0 ? STOP : 0;
+}
+
+/* ------------------------------------------------------------- summary --- */
+
+void convert_print_left_out(FILE *file, const char *before,
+                            const struct wal_import_result *result)
+{
+    const char *separator = before;
+
+    for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
+        if (result->left_out[i] > 0) {
+            fprintf(file, "%s%" PRIu64 " %s", separator, result->left_out[i],
+                    wal_import_left_out_name(i));
+            separator = ", ";
+        }
+    }
+    if (separator != before) {
+        putc('\n', file);
+    }
+}
+
+static void print_json(const struct convert_run *run, double seconds)
+{
+    const struct wal_import_result *result = &run->result;
+    const struct {
+        const char *key;
+        uint64_t number;
+    } members[] = {
+        {"sources", result->sources},   {"sessions", result->sessions},
+        {"appended", result->appended}, {"duplicates", result->duplicates},
+        {"failed", result->failed},     {"bytes", result->bytes},
+    };
+    struct wal__json_out json;
+
+    cli_json_init(&json, stdout);
+    wal__json_out_open(&json, '{');
+    wal__json_out_member_open(&json, "summary", '{');
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        wal__json_out_member_count(&json, members[i].key, members[i].number);
+    }
+    wal__json_out_member_count(&json, "milliseconds",
+                               (uint64_t)(seconds * 1000));
+    wal__json_out_member_open(&json, "leftOut", '{');
+    for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
+        cli_json_key_text(&json, cli_slice(wal_import_left_out_name(i)));
+        wal__json_out_count(&json, result->left_out[i]);
+    }
+    wal__json_out_close(&json, '}');
+    wal__json_out_close(&json, '}');
+    wal__json_out_close_line(&json);
+}
+
+static void print_warnings(const struct convert_run *run)
+{
+    const struct cli *cli = run->cli;
+
+    for (uint32_t i = 0; i < run->warning_count; i++) {
+        const struct convert_warning *warning = &run->warnings[i];
+
+        cli_error(cli, CLI_OK, NULL, "warning: %s (%" PRIu64 " %s)",
+                  warning->reason, warning->count,
+                  cli_plural(warning->count, "time", "times"));
+    }
+    if (run->other_warnings > 0) {
+        cli_error(cli, CLI_OK, NULL, "%" PRIu64 " further warnings",
+                  run->other_warnings);
+    }
+    if (run->warning_count > 0) {
+        cli_error(cli, CLI_OK, NULL,
+                  "their lines are imported unchanged (--verbose names "
+                  "them)");
+    }
+    if (!run->is_verbose && run->other_ids > CONVERT_NAMES_MAX) {
+        cli_error(cli, CLI_OK, NULL,
+                  "%" PRIu64 " sessions have another id than their files "
+                  "state (--verbose names them)",
+                  run->other_ids);
+    }
+}
+
+void convert_run_print(const struct convert_run *run)
+{
+    const struct wal_import_result *result = &run->result;
+    double seconds = (double)(when_steady_ms() - run->start_ms) / 1000;
+
+    if (run->cli->json) {
+        print_json(run, seconds);
+        return;
+    }
+    printf("%" PRIu64 " %s, %" PRIu64 " new %s, %" PRIu64 " known, ",
+           result->sessions,
+           cli_plural(result->sessions, "session", "sessions"),
+           result->appended, cli_plural(result->appended, "entry", "entries"),
+           result->duplicates);
+    convert_print_bytes(stdout, result->bytes);
+    printf(", %.1f s\n", seconds);
+    convert_print_left_out(stdout, "left out: ", result);
+    if (run->trashed > 0) {
+        printf("in the trash, and not imported: %" PRIu64 "\n", run->trashed);
+    }
+    if (result->failed > run->trashed) {
+        printf("failed: %" PRIu64 "\n", result->failed - run->trashed);
+    }
+    fflush(stdout);
+    print_warnings(run);
+}
+
+/* ----------------------------------------------------------------- run --- */
+
+/* The project of a directory that exists here, as for the verb create; but an
+ * import runs no program and writes nothing outside the store. A repository
+ * that stores no id yet gets one when its sessions are listed or continued. */
+static int32_t find_project(void *ctx, struct wal_slice directory,
+                            char *project, uint64_t size)
+{
+    struct convert_run *run = ctx;
+    const char *path = directory.data;
+    struct stat found;
+
+    if (path[0] != '/' || stat(path, &found) != 0 || !S_ISDIR(found.st_mode)) {
+        return 1;
+    }
+    /* Sessions of one directory follow each other. */
+    if (run->directory == NULL || strcmp(run->directory, path) != 0) {
+        free(run->directory);
+        run->directory = cli_copy_text(path, strlen(path));
+        run->has_project = cli_project_read(path, run->project);
+    }
+    if (!run->has_project) {
+        return 1;
+    }
+    snprintf(project, (size_t)size, "%s", run->project);
+    return 0;
+}
+
+/* The options of the run, for calls of the library; they hold as long as it
+ * does. */
+static struct wal_import_options convert_run_options(struct convert_run *run)
+{
+    return (struct wal_import_options){
+        .struct_size = sizeof(struct wal_import_options),
+        .flags = run->flags,
+        .dialect = cli_slice(run->dialect),
+        .exclude = cli_slice(run->exclude),
+        .progress = on_progress,
+        .report = on_report,
+        .ctx = run,
+        .project = find_project,
+    };
+}
+
+/* Counts what there is, for the progress on a terminal. */
+static void scan(struct convert_run *run, const struct wal_slice *paths,
+                 uint32_t count)
+{
+    struct wal_import_options options = convert_run_options(run);
+
+    options.report = NULL;
+    options.progress = NULL;
+    run->total = (struct wal_import_result)WAL_INIT(wal_import_result);
+    if (run->progress.is_on) {
+        (void)!wal_import_scan(paths, count, &options, &run->total, NULL);
+    }
+}
+
+static void begin(struct convert_run *run, const struct wal_slice *paths,
+                  uint32_t count)
+{
+    run->paths = paths;
+    run->path_count = count;
+    run->start_ms = when_steady_ms();
+    progress_init(&run->progress, !run->cli->no_progress);
+    scan(run, paths, count);
+    run->result = (struct wal_import_result)WAL_INIT(wal_import_result);
+}
+
+int convert_run_import(struct convert_run *run, struct wal_store *store,
+                       const struct wal_slice *paths, uint32_t count)
+{
+    const struct wal_import_options options = convert_run_options(run);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+
+    begin(run, paths, count);
+    status =
+        wal_import_tree(store, paths, count, &options, &run->result, &error);
+    progress_clear(&run->progress);
+    if (status != WAL_OK && caught == 0) {
+        return cli_report(run->cli, run->exclude, status, &error);
+    }
+    return run->code;
+}
+
+/* Prints that folders cannot be watched, once. */
+static void print_scanning(const struct convert_run *run,
+                           const struct wal_import_follow *follow,
+                           bool *is_printed_before)
+{
+    struct wal_import_follow_info info = WAL_INIT(wal_import_follow_info);
+
+    if (*is_printed_before ||
+        wal_import_follow_get_info(follow, &info, NULL) != WAL_OK ||
+        info.is_scanning == 0) {
+        return;
+    }
+    *is_printed_before = true;
+    cli_error(run->cli, CLI_OK, NULL,
+              "%s (%s); all folders are scanned every few seconds instead",
+              info.sys_errno == ENOSPC ? "the limit of watches is reached, see "
+                                         "fs.inotify.max_user_watches"
+                                       : "a folder cannot be watched",
+              strerror(info.sys_errno));
+}
+
+/* Imports changes until a signal comes. */
+static enum wal_status follow_changes(struct convert_run *run,
+                                      struct wal_import_follow *follow,
+                                      struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    bool is_scanning = false;
+
+    progress_clear(&run->progress);
+    run->progress.is_on = false;
+    run->has_followed = true;
+    if (run->prints_summary) {
+        convert_run_print(run);
+    }
+    cli_error(run->cli, CLI_OK, NULL, "following; end with Ctrl-C");
+    while (caught == 0 && status == WAL_OK && !cli_output_failed()) {
+        print_scanning(run, follow, &is_scanning);
+        status = wal_import_follow_next(follow, FOLLOW_MS, NULL, error);
+        fflush(stdout);
+    }
+    return status;
+}
+
+/* Imports the paths, and then what changes in them, until a signal comes.
+ * Prints the summary of the first import. Returns the exit code. */
+static int run_follow(struct convert_run *run, struct wal_store *store,
+                      const struct wal_slice *paths, uint32_t count)
+{
+    const struct wal_import_options options = convert_run_options(run);
+    struct wal_import_follow *follow = NULL;
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+
+    begin(run, paths, count);
+    status =
+        wal_import_follow_open(store, paths, count, &options, &follow, &error);
+    if (status == WAL_OK) {
+        status = wal_import_follow_next(follow, 0, &run->result, &error);
+    }
+    if (status == WAL_OK) {
+        status = follow_changes(run, follow, &error);
+    }
+    progress_clear(&run->progress);
+    wal_import_follow_close(follow);
+    if (status != WAL_OK && caught == 0) {
+        return cli_report(run->cli, run->exclude, status, &error);
+    }
+    return run->has_followed ? CLI_OK : run->code;
+}
+
+void convert_run_deinit(struct convert_run *run)
+{
+    for (uint32_t i = 0; i < run->warning_count; i++) {
+        free(run->warnings[i].reason);
+    }
+    run->warning_count = 0;
+    free(run->directory);
+    run->directory = NULL;
+}
+
+/* --- the verb import ---------------------------------------------------- */
 
 struct import_arguments {
     const char *dialect;
@@ -48,7 +666,7 @@ static int import_operands(struct convert_run *run, struct wal_store *store,
     }
     count -= bundles;
     run->prints_summary = arguments->summary || !cli->json;
-    code = arguments->follows ? convert_run_follow(run, store, paths, count)
+    code = arguments->follows ? run_follow(run, store, paths, count)
                               : convert_run_import(run, store, paths, count);
     if (run->prints_summary && !arguments->follows) {
         convert_run_print(run);
@@ -109,4 +727,105 @@ int verb_import(struct cli *cli, int argc, char **argv)
         convert_end_interrupted(cli);
     }
     return code;
+}
+
+/* --- the verb dialects -------------------------------------------------- */
+
+static bool carries(const struct wal__dialect *dialect, unsigned feature)
+{
+    return dialect->write_ops != NULL &&
+           (dialect->write_ops->carries >> feature & 1) != 0;
+}
+
+/* Features for losses of no particular dialect are not listed. */
+static bool is_feature(unsigned feature)
+{
+    return feature < WAL__FEATURE_FIELDS || feature == WAL__FEATURE_PARENTS;
+}
+
+/* `dialect` is NULL for the source. */
+static void write_dialect(const char *name, const char *summary,
+                          const struct wal__dialect *dialect)
+{
+    struct wal__json_out json;
+
+    cli_json_init(&json, stdout);
+    wal__json_out_open(&json, '{');
+    cli_json_member_text(&json, "name", cli_slice(name));
+    wal__json_out_member_bool(&json, "import", dialect != NULL);
+    wal__json_out_member_bool(&json, "export",
+                              dialect == NULL || dialect->write_ops != NULL);
+    cli_json_member_text(&json, "summary", cli_slice(summary));
+    wal__json_out_member_open(&json, "carries", '{');
+    for (unsigned i = 0; dialect != NULL && i < WAL__FEATURE_COUNT; i++) {
+        if (is_feature(i)) {
+            cli_json_key_text(
+                &json, cli_slice(wal__feature_text((enum wal__feature)i)));
+            wal__json_out_literal(&json,
+                                  carries(dialect, i) ? "true" : "false");
+        }
+    }
+    wal__json_out_close(&json, '}');
+    wal__json_out_close_line(&json);
+}
+
+static void print_dialect(const struct cli *cli, const char *name,
+                          const char *summary,
+                          const struct wal__dialect *dialect)
+{
+    if (cli->json) {
+        write_dialect(name, summary, dialect);
+        return;
+    }
+    printf("%-8s  %-6s  %-6s  %s\n", name, dialect != NULL ? "import" : "-",
+           dialect == NULL || dialect->write_ops != NULL ? "export" : "-",
+           summary);
+}
+
+/* Prints a table of what each writable dialect can represent. */
+static void print_features(void)
+{
+    const struct wal__dialect *dialect;
+
+    printf("\n%-44s", "carried");
+    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+        if (dialect->write_ops != NULL) {
+            printf("  %s", dialect->name);
+        }
+    }
+    putchar('\n');
+    for (unsigned f = 0; f < WAL__FEATURE_COUNT; f++) {
+        if (!is_feature(f)) {
+            continue;
+        }
+        printf("%-44s", wal__feature_text((enum wal__feature)f));
+        for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+            if (dialect->write_ops != NULL) {
+                printf("  %*s", (int)strlen(dialect->name),
+                       carries(dialect, f) ? "yes" : "-");
+            }
+        }
+        putchar('\n');
+    }
+}
+
+int verb_dialects(struct cli *cli, int argc, char **argv)
+{
+    const struct wal__dialect *dialect;
+    int code = cli_parse(cli, argc, argv, NULL);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 1, 1);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    print_dialect(cli, "source", "the files as they were imported", NULL);
+    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
+        print_dialect(cli, dialect->name, dialect->summary, dialect);
+    }
+    if (!cli->json) {
+        print_features();
+    }
+    return CLI_OK;
 }

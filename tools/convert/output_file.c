@@ -3,7 +3,7 @@
  *
  * Threads: the tools are single-threaded.
  */
-#include "tools/convert/output_file.h"
+#include "tools/convert/convert.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -53,7 +53,7 @@ static const char *path_below(const char *directory, const char *path)
  * that is inside `root`, the session's directory; else to `root`. */
 static void paths_init(struct files_paths *names, struct wal_slice root)
 {
-    char *given = cli_copy_text(root.data, (size_t)root.size);
+    char *given = cli_copy_slice(root);
     char *resolved = root.size > 0 ? realpath(given, NULL) : NULL;
     char current[PATH_MAX];
     const char *below = NULL;
@@ -139,8 +139,6 @@ static void paths_deinit(struct files_paths *names)
 }
 
 /* --- the commands ------------------------------------------------------- */
-
-static const struct cli_option no_options[] = {{.name = NULL}};
 
 static void write_counts(struct wal__json_out *json,
                          const struct wal_checkpoint_info *info)
@@ -350,7 +348,7 @@ int verb_checkpoints(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_begin_session(cli, argc, argv, no_options, 3, 3,
+    int code = cli_begin_session(cli, argc, argv, NULL, 3, 3,
                                  WAL_OPEN_READ_ONLY, &store, &session);
 
     if (code != CLI_CONTINUE) {
@@ -419,7 +417,7 @@ int verb_checkpoint_show(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     enum wal_status status;
     const char *name;
-    int code = cli_begin_session(cli, argc, argv, no_options, 4, 4,
+    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4,
                                  WAL_OPEN_READ_ONLY, &store, &session);
 
     if (code != CLI_CONTINUE) {
@@ -484,7 +482,7 @@ int verb_checkpoint_diff(struct cli *cli, int argc, char **argv)
     enum wal_status status;
     const char *before;
     const char *after;
-    int code = cli_begin_session(cli, argc, argv, no_options, 4, 5,
+    int code = cli_begin_session(cli, argc, argv, NULL, 4, 5,
                                  WAL_OPEN_READ_ONLY, &store, &session);
 
     if (code != CLI_CONTINUE) {
@@ -524,8 +522,8 @@ int verb_checkpoint_delete(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_begin_session(cli, argc, argv, no_options, 4, 4, 0, &store,
-                                 &session);
+    int code =
+        cli_begin_session(cli, argc, argv, NULL, 4, 4, 0, &store, &session);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -549,7 +547,7 @@ int verb_checkpointing(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     enum wal_status status;
     bool is_on;
-    int code = cli_parse(cli, argc, argv, no_options);
+    int code = cli_parse(cli, argc, argv, NULL);
 
     if (code == CLI_CONTINUE) {
         code = cli_check_operands(cli, 4, 4);
@@ -682,20 +680,19 @@ static int run(struct import *import, const char *operand)
 {
     char *path = cli_absolute_path(operand);
     char *slash = strrchr(path, '/');
-    char *below = cli_alloc(strlen(path) + 16);
+    char *below = cli_format("%s/" WAL__CHECKPOINT_MANIFEST, path);
     struct stat stat;
     int code;
 
-    sprintf(below, "%s/" WAL__CHECKPOINT_MANIFEST, path);
     if (lstat(below, &stat) == 0 && slash != NULL && slash[1] != '\0') {
         *slash = '\0';
         code = import_one(import, slash > path ? path : "/", slash + 1);
     } else {
-        sprintf(below, "%s/" WAL__CHECKPOINT_DIR, path);
-        if (lstat(below, &stat) != 0 || !S_ISDIR(stat.st_mode)) {
-            strcpy(below, path);
-        }
-        code = import_all(import, below);
+        free(below);
+        below = cli_format("%s/" WAL__CHECKPOINT_DIR, path);
+        code = import_all(
+            import,
+            lstat(below, &stat) == 0 && S_ISDIR(stat.st_mode) ? below : path);
     }
     free(below);
     free(path);

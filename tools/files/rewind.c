@@ -114,8 +114,7 @@ static enum wal_status collect_changes(struct wal_file_change_cursor *changes,
 
     while ((status = wal_file_change_cursor_next(changes, &change, error)) ==
            WAL_OK) {
-        change.path.data =
-            cli_copy_text(change.path.data, (size_t)change.path.size);
+        change.path.data = cli_copy_slice(change.path);
         report->items =
             cli_reserve(report->items, report->count, &report->capacity,
                         sizeof(report->items[0]));
@@ -124,30 +123,12 @@ static enum wal_status collect_changes(struct wal_file_change_cursor *changes,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static void free_report(struct rewind_report *report)
-{
-    for (size_t i = 0; i < report->count; i++) {
-        free((void *)(uintptr_t)report->items[i].path.data);
-    }
-    free(report->items);
-}
-
 static void write_paths(struct wal__json_out *json, const char *key,
                         const struct wal_file_change *items, size_t count)
 {
     wal__json_out_member_open(json, key, '[');
     for (size_t i = 0; i < count; i++) {
         cli_json_text(json, items[i].path);
-    }
-    wal__json_out_close(json, ']');
-}
-
-static void write_changes(struct wal__json_out *json,
-                          const struct rewind_report *report)
-{
-    wal__json_out_member_open(json, "changes", '[');
-    for (size_t i = 0; i < report->result.files_changed; i++) {
-        files_json_change(json, &report->items[i]);
     }
     wal__json_out_close(json, ']');
 }
@@ -226,7 +207,11 @@ static void print_result(const struct cli *cli,
                     report->count - changed);
     }
     if (cli->json) {
-        write_changes(&json, report);
+        wal__json_out_member_open(&json, "changes", '[');
+        for (size_t i = 0; i < report->result.files_changed; i++) {
+            files_json_change(&json, &report->items[i]);
+        }
+        wal__json_out_close(&json, ']');
     }
     wal__json_out_close_line(&json);
     fflush(stdout);
@@ -269,7 +254,10 @@ static int rewind_files(const struct cli *cli, struct wal_session *session,
     } else {
         code = cli_report_file(cli, request->checkpoint, status, &error);
     }
-    free_report(&report);
+    for (size_t i = 0; i < report.count; i++) {
+        free((void *)(uintptr_t)report.items[i].path.data);
+    }
+    free(report.items);
     wal_file_change_cursor_close(changes);
     return code;
 }
@@ -289,7 +277,7 @@ static int find_checkpoint(const struct cli *cli, struct wal_session *session,
                                     checkpoints, &info, &error)) == WAL_OK) {
         if (cli_slice_equal(info.entry_id, cli_slice(request->to)) &&
             info.created_ms >= newest_ms) {
-            char *id = cli_copy_text(info.id.data, (size_t)info.id.size);
+            char *id = cli_copy_slice(info.id);
             request->checkpoint = cli_keep_text(id);
             newest_ms = info.created_ms;
             free(id);

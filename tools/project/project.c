@@ -459,27 +459,6 @@ static void project_legacy_id(struct wal_slice directory,
 
 /* --- sessions of a directory -------------------------------------------- */
 
-struct texts {
-    char **items;
-    size_t count;
-    size_t capacity;
-};
-
-static void add_text(struct texts *texts, struct wal_slice text)
-{
-    texts->items = cli_reserve(texts->items, texts->count, &texts->capacity,
-                               sizeof(texts->items[0]));
-    texts->items[texts->count++] = cli_copy_text(text.data, (size_t)text.size);
-}
-
-static void texts_deinit(struct texts *texts)
-{
-    for (size_t i = 0; i < texts->count; i++) {
-        free(texts->items[i]);
-    }
-    free(texts->items);
-}
-
 /* Whether a session has a former project id of its directory. */
 static bool is_legacy_project(const struct wal_session_info *info)
 {
@@ -563,33 +542,28 @@ static enum wal_status update_session(struct wal_store *store, const char *id,
  * project, and the newest if there are any. */
 static enum wal_status find_legacy_sessions(struct wal_store *store,
                                             struct wal_slice directory,
-                                            struct texts *ids,
+                                            struct cli_texts *ids,
                                             struct wal_error *error)
 {
     struct wal_session_cursor_options options = {
         .struct_size = sizeof(options),
         .cwd = directory,
     };
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor *list = NULL;
+    struct cli_sessions list;
     bool has_legacy_projects = false;
-    enum wal_status status =
-        wal_session_cursor_open(store, &options, &list, error);
 
-    while (status == WAL_OK &&
-           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
-        bool is = is_legacy_project(&info);
+    for (cli_sessions_open(&list, store, &options, error);
+         cli_sessions_next(&list, error);) {
+        bool is = is_legacy_project(&list.info);
         if (is || ids->count == 0) {
-            add_text(ids, info.id);
+            cli_texts_add(ids, list.info.id);
         }
         has_legacy_projects = has_legacy_projects || is;
     }
-    wal_session_cursor_close(list);
     if (!has_legacy_projects) {
-        texts_deinit(ids);
-        *ids = (struct texts){.items = NULL};
+        cli_texts_deinit(ids);
     }
-    return status == WAL_END ? WAL_OK : status;
+    return list.status;
 }
 
 enum wal_status project_refresh(struct wal_store *store, const char *directory,
@@ -598,7 +572,7 @@ enum wal_status project_refresh(struct wal_store *store, const char *directory,
 {
     struct refresh refresh = {cli_slice(directory), cli_slice(project)};
     struct wal_error other = CLI_ERROR_INIT;
-    struct texts ids = {.items = NULL};
+    struct cli_texts ids = {.items = NULL};
     enum wal_status status;
     enum wal_status found;
 
@@ -612,7 +586,7 @@ enum wal_status project_refresh(struct wal_store *store, const char *directory,
                                status == WAL_OK ? error : &other);
         status = status == WAL_OK ? found : status;
     }
-    texts_deinit(&ids);
+    cli_texts_deinit(&ids);
     return status;
 }
 
@@ -624,32 +598,29 @@ static int compare(const void *a, const void *b)
 /* Lists the directories with sessions of former projects, sorted, with
  * repeats. */
 static enum wal_status find_directories(struct wal_store *store,
-                                        struct texts *directories,
+                                        struct cli_texts *directories,
                                         struct wal_error *error)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status = wal_session_cursor_open(store, NULL, &list, error);
+    struct cli_sessions list;
 
-    while (status == WAL_OK &&
-           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
-        if (info.cwd.size > 0 && is_legacy_project(&info)) {
-            add_text(directories, info.cwd);
+    for (cli_sessions_open(&list, store, NULL, error);
+         cli_sessions_next(&list, error);) {
+        if (list.info.cwd.size > 0 && is_legacy_project(&list.info)) {
+            cli_texts_add(directories, list.info.cwd);
         }
     }
-    wal_session_cursor_close(list);
     if (directories->count > 0) {
         qsort(directories->items, directories->count,
               sizeof(directories->items[0]), compare);
     }
-    return status == WAL_END ? WAL_OK : status;
+    return list.status;
 }
 
 enum wal_status project_refresh_all(struct wal_store *store, uint64_t *count,
                                     struct wal_error *error)
 {
     struct wal_error other = CLI_ERROR_INIT;
-    struct texts directories = {.items = NULL};
+    struct cli_texts directories = {.items = NULL};
     enum wal_status status = find_directories(store, &directories, error);
     enum wal_status found;
 
@@ -664,20 +635,20 @@ enum wal_status project_refresh_all(struct wal_store *store, uint64_t *count,
                                 status == WAL_OK ? error : &other);
         status = status == WAL_OK ? found : status;
     }
-    texts_deinit(&directories);
+    cli_texts_deinit(&directories);
     return status;
 }
 
 /* Avoids the search for a repository if no session needs an update. */
 static bool has_legacy_projects(struct wal_store *store, const char *directory)
 {
-    struct texts ids = {.items = NULL};
+    struct cli_texts ids = {.items = NULL};
     bool has;
 
     has = find_legacy_sessions(store, cli_slice(directory), &ids, NULL) ==
               WAL_OK &&
           ids.count > 0;
-    texts_deinit(&ids);
+    cli_texts_deinit(&ids);
     return has;
 }
 

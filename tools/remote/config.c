@@ -1,7 +1,8 @@
 /*
- * config.c - the file remote.json of a store (config.h).
+ * config.c - the file remote.json of a store, and opening a remote by its URL
+ * (remote.h).
  */
-#include "tools/remote/config.h"
+#include "tools/remote/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -317,4 +318,65 @@ int remote_config_lock(const struct cli *cli, const char *store, bool required,
     }
     *lock = fd;
     return CLI_CONTINUE;
+}
+
+/* --- a remote ----------------------------------------------------------- */
+
+enum {
+    SAID_AFTER_MS = 2000
+};
+
+int32_t remote_wait(void *ctx, uint64_t waited_ms, const struct wal_error *why)
+{
+    struct remote_wait *wait = ctx;
+    char note[sizeof(why->text) + 64];
+
+    if (waited_ms >= SAID_AFTER_MS &&
+        !atomic_flag_test_and_set(&wait->has_said)) {
+        (void)snprintf(note, sizeof(note), "%s; trying on",
+                       why->text[0] != '\0'
+                           ? why->text
+                           : "the object store does not answer");
+        cli_note(wait->cli, wait->what, note);
+    }
+    return 0;
+}
+
+int remote_open(const struct cli *cli, const char *what, const char *url,
+                struct wal_remote **remote)
+{
+    static struct remote_wait wait; /* outlives all remotes */
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_remote_open(url, remote, &error);
+
+    wait.cli = cli;
+    wait.what = what;
+    if (status == WAL_OK) {
+        status = wal_remote_set_wait(*remote, remote_wait, &wait, &error);
+    }
+    return status == WAL_OK ? CLI_CONTINUE
+                            : remote_report(cli, what, status, &error);
+}
+
+bool remote_parse_store_id(const char *text, uint8_t uuid[16])
+{
+    size_t count = 0;
+
+    memset(uuid, 0, 16);
+    for (; *text != '\0'; text++) {
+        const char *digits = "0123456789abcdef";
+        const char *found = strchr(digits, *text);
+
+        if (*text == '-' &&
+            (count == 8 || count == 12 || count == 16 || count == 20)) {
+            continue;
+        }
+        if (found == NULL || count == 32) {
+            return false;
+        }
+        uuid[count / 2] =
+            (uint8_t)(uuid[count / 2] << 4 | (uint8_t)(found - digits));
+        count++;
+    }
+    return count == 32;
 }

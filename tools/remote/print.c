@@ -1,13 +1,12 @@
 /*
  * print.c - prints what remotes answered (print.h).
  */
-#include "tools/remote/print.h"
+#include "tools/remote/remote.h"
 
 #include <inttypes.h>
 
 #include "format/bytes/bytes.h"
 #include "tools/cli/session.h"
-#include "tools/remote/config.h"
 
 enum {
     ID_WIDTH = 36, /* columns, of a UUID */
@@ -78,18 +77,13 @@ static void open_json(struct wal__json_out *json, const char *key,
     cli_json_member_text(json, key, cli_slice(text));
 }
 
-static void close_json(struct wal__json_out *json)
-{
-    wal__json_out_close_line(json);
-}
-
 static void print_url(const struct cli *cli, const char *what, const char *url)
 {
     struct wal__json_out json;
 
     if (cli->json) {
         open_json(&json, "url", url);
-        close_json(&json);
+        wal__json_out_close_line(&json);
         return;
     }
     printf("%s ", what);
@@ -124,7 +118,7 @@ int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
         cli_json_member_text(&json, "host", cli_slice(status->host));
         cli_json_member_time(&json, "since", status->started_ms);
         put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
-        close_json(&json);
+        wal__json_out_close_line(&json);
         return 0;
     }
     cli_time_text(status->started_ms, time, sizeof(time));
@@ -151,7 +145,7 @@ static void print_session_json(const uint8_t uuid[16], const char *host,
     if ((session->flags & WAL_SESSION_MOVED) != 0) {
         wal__json_out_member_bool(&json, "moved", true);
     }
-    close_json(&json);
+    wal__json_out_close_line(&json);
 }
 
 int32_t remote_print_session(void *ctx, const uint8_t uuid[16],
@@ -214,7 +208,7 @@ void remote_print_push(const struct cli *cli, const char *url,
     if (cli->json) {
         open_json(&json, "url", url);
         put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
-        close_json(&json);
+        wal__json_out_close_line(&json);
         return;
     }
     if (result->parts == 0) {
@@ -244,7 +238,7 @@ void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
         put_hex(&json, "storeId", result->uuid);
         put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
         wal__json_out_member_bool(&json, "writable", is_store);
-        close_json(&json);
+        wal__json_out_close_line(&json);
         return;
     }
     if (result->parts == 0) {
@@ -278,7 +272,7 @@ void remote_print_compact(const struct cli *cli, const char *url,
     if (cli->json) {
         open_json(&json, "url", url);
         put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
-        close_json(&json);
+        wal__json_out_close_line(&json);
         return;
     }
     size_text(result->bytes, size);
@@ -323,7 +317,7 @@ static void print_status_json(const char *url, bool is_writer, bool has_past,
     /* The lag is at the end. */
     put_numbers(&json, numbers,
                 sizeof(numbers) / sizeof(numbers[0]) - (has_past ? 0 : 2));
-    close_json(&json);
+    wal__json_out_close_line(&json);
 }
 
 static void print_lag(bool has_past, const struct wal_remote_status *status)

@@ -1,25 +1,203 @@
 /*
  * remote.c - the verb remote: a store is kept in an object store too, and
- * brought from it to other machines (verbs.h).
+ * brought from it to other machines; and the check of a remote (verbs.h).
  *
  * Threads: the tool has one thread.
  */
+#include "tools/remote/remote.h"
+
 #include <errno.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agentwal/admin.h"
+#include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
-#include "tools/remote/config.h"
-#include "tools/remote/follow.h"
-#include "tools/remote/moves.h"
-#include "tools/remote/open.h"
-#include "tools/remote/print.h"
-#include "tools/remote/shipping.h"
-#include "tools/remote/store_id.h"
-#include "tools/remote/upkeep.h"
+
+/* --- the check ---------------------------------------------------------- */
+
+struct check_remote {
+    const struct cli *cli;
+    char url[REMOTE_URL_SIZE];
+    uint8_t uuid[16];
+    bool has_uuid;
+    struct wal__json_out json;
+    struct wal_remote_check_result result;
+};
+
+/* --- what is checked ---------------------------------------------------- */
+
+/* Reads the URL, and the id, of the store in a directory. */
+static int read_store(struct check_remote *check_remote, const char *path)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    struct remote_config config = {.url = ""};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code =
+        cli_open_store(check_remote->cli, path, WAL_OPEN_READ_ONLY, &store);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    status = wal_store_get_info(store, &info, &error);
+    if (status != WAL_OK) {
+        code = remote_report(check_remote->cli, path, status, &error);
+    } else {
+        memcpy(check_remote->uuid, info.uuid, sizeof(check_remote->uuid));
+        check_remote->has_uuid = true;
+    }
+    if (code == CLI_CONTINUE) {
+        code = remote_config_read(check_remote->cli, path, true, &config);
+    }
+    memcpy(check_remote->url, config.url, sizeof(check_remote->url));
+    return cli_close_store(check_remote->cli, path, store, code);
+}
+
+static int read_target(struct check_remote *check_remote, const char *target,
+                       const char *store_id)
+{
+    if (store_id != NULL) {
+        if (!remote_parse_store_id(store_id, check_remote->uuid)) {
+            return cli_error(check_remote->cli, CLI_USAGE, "--store-id",
+                             "\"%s\" is not the id of a store", store_id);
+        }
+        check_remote->has_uuid = true;
+    }
+    if (strstr(target, "://") == NULL) {
+        return store_id == NULL
+                   ? read_store(check_remote, target)
+                   : cli_error(check_remote->cli, CLI_USAGE, "--store-id",
+                               "not allowed: the store has its id");
+    }
+    if (strlen(target) >= sizeof(check_remote->url)) {
+        return cli_error(check_remote->cli, CLI_USAGE, "--remote",
+                         "is too long");
+    }
+    memcpy(check_remote->url, target, strlen(target) + 1);
+    return CLI_CONTINUE;
+}
+
+/* --- the report --------------------------------------------------------- */
+
+static void begin_report(struct check_remote *check_remote)
+{
+    if (check_remote->cli->json) {
+        cli_json_init(&check_remote->json, stdout);
+        wal__json_out_open(&check_remote->json, '{');
+        cli_json_member_text(&check_remote->json, "url",
+                             cli_slice(check_remote->url));
+        wal__json_out_member_open(&check_remote->json, "damage", '[');
+    }
+}
+
+static int32_t see(void *ctx, const struct wal_error *damage)
+{
+    struct check_remote *check_remote = ctx;
+
+    if (check_remote->cli->json) {
+        wal__json_out_open(&check_remote->json, '{');
+        cli_json_member_text(&check_remote->json, "file",
+                             cli_slice(damage->file));
+        wal__json_out_member_bool(&check_remote->json, "lost",
+                                  damage->status == WAL_ENOTFOUND);
+        cli_json_member_text(&check_remote->json, "reason",
+                             cli_slice(damage->text));
+        wal__json_out_close(&check_remote->json, '}');
+    } else {
+        printf("%s: %s\n", damage->file, damage->text);
+    }
+    return 0;
+}
+
+static void end_json(struct check_remote *check_remote, bool is_complete)
+{
+    const struct wal_remote_check_result *result = &check_remote->result;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"epochs", result->epochs},     {"bases", result->bases},
+        {"segments", result->segments}, {"parts", result->parts},
+        {"bytes", result->bytes},       {"lastSequence", result->sequence},
+    };
+
+    wal__json_out_close(&check_remote->json, ']');
+    if (is_complete) {
+        wal__json_out_member_bool(&check_remote->json, "sound",
+                                  result->damage == 0);
+    }
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        wal__json_out_member_count(&check_remote->json, numbers[i].key,
+                                   numbers[i].value);
+    }
+    wal__json_out_close_line(&check_remote->json);
+}
+
+static void end_text(const struct check_remote *check_remote)
+{
+    const struct wal_remote_check_result *result = &check_remote->result;
+    char size[SIZE_TEXT];
+
+    size_text(result->bytes, size);
+    if (result->damage == 0) {
+        printf("sound: ");
+    } else {
+        printf("damaged: %" PRIu64 " %s; ", result->damage,
+               cli_plural(result->damage, "object", "objects"));
+    }
+    printf("%" PRIu64 " %s and %" PRIu64 " %s, %s, up to number %" PRIu64 "\n",
+           result->parts, cli_plural(result->parts, "part", "parts"),
+           result->segments,
+           cli_plural(result->segments, "segment", "segments"), size,
+           result->sequence);
+}
+
+static int run(struct check_remote *check_remote)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_remote *remote = NULL;
+    enum wal_status status;
+    bool is_complete;
+    int code =
+        remote_open(check_remote->cli, "--remote", check_remote->url, &remote);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    begin_report(check_remote);
+    status = wal_remote_check(
+        remote, check_remote->has_uuid ? check_remote->uuid : NULL, see,
+        check_remote, &check_remote->result, &error);
+    wal_remote_close(remote);
+    is_complete = status == WAL_OK ||
+                  (status == WAL_ECORRUPT && check_remote->result.damage > 0);
+    if (check_remote->cli->json) {
+        end_json(check_remote, is_complete);
+    } else if (is_complete) {
+        end_text(check_remote);
+    }
+    if (!is_complete) {
+        return remote_report(check_remote->cli, check_remote->url, status,
+                             &error);
+    }
+    return status == WAL_OK ? CLI_OK : CLI_NEGATIVE;
+}
+
+int remote_check(const struct cli *cli, const char *target,
+                 const char *store_id)
+{
+    struct check_remote check_remote = {
+        .cli = cli, .result = WAL_INIT(wal_remote_check_result)};
+    int code = read_target(&check_remote, target, store_id);
+
+    return code == CLI_CONTINUE ? run(&check_remote) : code;
+}
+
+/* --- the verb ----------------------------------------------------------- */
 
 enum {
     HANDOFF_WAIT_MS = 100, /* for the process that pushes, at a time */

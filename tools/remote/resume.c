@@ -13,11 +13,7 @@
 #include "agentwal/transfer.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
-#include "tools/remote/config.h"
-#include "tools/remote/moves.h"
-#include "tools/remote/open.h"
-#include "tools/remote/print.h"
-#include "tools/remote/store_id.h"
+#include "tools/remote/remote.h"
 #include "tools/walcat/walcat.h"
 
 enum {
@@ -124,9 +120,7 @@ static int bring(struct resume_request *request)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    if (asprintf(&replicas, "%s/remotes", request->path) < 0) {
-        abort();
-    }
+    replicas = cli_format("%s/remotes", request->path);
     options.flags = request->takes_over ? WAL_REMOTE_RESUME_TAKE_OVER : 0U;
     options.session = cli_slice(request->session);
     options.directory = cli_slice(replicas);

@@ -119,14 +119,6 @@ static size_t fold(const char *text, size_t size, char *out)
 
 /* --- rows --------------------------------------------------------------- */
 
-static enum wal_status
-resume_list_open(struct resume_list *list, struct wal_store *store,
-                 const struct wal_session_cursor_options *options,
-                 struct wal_error *error)
-{
-    return wal_session_cursor_open(store, options, &list->cursor, error);
-}
-
 static const char *put(char **at, struct wal_slice text)
 {
     char *copy = *at;
@@ -780,7 +772,7 @@ static int resume(const struct cli *cli, const struct arguments *arguments,
                                 &limit);
     }
     if (code == CLI_CONTINUE) {
-        status = resume_list_open(&list, store, &options, &error);
+        status = wal_session_cursor_open(store, &options, &list.cursor, &error);
         if (status != WAL_OK) {
             code = cli_report(cli, cli->items[1], status, &error);
         } else if (!cli->json && isatty(STDIN_FILENO) == 1 &&

@@ -7,7 +7,6 @@
 #define AGENTWAL_TOOLS_SEARCH_SEARCH_H
 
 #include "agentwal/search.h"
-#include "tools/cli/cli.h"
 #include "tools/cli/json.h"
 
 /* Opens the object of a session, which its first hit is of, and its hits. */

@@ -273,8 +273,7 @@ static enum wal_status branch_open(struct branch *branch,
     }
     /* The options may name the entry that this cursor returned last. */
     if (status == WAL_OK && is_in_log) {
-        char *up_to =
-            cli_copy_text(options.up_to.data, (size_t)options.up_to.size);
+        char *up_to = cli_copy_slice(options.up_to);
 
         options.up_to.data = up_to;
         status = range->after != UINT64_MAX
@@ -427,9 +426,8 @@ static enum wal_status write_entries(struct shown *shown, struct branch *branch,
 
     while ((status = branch_next(branch, &entry, error)) != WAL_END) {
         if (status == WAL_OK && is_first) {
-            *before = entry.parent_id.size > 0
-                          ? cli_copy_text(entry.id.data, (size_t)entry.id.size)
-                          : NULL;
+            *before =
+                entry.parent_id.size > 0 ? cli_copy_slice(entry.id) : NULL;
             is_first = false;
         }
         if (status == WAL_OK) {

@@ -149,8 +149,7 @@ static void add_named(struct order *order, const struct wal_record *record)
                                &order->named_capacity, sizeof(order->named[0]));
     order->named[order->named_count++] =
         (struct named){.number = record->session_number,
-                       .id = cli_copy_text(record->session_id.data,
-                                           (size_t)record->session_id.size)};
+                       .id = cli_copy_slice(record->session_id)};
 }
 
 static void add_record(void *arg, const struct wal_record *record)
@@ -299,28 +298,26 @@ static enum wal_status read_states(struct order *order, size_t records,
 {
     struct wal_session_cursor_options options =
         WAL_INIT(wal_session_cursor_options);
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status;
+    struct cli_sessions list;
 
     options.recorded_after = order->after;
     options.flags = is_trash ? WAL_SESSION_CURSOR_TRASH : 0U;
-    status = wal_session_cursor_open(store, &options, &list, error);
-    while (status == WAL_OK &&
-           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
+
+    for (cli_sessions_open(&list, store, &options, error);
+         cli_sessions_next(&list, error);) {
         struct wal_session *session = NULL;
 
-        if (is_trash && is_in(order, info.last_sequence)) {
-            add_deleted(order, info.last_sequence, info.number, info.id);
-        } else if (!is_trash &&
-                   wal_session_open(store, info.id, &session, NULL) == WAL_OK) {
-            add_heads(order, records, session, &info);
-            add_checkpoints(order, session, &info);
+        if (is_trash && is_in(order, list.info.last_sequence)) {
+            add_deleted(order, list.info.last_sequence, list.info.number,
+                        list.info.id);
+        } else if (!is_trash && wal_session_open(store, list.info.id, &session,
+                                                 NULL) == WAL_OK) {
+            add_heads(order, records, session, &list.info);
+            add_checkpoints(order, session, &list.info);
             wal_session_close(session);
         }
     }
-    wal_session_cursor_close(list);
-    return status == WAL_END ? WAL_OK : status;
+    return list.status;
 }
 
 /* --- both ----------------------------------------------------------- */
@@ -392,8 +389,8 @@ static void add_known(struct known *known, uint32_t number, struct wal_slice id)
 {
     known->items = cli_reserve(known->items, known->count, &known->capacity,
                                sizeof(known->items[0]));
-    known->items[known->count++] = (struct named){
-        .number = number, .id = cli_copy_text(id.data, (size_t)id.size)};
+    known->items[known->count++] =
+        (struct named){.number = number, .id = cli_copy_slice(id)};
 }
 
 /* Adds the sessions of the store. */
@@ -405,17 +402,14 @@ static enum wal_status known_read(struct known *known, struct wal_store *store,
     for (uint32_t pass = 0; pass < 2 && status == WAL_OK; pass++) {
         struct wal_session_cursor_options options =
             WAL_INIT(wal_session_cursor_options);
-        struct wal_session_info info = WAL_INIT(wal_session_info);
-        struct wal_session_cursor *list = NULL;
+        struct cli_sessions list;
 
         options.flags = pass == 0 ? 0U : WAL_SESSION_CURSOR_TRASH;
-        status = wal_session_cursor_open(store, &options, &list, error);
-        while (status == WAL_OK && (status = wal_session_cursor_next(
-                                        list, &info, error)) == WAL_OK) {
-            add_known(known, info.number, info.id);
+        for (cli_sessions_open(&list, store, &options, error);
+             cli_sessions_next(&list, error);) {
+            add_known(known, list.info.number, list.info.id);
         }
-        wal_session_cursor_close(list);
-        status = status == WAL_END ? WAL_OK : status;
+        status = list.status;
     }
     if (known->count > 1) {
         qsort(known->items, known->count, sizeof(known->items[0]),

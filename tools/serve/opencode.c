@@ -476,13 +476,6 @@ static void end_element(struct messages *messages)
     messages_put(messages, messages->file);
 }
 
-static void add_byte(struct messages *messages, char byte)
-{
-    messages->element = cli_reserve(messages->element, messages->size,
-                                    &messages->capacity, sizeof(char));
-    messages->element[messages->size++] = byte;
-}
-
 /* Follows strings. Returns whether the byte is outside of them. */
 static bool is_outside(struct messages *messages, char byte)
 {
@@ -515,7 +508,9 @@ static void see_byte(struct messages *messages, char byte)
             messages->size = 0;
         }
         if (opens || messages->depth > 2 || closes) {
-            add_byte(messages, byte);
+            messages->element = cli_reserve(messages->element, messages->size,
+                                            &messages->capacity, sizeof(char));
+            messages->element[messages->size++] = byte;
         }
         if (closes && messages->depth == 2) {
             end_element(messages);

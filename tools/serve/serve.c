@@ -75,8 +75,7 @@ static char *place(const struct cli *cli, const char *name)
                         "--socket or --token-file");
         return NULL;
     }
-    folder = cli_alloc(strlen(runtime) + sizeof("/agentwal"));
-    sprintf(folder, "%s/agentwal", runtime);
+    folder = cli_format("%s/agentwal", runtime);
     if ((mkdir(folder, S_IRWXU) != 0 && errno != EEXIST) ||
         !is_own_directory(folder)) {
         (void)cli_error(cli, CLI_FAILED, folder,
@@ -86,8 +85,7 @@ static char *place(const struct cli *cli, const char *name)
         free(folder);
         return NULL;
     }
-    path = cli_alloc(strlen(folder) + strlen(name) + 2);
-    sprintf(path, "%s/%s", folder, name);
+    path = cli_format("%s/%s", folder, name);
     free(folder);
     return path;
 }

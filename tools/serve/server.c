@@ -508,14 +508,6 @@ static bool peer_start(struct serve_server *server)
     return server->has_sweeper;
 }
 
-static void peer_stop(struct serve_server *server)
-{
-    if (server->has_sweeper) {
-        pthread_join(server->sweeper, NULL);
-        server->has_sweeper = false;
-    }
-}
-
 /* --- who may connect ---------------------------------------------------- */
 
 static bool make_secret(char secret[SERVE_SECRET_SIZE])
@@ -1195,7 +1187,10 @@ bool serve_stop(struct serve_server *server)
     drain(server, SERVE_SHUT_DOWN_S);
     has_ended = server->jobs == 0 && server->streams == 0;
     pthread_mutex_unlock(&server->lock);
-    peer_stop(server);
+    if (server->has_sweeper) {
+        pthread_join(server->sweeper, NULL);
+        server->has_sweeper = false;
+    }
     if (has_ended) {
         stop_daemons(server);
         pthread_cond_destroy(&server->changed);

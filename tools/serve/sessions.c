@@ -207,23 +207,23 @@ void serve_get_checkpoints(struct serve_exchange *exchange)
 
 /* Completes the two checkpoints: `after` is the newest, `before` the one before
  * it. Empty when there is none. */
-static void complete(const struct shown_checkpoints *checkpoints,
+static void complete(const struct cli_texts *checkpoints,
                      struct wal_slice *before, struct wal_slice *after)
 {
     size_t at = checkpoints->count;
 
     if (after->size == 0 && at > 0) {
-        *after = cli_slice(checkpoints->ids[at - 1]);
+        *after = cli_slice(checkpoints->items[at - 1]);
     }
     if (before->size > 0) {
         return;
     }
     while (at > 0 &&
-           !cli_slice_equal(cli_slice(checkpoints->ids[at - 1]), *after)) {
+           !cli_slice_equal(cli_slice(checkpoints->items[at - 1]), *after)) {
         at--;
     }
     if (at > 1) {
-        *before = cli_slice(checkpoints->ids[at - 2]);
+        *before = cli_slice(checkpoints->items[at - 2]);
     }
 }
 
@@ -233,7 +233,7 @@ static enum wal_status write_diff(struct serve_exchange *exchange,
 {
     struct wal_slice before = serve_exchange_query(exchange, "before");
     struct wal_slice after = serve_exchange_query(exchange, "after");
-    struct shown_checkpoints checkpoints = {.ids = NULL};
+    struct cli_texts checkpoints = {.items = NULL};
     struct wal__json_out *json = &exchange->json;
     enum wal_status status =
         shown_checkpoints_read(&checkpoints, session, error);
@@ -249,7 +249,7 @@ static enum wal_status write_diff(struct serve_exchange *exchange,
             wal__json_out_close(json, ']');
         }
     }
-    shown_checkpoints_deinit(&checkpoints);
+    cli_texts_deinit(&checkpoints);
     return status;
 }
 
@@ -502,8 +502,8 @@ static void add_to_project(struct projects *projects,
                         sizeof(projects->items[0]));
         project = &projects->items[projects->count++];
         *project = (struct project){
-            .id = cli_copy_text(info->project.data, (size_t)info->project.size),
-            .cwd = cli_copy_text(info->cwd.data, (size_t)info->cwd.size),
+            .id = cli_copy_slice(info->project),
+            .cwd = cli_copy_slice(info->cwd),
             .created_ms = info->created_ms,
             .updated_ms = info->updated_ms,
         };
@@ -521,16 +521,13 @@ static enum wal_status read_projects(struct projects *projects,
                                      struct wal_store *store,
                                      struct wal_error *error)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status = wal_session_cursor_open(store, NULL, &list, error);
+    struct cli_sessions list;
 
-    while (status == WAL_OK &&
-           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
-        add_to_project(projects, &info);
+    for (cli_sessions_open(&list, store, NULL, error);
+         cli_sessions_next(&list, error);) {
+        add_to_project(projects, &list.info);
     }
-    wal_session_cursor_close(list);
-    return status == WAL_END ? WAL_OK : status;
+    return list.status;
 }
 
 /* The last part of a directory. */

@@ -236,8 +236,7 @@ static int append_each(struct append *append)
     size_t capacity = 0;
     ssize_t line_size;
 
-    append->tail = cli_copy_text(append->options.expected_tail.data,
-                                 (size_t)append->options.expected_tail.size);
+    append->tail = cli_copy_slice(append->options.expected_tail);
     append->options.expected_tail = cli_slice(append->tail);
     while (code == CLI_CONTINUE && !cli_output_failed() &&
            (line_size = getline(&line, &capacity, stdin)) > 0) {

@@ -1,12 +1,17 @@
 /*
- * session.c - the verbs create, fork, delete and undelete.
+ * session.c - the verbs create, fork, delete and undelete; meta, title and pin;
+ * compact-session and redact, which hide content from readers.
  *
- * Invariant: an id is printed after the session is durable.
+ * Invariant: an id is printed after the session is durable, a result after it
+ * is. A merge applies to the metadata that is current when it is written, so
+ * that concurrent writers lose nothing. Nothing in the log is destroyed.
  *
  * Threads: the tool has one thread.
  */
 #include <stdlib.h>
 
+#include "format/json/json_merge.h"
+#include "format/json/json_scan.h"
 #include "tools/care/care.h"
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
@@ -220,8 +225,8 @@ static int delete_session(const struct cli *cli, struct wal_session *session,
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(session, &info, &error);
     struct wal_slice title = info.title.size > 0 ? info.title : info.first_text;
-    char *id = cli_copy_text(info.id.data, (size_t)info.id.size);
-    char *text = cli_copy_text(title.data, (size_t)title.size);
+    char *id = cli_copy_slice(info.id);
+    char *text = cli_copy_slice(title);
     bool trash = !erase;
 
     /* The user names the session, and nothing of it is looked at to decide: it
@@ -295,12 +300,11 @@ static void print_undeleted(const struct cli *cli, const char *id)
 
 int verb_undelete(struct cli *cli, int argc, char **argv)
 {
-    static const struct cli_option options[] = {{.name = NULL}};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = NULL;
     enum wal_status status;
     char *id = NULL;
-    int code = cli_begin(cli, argc, argv, options, 3, 3, 0, &store);
+    int code = cli_begin(cli, argc, argv, NULL, 3, 3, 0, &store);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -317,4 +321,322 @@ int verb_undelete(struct cli *cli, int argc, char **argv)
     }
     free(id);
     return cli_close_store(cli, cli->items[1], store, code);
+}
+
+/* --- metadata, title and pin -------------------------------------------- */
+
+struct merge {
+    struct wal__span patch;
+    uint8_t *buffer; /* the new metadata */
+};
+
+static int32_t apply(void *ctx, const struct wal_session_info *now,
+                     struct wal_session_change *change)
+{
+    struct merge *merge = ctx;
+    struct wal__span target = {now->metadata.data, (size_t)now->metadata.size};
+    size_t capacity = target.size + merge->patch.size;
+    size_t size = 0;
+
+    merge->buffer = cli_realloc(merge->buffer, capacity);
+    enum wal__json_status status =
+        wal__json_merge(target, merge->patch, merge->buffer, capacity, &size);
+    change->fields = WAL_CHANGE_METADATA;
+    change->metadata.data = merge->buffer;
+    change->metadata.size = size;
+    return (int32_t)status;
+}
+
+static int update(const struct cli *cli, struct wal_session *session,
+                  const char *patch)
+{
+    struct wal_slice text = cli_slice(patch);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct merge merge = {
+        .patch = {text.data, (size_t)text.size},
+    };
+    enum wal_status status = wal_session_update(session, apply, &merge, &error);
+
+    free(merge.buffer);
+    return status == WAL_OK ? CLI_CONTINUE
+                            : cli_report(cli, cli->items[2], status, &error);
+}
+
+static int print(const struct cli *cli, struct wal_session *session)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_get_info(session, &info, &error);
+    struct wal__json_out json;
+
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[2], status, &error);
+    }
+    cli_json_init(&json, stdout);
+    cli_json_raw(&json,
+                 info.metadata.size > 0 ? info.metadata : cli_slice("{}"));
+    wal__json_out_newline(&json);
+    return CLI_OK;
+}
+
+int verb_meta(struct cli *cli, int argc, char **argv)
+{
+    const char *patch = NULL;
+    const struct cli_option options[] = {
+        {.name = "merge", .value = &patch},
+        {.name = NULL},
+    };
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 3, 3);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_object(cli, "--merge", patch);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[1],
+                              patch != NULL ? 0 : WAL_OPEN_READ_ONLY, &store);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, store, cli->items[2], &session);
+    if (code == CLI_CONTINUE && patch != NULL) {
+        code = update(cli, session, patch);
+    }
+    if (code == CLI_CONTINUE) {
+        code = print(cli, session);
+    }
+    wal_session_close(session);
+    return cli_close_store(cli, cli->items[1], store, code);
+}
+
+static int32_t set_title(void *ctx, const struct wal_session_info *now,
+                         struct wal_session_change *change)
+{
+    (void)now;
+    change->fields = WAL_CHANGE_TITLE;
+    change->title = cli_slice(ctx);
+    return 0;
+}
+
+int verb_title(struct cli *cli, int argc, char **argv)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    int code =
+        cli_begin_session(cli, argc, argv, NULL, 4, 4, 0, &store, &session);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_check_size(cli, "TEXT", cli->items[3], CLI_TEXT_MAX);
+    if (code == CLI_CONTINUE) {
+        status = wal_session_update(session, set_title, cli->items[3], &error);
+        code = status == WAL_OK
+                   ? cli_print_done(cli, "title", cli->items[3],
+                                    "the title is now")
+                   : cli_report(cli, cli->items[2], status, &error);
+    }
+    return cli_end_session(cli, store, session, code);
+}
+
+/* Prints {"sessionId","pinned"}, or a sentence. */
+static int print_pinned(const struct cli *cli, struct wal_session *session,
+                        bool is_pinned)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_get_info(session, &info, &error);
+    struct wal__json_out json;
+
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[2], status, &error);
+    }
+    if (!cli->json) {
+        fputs(is_pinned ? "pinned the session " : "unpinned the session ",
+              stdout);
+        cli_print_name(stdout, info.id);
+        putchar('\n');
+        return CLI_OK;
+    }
+    cli_json_init(&json, stdout);
+    wal__json_out_open(&json, '{');
+    cli_json_member_text(&json, "sessionId", info.id);
+    wal__json_out_member_bool(&json, "pinned", is_pinned);
+    wal__json_out_close_line(&json);
+    return CLI_OK;
+}
+
+int verb_pin(struct cli *cli, int argc, char **argv)
+{
+    bool off = false;
+    const struct cli_option options[] = {
+        {.name = "off", .flag = &off},
+        {.name = NULL},
+    };
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    int code =
+        cli_begin_session(cli, argc, argv, options, 3, 3, 0, &store, &session);
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code =
+        update(cli, session, off ? "{\"pinned\":null}" : "{\"pinned\":true}");
+    if (code == CLI_CONTINUE) {
+        code = print_pinned(cli, session, !off);
+    }
+    return cli_end_session(cli, store, session, code);
+}
+
+/* --- compact-session and redact ----------------------------------------- */
+
+/* Larger than any summary that the engine accepts. */
+#define SUMMARY_MAX ((size_t)16 << 20)
+
+static int compact(const struct cli *cli, struct wal_session *session,
+                   const struct wal_compact_options *options)
+{
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *fork = NULL;
+    enum wal_status status =
+        wal_session_compact(session, options, &fork, &result, &error);
+
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[2], status, &error);
+    }
+    cli_print_appended(cli, fork != NULL ? fork : session, &result, NULL);
+    wal_session_close(fork);
+    return CLI_OK;
+}
+
+static int check(const struct cli *cli, const char *first_kept, const char *id)
+{
+    if (first_kept == NULL) {
+        return cli_error(cli, CLI_USAGE, "--first-kept", "is required");
+    }
+    if (cli_check_id(cli, "--first-kept", first_kept) != CLI_CONTINUE) {
+        return CLI_USAGE;
+    }
+    return cli_check_new_id(cli, "--new", id);
+}
+
+int verb_compact_session(struct cli *cli, int argc, char **argv)
+{
+    const char *first_kept = NULL;
+    const char *id = NULL;
+    const struct cli_option options[] = {
+        {.name = "first-kept", .value = &first_kept},
+        {.name = "new", .value = &id},
+        {.name = NULL},
+    };
+    struct wal_session_options into = WAL_INIT(wal_session_options);
+    struct wal_compact_options wanted = WAL_INIT(wal_compact_options);
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    size_t size = 0;
+    char *summary;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 3, 3);
+    }
+    if (code == CLI_CONTINUE) {
+        code = check(cli, first_kept, id);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[1], 0, &store);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session(cli, store, cli->items[2], &session);
+    if (code != CLI_CONTINUE) {
+        return cli_close_store(cli, cli->items[1], store, code);
+    }
+    code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &first_kept);
+    if (code != CLI_CONTINUE) {
+        return cli_end_session(cli, store, session, code);
+    }
+    summary = cli_read_stdin(cli, SUMMARY_MAX, " for a summary", &size);
+    if (summary != NULL) {
+        /* A final newline is added by the shell and not part of the summary. */
+        size -= size > 0 && summary[size - 1] == '\n';
+        into.id = cli_slice(id);
+        wanted.first_kept = cli_slice(first_kept);
+        wanted.summary = (struct wal_slice){summary, size};
+        wanted.into = id != NULL ? &into : NULL;
+    }
+    code = summary != NULL ? compact(cli, session, &wanted) : CLI_FAILED;
+    free(summary);
+    return cli_end_session(cli, store, session, code);
+}
+
+int verb_redact(struct cli *cli, int argc, char **argv)
+{
+    const char *reason = NULL;
+    bool erase = false;
+    bool views = false;
+    const struct cli_option options[] = {
+        {.name = "reason", .value = &reason, .may_be_empty = true},
+        {.name = "erase", .flag = &erase},
+        {.name = "views", .flag = &views},
+        {.name = NULL},
+    };
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct wal_store *store = NULL;
+    enum wal_status status;
+    const char *entry;
+    int code = cli_parse(cli, argc, argv, options);
+
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, 4, 4);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_id(cli, "ENTRY", cli->items[3]);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_check_size(cli, "--reason", reason, CLI_TEXT_MAX);
+    }
+    if (code == CLI_CONTINUE) {
+        code = care_check_views(cli, erase, views);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_store(cli, cli->items[1], 0, &store);
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    code = cli_open_session_exact(cli, store, cli->items[2], &session);
+    entry = cli->items[3];
+    if (code == CLI_CONTINUE) {
+        code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &entry);
+    }
+    if (code == CLI_CONTINUE) {
+        status = wal_session_redact(session, cli_slice(entry),
+                                    cli_slice(reason), &result, &error);
+        code =
+            status == WAL_OK ? CLI_OK : cli_report(cli, entry, status, &error);
+        if (status == WAL_OK && !cli->json) {
+            fputs("redacted the entry ", stdout);
+            cli_print_name(stdout, cli_slice(entry));
+            putchar('\n');
+        } else if (status == WAL_OK) {
+            cli_print_appended(cli, session, &result, NULL);
+        }
+    }
+    if (code == CLI_OK && erase) {
+        code = care_erase(cli, store, views);
+    }
+    return cli_end_session(cli, store, session, code);
 }

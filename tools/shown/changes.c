@@ -297,7 +297,7 @@ enum {
     CONTENT_MAX = 2 << 20  /* bytes of a file that is compared */
 };
 
-enum wal_status shown_checkpoints_read(struct shown_checkpoints *checkpoints,
+enum wal_status shown_checkpoints_read(struct cli_texts *ids,
                                        struct wal_session *session,
                                        struct wal_error *error)
 {
@@ -309,24 +309,11 @@ enum wal_status shown_checkpoints_read(struct shown_checkpoints *checkpoints,
     while (status == WAL_OK) {
         status = wal_checkpoint_cursor_next(cursor, &info, error);
         if (status == WAL_OK) {
-            checkpoints->ids = cli_reserve(checkpoints->ids, checkpoints->count,
-                                           &checkpoints->capacity,
-                                           sizeof(checkpoints->ids[0]));
-            checkpoints->ids[checkpoints->count++] =
-                cli_copy_text(info.id.data, (size_t)info.id.size);
+            cli_texts_add(ids, info.id);
         }
     }
     wal_checkpoint_cursor_close(cursor);
     return status == WAL_END ? WAL_OK : status;
-}
-
-void shown_checkpoints_deinit(struct shown_checkpoints *checkpoints)
-{
-    for (size_t i = 0; i < checkpoints->count; i++) {
-        free(checkpoints->ids[i]);
-    }
-    free(checkpoints->ids);
-    *checkpoints = (struct shown_checkpoints){.ids = NULL};
 }
 
 static void put_checkpoint(struct shown *shown,
@@ -346,7 +333,7 @@ enum wal_status shown_checkpoints_write(struct shown *shown,
                                         struct wal_session *session,
                                         struct wal_error *error)
 {
-    struct shown_checkpoints list = {.ids = NULL};
+    struct cli_texts list = {.items = NULL};
     enum wal_status status = shown_checkpoints_read(&list, session, error);
 
     wal__json_out_member_open(shown->json, "checkpoints", '[');
@@ -354,7 +341,7 @@ enum wal_status shown_checkpoints_write(struct shown *shown,
         struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
         struct wal_file_cursor *cursor = NULL;
 
-        status = wal_file_cursor_open(session, cli_slice(list.ids[i - 1]),
+        status = wal_file_cursor_open(session, cli_slice(list.items[i - 1]),
                                       &cursor, error);
         if (status == WAL_OK) {
             status = wal_checkpoint_get_info(cursor, &info, error);
@@ -368,7 +355,7 @@ enum wal_status shown_checkpoints_write(struct shown *shown,
         }
     }
     wal__json_out_close(shown->json, ']');
-    shown_checkpoints_deinit(&list);
+    cli_texts_deinit(&list);
     return status;
 }
 
@@ -405,11 +392,10 @@ static enum wal_status read_files(struct files *files,
         files->items = cli_reserve(files->items, files->count, &files->capacity,
                                    sizeof(files->items[0]));
         item = &files->items[files->count++];
-        *item = (struct file){
-            .path = cli_copy_text(file.path.data, (size_t)file.path.size),
-            .path_size = (size_t)file.path.size,
-            .kind = file.kind,
-            .size = file.size};
+        *item = (struct file){.path = cli_copy_slice(file.path),
+                              .path_size = (size_t)file.path.size,
+                              .kind = file.kind,
+                              .size = file.size};
         memcpy(item->digest, file.digest, sizeof(item->digest));
     }
     wal_file_cursor_close(cursor);
@@ -442,7 +428,7 @@ static const struct file *find_file(const struct files *files,
 {
     struct file wanted = {.path_size = (size_t)path.size};
 
-    wanted.path = cli_copy_text(path.data, (size_t)path.size);
+    wanted.path = cli_copy_slice(path);
     const struct file *found =
         files->count == 0 ? NULL
                           : bsearch(&wanted, files->items, files->count,

@@ -514,13 +514,6 @@ static void put_block_result(struct shown *shown,
     }
 }
 
-static void put_other(struct shown *shown, const struct wal__json_token *name)
-{
-    open_part(shown, "other");
-    put_string(shown, "name", name);
-    wal__json_out_close(shown->json, '}');
-}
-
 static void put_part(void *ctx, const struct wal__message_part *part)
 {
     const struct writer *writer = ctx;
@@ -546,7 +539,9 @@ static void put_part(void *ctx, const struct wal__message_part *part)
             break;
         }
         if (!shown_image(shown, part->block)) {
-            put_other(shown, &part->text);
+            open_part(shown, "other");
+            put_string(shown, "name", &part->text);
+            wal__json_out_close(shown->json, '}');
         }
         break;
     }

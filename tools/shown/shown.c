@@ -349,17 +349,6 @@ void shown_resume_text(const struct wal_session_info *info,
 
 /* --- sessions ----------------------------------------------------------- */
 
-/* The name of a dialect is before the first blank of a source. */
-static struct wal_slice client_of(struct wal_slice source)
-{
-    const char *text = source.data;
-    const char *blank =
-        source.size > 0 ? memchr(text, ' ', (size_t)source.size) : NULL;
-
-    return blank == NULL ? cli_slice("agentwal")
-                         : (struct wal_slice){text, (uint64_t)(blank - text)};
-}
-
 static void put_resume(struct shown *shown, const struct wal_session_info *info)
 {
     char *text = cli_alloc(SHOWN_RESUME_SIZE);
@@ -380,7 +369,7 @@ void shown_session(struct shown *shown, const struct wal_session_info *info)
     shown_member(shown, "text", info->first_text);
     shown_member(shown, "cwd", info->cwd);
     shown_member(shown, "projectId", info->project);
-    cli_json_member_text(json, "client", client_of(info->source));
+    cli_json_member_text(json, "client", cli_session_client(info));
     cli_json_member_text_or_null(json, "parentId", info->parent_id);
     shown_time(shown, "created", info->created_ms);
     shown_time(shown, "updated", info->updated_ms);
@@ -453,7 +442,7 @@ static void add_answer(void *ctx, const struct usage_sample *sample)
         reading->entry_ids =
             cli_reserve(reading->entry_ids, before, &reading->capacity,
                         sizeof(reading->entry_ids[0]));
-        reading->entry_ids[before] = cli_copy_text(id.data, (size_t)id.size);
+        reading->entry_ids[before] = cli_copy_slice(id);
     }
 }
 

@@ -16,7 +16,6 @@
 #ifndef AGENTWAL_TOOLS_SHOWN_SHOWN_H
 #define AGENTWAL_TOOLS_SHOWN_SHOWN_H
 
-#include "tools/cli/cli.h"
 #include "tools/cli/json.h"
 
 enum {
@@ -123,17 +122,10 @@ enum wal_status shown_tree(struct shown *shown, struct wal_store *store,
 
 /* --- checkpoints -------------------------------------------------------- */
 
-/* The ids of a session's checkpoints, oldest first. Zeroed: none. */
-struct shown_checkpoints {
-    char **ids;
-    size_t count;
-    size_t capacity;
-};
-
-enum wal_status shown_checkpoints_read(struct shown_checkpoints *checkpoints,
+/* Adds the ids of a session's checkpoints, oldest first. */
+enum wal_status shown_checkpoints_read(struct cli_texts *ids,
                                        struct wal_session *session,
                                        struct wal_error *error);
-void shown_checkpoints_deinit(struct shown_checkpoints *checkpoints);
 
 /* Writes the member "checkpoints", newest first. */
 enum wal_status shown_checkpoints_write(struct shown *shown,

@@ -1,7 +1,7 @@
 /*
  * sample.c - reads counts (sample.h).
  */
-#include "tools/usage/sample.h"
+#include "tools/usage/usage.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -15,51 +15,24 @@
 #include "convert/model/dialect.h"
 #include "convert/model/model_table.h"
 #include "format/payload/timestamp.h"
+#include "tools/cli/session.h"
 #include "tools/cli/tail.h"
 #include "tools/cli/verbs.h"
 
 /* --- texts with numbers --------------------------------------------------- */
 
-/* Invariant: at most half of the slots are taken. */
-
-static size_t slot_of(const struct usage_names *names, const char *text)
-{
-    const struct wal__json_span bytes = {(const uint8_t *)text, strlen(text)};
-    size_t slot = (size_t)wal__model_hash(0, bytes) & (names->slot_count - 1);
-
-    while (names->slots[slot] != 0 &&
-           strcmp(names->items[names->slots[slot] - 1], text) != 0) {
-        slot = (slot + 1) & (names->slot_count - 1);
-    }
-    return slot;
-}
-
-static void grow(struct usage_names *names)
-{
-    free(names->slots);
-    names->slot_count = names->slot_count == 0 ? 64 : names->slot_count * 2;
-    names->slots = cli_alloc(names->slot_count * sizeof(names->slots[0]));
-    for (size_t i = 0; i < names->count; i++) {
-        names->slots[slot_of(names, names->items[i])] = (uint32_t)i + 1;
-    }
-}
-
 /* Returns the number of a text, from 0 on; a new one gets the next. */
 static uint32_t usage_names_number(struct usage_names *names, const char *text)
 {
-    size_t slot;
+    uint32_t *number = cli_ids_get_or_add(&names->numbers, cli_slice(text));
 
-    if (names->count * 2 >= names->slot_count) {
-        grow(names);
-    }
-    slot = slot_of(names, text);
-    if (names->slots[slot] == 0) {
+    if (*number == 0) {
         names->items = cli_reserve(names->items, names->count, &names->capacity,
                                    sizeof(names->items[0]));
-        names->items[names->count++] = cli_copy_text(text, strlen(text));
-        names->slots[slot] = (uint32_t)names->count;
+        names->items[names->count++] = cli_copy_slice(cli_slice(text));
+        *number = (uint32_t)names->count;
     }
-    return names->slots[slot] - 1;
+    return *number - 1;
 }
 
 static void usage_names_deinit(struct usage_names *names)
@@ -68,18 +41,13 @@ static void usage_names_deinit(struct usage_names *names)
         free(names->items[i]);
     }
     free(names->items);
-    free(names->slots);
+    cli_ids_deinit(&names->numbers);
     *names = (struct usage_names){.items = NULL};
 }
 
 /* --- the answers of all sessions ------------------------------------------ */
 
-/*
- * Invariant: answers with a key are unique by it. Of those that repeat one, the
- * one with most tokens counts: while an answer is streamed its lines have fewer
- * tokens than at its end. One outside a side chain counts instead of its copies
- * in side chains. At most half of the slots are taken.
- */
+/* At most half of the slots are taken. */
 
 static struct usage_slot *answers_slot_of(const struct usage_answers *answers,
                                           uint64_t key)
@@ -372,23 +340,6 @@ enum {
 
 /* --- sessions ----------------------------------------------------------- */
 
-static char *copy_slice(struct wal_slice text)
-{
-    return cli_copy_text(text.data, (size_t)text.size);
-}
-
-/* The name of a dialect is before the first blank of a source. */
-static char *client_of(struct wal_slice source)
-{
-    const char *blank =
-        source.size > 0 ? memchr(source.data, ' ', (size_t)source.size) : NULL;
-
-    return blank == NULL
-               ? cli_copy_text("agentwal", 8)
-               : cli_copy_text(source.data,
-                               (size_t)(blank - (const char *)source.data));
-}
-
 static int compare_sessions(const void *a, const void *b)
 {
     const struct usage_session *one = a;
@@ -426,34 +377,32 @@ static enum wal_status list_sessions(struct usage *usage,
                                      struct usage_names *with_documents,
                                      struct wal_error *error)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status = wal_session_cursor_open(store, NULL, &list, error);
+    struct cli_sessions list;
 
-    while (status == WAL_OK &&
-           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
+    for (cli_sessions_open(&list, store, NULL, error);
+         cli_sessions_next(&list, error);) {
         struct usage_session *session;
 
         usage->sessions =
             cli_reserve(usage->sessions, usage->session_count,
                         &usage->session_capacity, sizeof(usage->sessions[0]));
         session = &usage->sessions[usage->session_count++];
-        *session = (struct usage_session){.number = info.number,
-                                          .id = copy_slice(info.id),
-                                          .title = copy_slice(info.title),
-                                          .cwd = copy_slice(info.cwd),
-                                          .project = copy_slice(info.project),
-                                          .client = client_of(info.source)};
-        if (info.documents > 0) {
+        *session = (struct usage_session){
+            .number = list.info.number,
+            .id = cli_copy_slice(list.info.id),
+            .title = cli_copy_slice(list.info.title),
+            .cwd = cli_copy_slice(list.info.cwd),
+            .project = cli_copy_slice(list.info.project),
+            .client = cli_copy_slice(cli_session_client(&list.info))};
+        if (list.info.documents > 0) {
             (void)usage_names_number(with_documents, session->id);
         }
     }
-    wal_session_cursor_close(list);
     if (usage->session_count > 0) {
         qsort(usage->sessions, usage->session_count, sizeof(usage->sessions[0]),
               compare_sessions);
     }
-    return status == WAL_END ? WAL_OK : status;
+    return list.status;
 }
 
 /* --- documents ---------------------------------------------------------- */
@@ -636,19 +585,6 @@ enum {
 
 /* --- JSON --------------------------------------------------------------- */
 
-static void write_number(struct wal__json_out *json, const char *key,
-                         uint64_t number)
-{
-    wal__json_out_member_count(json, key, number);
-}
-
-static void write_text(struct wal__json_out *json, const char *key,
-                       const char *text)
-{
-    cli_json_member_text_or_null(json, key,
-                                 (struct wal_slice){text, strlen(text)});
-}
-
 static void write_cost(struct wal__json_out *json,
                        const struct usage_group *group)
 {
@@ -656,11 +592,11 @@ static void write_cost(struct wal__json_out *json,
 
     wal__json_out_key(json, "cost");
     if (group->costed == 0) {
-        cli_json_raw(json, (struct wal_slice){"null", 4});
+        cli_json_raw(json, cli_slice("null"));
         return;
     }
     snprintf(text, sizeof(text), "%.9g", group->cost);
-    cli_json_raw(json, (struct wal_slice){text, strlen(text)});
+    cli_json_raw(json, cli_slice(text));
 }
 
 /* Writes what identifies a group. */
@@ -669,22 +605,27 @@ static void write_name(struct wal__json_out *json, enum usage_by by,
 {
     switch (by) {
     case USAGE_BY_DAY:
-        write_text(json, "day", group->name);
+        cli_json_member_text_or_null(json, "day", cli_slice(group->name));
         break;
     case USAGE_BY_MODEL:
-        write_text(json, "model", group->name);
+        cli_json_member_text_or_null(json, "model", cli_slice(group->name));
         break;
     case USAGE_BY_CLIENT:
-        write_text(json, "client", group->name);
+        cli_json_member_text_or_null(json, "client", cli_slice(group->name));
         break;
     case USAGE_BY_PROJECT:
-        write_text(json, "projectId", group->session->project);
-        write_text(json, "cwd", group->session->cwd);
+        cli_json_member_text_or_null(json, "projectId",
+                                     cli_slice(group->session->project));
+        cli_json_member_text_or_null(json, "cwd",
+                                     cli_slice(group->session->cwd));
         break;
     case USAGE_BY_SESSION:
-        write_text(json, "sessionId", group->session->id);
-        write_text(json, "title", group->session->title);
-        write_text(json, "cwd", group->session->cwd);
+        cli_json_member_text_or_null(json, "sessionId",
+                                     cli_slice(group->session->id));
+        cli_json_member_text_or_null(json, "title",
+                                     cli_slice(group->session->title));
+        cli_json_member_text_or_null(json, "cwd",
+                                     cli_slice(group->session->cwd));
         break;
     }
 }
@@ -694,15 +635,18 @@ void usage_group_write(struct wal__json_out *json, enum usage_by by,
 {
     wal__json_out_open(json, '{');
     write_name(json, by, group);
-    write_number(json, "requests", group->requests);
-    write_number(json, "inputTokens", group->tokens.input);
-    write_number(json, "outputTokens", group->tokens.output);
-    write_number(json, "cacheReadTokens", group->tokens.cache_read);
-    write_number(json, "cacheWriteTokens", group->tokens.cache_write);
-    write_number(json, "reasoningTokens", group->tokens.reasoning);
-    write_number(json, "totalTokens", group->tokens.total);
+    wal__json_out_member_count(json, "requests", group->requests);
+    wal__json_out_member_count(json, "inputTokens", group->tokens.input);
+    wal__json_out_member_count(json, "outputTokens", group->tokens.output);
+    wal__json_out_member_count(json, "cacheReadTokens",
+                               group->tokens.cache_read);
+    wal__json_out_member_count(json, "cacheWriteTokens",
+                               group->tokens.cache_write);
+    wal__json_out_member_count(json, "reasoningTokens",
+                               group->tokens.reasoning);
+    wal__json_out_member_count(json, "totalTokens", group->tokens.total);
     write_cost(json, group);
-    write_number(json, "costed", group->costed);
+    wal__json_out_member_count(json, "costed", group->costed);
     wal__json_out_close(json, '}');
 }
 
@@ -747,8 +691,7 @@ static void print_row(const char *label, size_t width,
                       const struct usage_group *group)
 {
     const struct usage_tokens *tokens = &group->tokens;
-    size_t printed =
-        cli_print_name(stdout, (struct wal_slice){label, strlen(label)});
+    size_t printed = cli_print_name(stdout, cli_slice(label));
     char cost[COST_SIZE] = "-";
 
     if (group->costed > 0) {

@@ -880,7 +880,7 @@ static struct wal_slice strike_pattern(struct view_filter *filter,
 {
     struct view_copy copy = {.counts = filter->counts};
     /* Terminated, and its size given, since it may have a NUL inside. */
-    char *data = cli_copy_text(text.data, (size_t)text.size);
+    char *data = cli_copy_slice(text);
     size_t done = 0;
     size_t at = 0;
 

@@ -8,7 +8,6 @@
 
 #include <regex.h>
 
-#include "tools/cli/cli.h"
 #include "tools/cli/json.h"
 
 /* Kinds of parts, with their names. */

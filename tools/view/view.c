@@ -94,18 +94,18 @@ static enum wal_status put_heads(struct view *view, struct wal_error *error)
  * first. One that cannot be compared is null. */
 static enum wal_status put_diffs(struct view *view, struct wal_error *error)
 {
-    struct shown_checkpoints list = {.ids = NULL};
+    struct cli_texts list = {.items = NULL};
     enum wal_status status =
         shown_checkpoints_read(&list, view->session, error);
 
     wal__json_out_member_open(view->shown.json, "diffs", '[');
     for (size_t i = list.count; i > 1 && status == WAL_OK; i--) {
         wal__json_out_open(view->shown.json, '{');
-        shown_member(&view->shown, "before", cli_slice(list.ids[i - 2]));
-        shown_member(&view->shown, "after", cli_slice(list.ids[i - 1]));
+        shown_member(&view->shown, "before", cli_slice(list.items[i - 2]));
+        shown_member(&view->shown, "after", cli_slice(list.items[i - 1]));
         status = shown_diff(&view->shown, view->store, view->session,
-                            cli_slice(list.ids[i - 2]),
-                            cli_slice(list.ids[i - 1]), error);
+                            cli_slice(list.items[i - 2]),
+                            cli_slice(list.items[i - 1]), error);
         wal__json_out_close(view->shown.json, '}');
         if (status == WAL_ECORRUPT || status == WAL_ENOTFOUND) {
             view->damaged++;
@@ -113,7 +113,7 @@ static enum wal_status put_diffs(struct view *view, struct wal_error *error)
         }
     }
     wal__json_out_close(view->shown.json, ']');
-    shown_checkpoints_deinit(&list);
+    cli_texts_deinit(&list);
     return status;
 }
 
@@ -174,8 +174,8 @@ static void set_cwd(struct view_filter *filter, struct wal_slice cwd)
     if (cwd.size == 0) {
         return;
     }
-    filter->cwd = cli_copy_text(cwd.data, (size_t)cwd.size);
-    filter->cwd_name = cli_copy_text(cwd.data, (size_t)cwd.size);
+    filter->cwd = cli_copy_slice(cwd);
+    filter->cwd_name = cli_copy_slice(cwd);
     for (char *at = filter->cwd_name; *at != '\0'; at++) {
         if (*at == '/') {
             *at = '-';

@@ -108,8 +108,8 @@ static enum wal_status load_session(struct live *live,
     title = info.title.size > 0 ? info.title : info.first_text;
     free(session->title);
     free(session->cwd);
-    session->title = cli_copy_text(title.data, (size_t)title.size);
-    session->cwd = cli_copy_text(info.cwd.data, (size_t)info.cwd.size);
+    session->title = cli_copy_slice(title);
+    session->cwd = cli_copy_slice(info.cwd);
     session->is_selected =
         is_named(live, info.id) &&
         (live->project == NULL ||
@@ -129,7 +129,7 @@ struct live_session *live_find(struct live *live, struct wal_slice id)
         session = &live->sessions[live->count++];
         *number = (uint32_t)live->count;
         memset(session, 0, sizeof(*session));
-        session->id = cli_copy_text(id.data, (size_t)id.size);
+        session->id = cli_copy_slice(id);
     }
     session = &live->sessions[*number - 1];
     if (session->title == NULL) {
@@ -185,19 +185,17 @@ static uint64_t find_since(struct live *live)
 {
     struct wal_session_cursor_options options =
         WAL_INIT(wal_session_cursor_options);
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor *list = NULL;
+    struct cli_sessions list;
     uint64_t first = UINT64_MAX;
-    enum wal_status status;
 
     options.changed_after = live->since_ms - 1;
     options.cwd = cli_slice(live->cwd);
     options.project = cli_slice(live->project);
-    status = wal_session_cursor_open(live->store, &options, &list, NULL);
-    while (status == WAL_OK &&
-           (status = wal_session_cursor_next(list, &info, NULL)) == WAL_OK) {
+
+    for (cli_sessions_open(&list, live->store, &options, NULL);
+         cli_sessions_next(&list, NULL);) {
         struct live_session *session =
-            is_named(live, info.id) ? live_find(live, info.id) : NULL;
+            is_named(live, list.info.id) ? live_find(live, list.info.id) : NULL;
         uint64_t last = SINCE_LAST;
 
         if (session == NULL || open_handle(live, session) != WAL_OK) {
@@ -207,7 +205,6 @@ static uint64_t find_since(struct live *live)
             last *= 2;
         }
     }
-    wal_session_cursor_close(list);
     return first == UINT64_MAX ? CLI_TAIL_END : first - 1;
 }
 

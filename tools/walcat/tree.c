@@ -83,14 +83,6 @@ static void add_node(struct tree *tree, const struct wal_entry *entry)
     *cli_ids_get_or_add(&tree->ids, entry->id) = at;
 }
 
-static void free_nodes(struct tree *tree)
-{
-    for (size_t i = 0; i < tree->count; i++) {
-        free(tree->nodes[i].owned_payload);
-    }
-    free(tree->nodes);
-}
-
 static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
                                  struct wal_entry_cursor *cursor,
                                  struct wal_error *error)
@@ -183,14 +175,6 @@ static void put_heads(const struct tree *tree, uint32_t at)
     }
 }
 
-static void put_missing(const struct branch *branch, uint64_t gap)
-{
-    if (gap > 0) {
-        put_indent(branch, put_branch_prefix(branch, false));
-        printf("... %" PRIu64 " more\n", gap);
-    }
-}
-
 static void put_node(struct tree *tree, const struct branch *branch,
                      uint32_t at, bool is_first)
 {
@@ -242,7 +226,10 @@ static uint32_t draw_run(struct tree *tree, const struct branch *branch)
     for (;; rank++) {
         if (length <= RUN_MAX || rank < RUN_ENDS || rank + RUN_ENDS >= length ||
             tree->nodes[at].is_head) {
-            put_missing(branch, gap);
+            if (gap > 0) {
+                put_indent(branch, put_branch_prefix(branch, false));
+                printf("... %" PRIu64 " more\n", gap);
+            }
             put_node(tree, branch, at, rank == 0);
             gap = 0;
         } else {
@@ -372,7 +359,10 @@ int walcat_print_tree(const struct cli *cli, struct wal_session *session,
     cli_ids_deinit(&tree.ids);
     cli_short_ids_deinit(&tree.short_ids);
     free(tree.head_nodes);
-    free_nodes(&tree);
+    for (size_t i = 0; i < tree.count; i++) {
+        free(tree.nodes[i].owned_payload);
+    }
+    free(tree.nodes);
     shown_documents_deinit(&tree.documents);
     return tree.code;
 }

@@ -486,14 +486,6 @@ static enum wal_status find_documents(struct printer *printer,
     return status;
 }
 
-static void process_documents(struct printer *printer)
-{
-    for (size_t i = printer->documents_from;
-         i < printer->documents_to && !cli_output_failed(); i++) {
-        process_entry(printer, &printer->documents.items[i]);
-    }
-}
-
 /* Opens the view's cursor at the first entry that --tail selects. */
 static enum wal_status open_view(struct printer *printer,
                                  struct wal_entry_cursor **cursor,
@@ -633,7 +625,10 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     if (!view->follow) {
         cli_start_pager(cli);
     }
-    process_documents(&printer);
+    for (size_t i = printer.documents_from;
+         i < printer.documents_to && !cli_output_failed(); i++) {
+        process_entry(&printer, &printer.documents.items[i]);
+    }
     if (view->tail > 0) {
         process_entries(&printer, cursor, 0);
     }

@@ -1,6 +1,8 @@
 /*
  * index.c - compares INDEX, SEAL and trailer of a segment, and its file in
- * index/, with the log (SPEC.md 2.10, 2.12).
+ * index/, with the log (SPEC.md 2.10, 2.12), finds the files of index/ without
+ * a segment, and checks index/catalogue: its pages, its orders, and each
+ * summary against the log at the catalogue's position (2.13).
  *
  * All of these are derived: their damage loses no record and is a note. One
  * that differs from the log with valid checksums is damage: readers use it.
@@ -8,16 +10,231 @@
  * another index version counts as missing, as in the engine.
  *
  * Invariant: check_indexes is called once for a segment, when the log is
- * replayed exactly to the segment's end.
+ * replayed exactly to the segment's end. A valid index of the log above its
+ * tail whose segment is missing proves that records are lost; any other index
+ * without a segment is redundant. No section of the catalogue is read before
+ * the page table and every page are verified.
  *
  * Threads: the main thread.
  */
+#include "tools/walcheck/walcheck.h"
+
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "tools/walcheck/pack.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+
+/* --- files of index/ ---------------------------------------------------- */
+
+/* All bytes of an index file; the caller frees them. Null if it cannot be read;
+ * *error is then the errno. */
+static uint8_t *index_read(const struct check_store *store, const char *name,
+                           uint64_t *size, int *error)
+{
+    char *path = check_path(store, name);
+    struct cli_file file;
+    uint8_t *bytes = NULL;
+
+    *error = cli_file_open(&file, path);
+    free(path);
+    if (*error != 0) {
+        return NULL;
+    }
+    if (file.size == 0) {
+        bytes = cli_alloc(1);
+    } else if (cli_file_fetch(&file, 0, file.size) != NULL) {
+        bytes = cli_alloc((size_t)file.size);
+        memcpy(bytes, file.window, (size_t)file.size);
+    } else {
+        *error = file.error;
+    }
+    *size = file.size;
+    cli_file_close(&file);
+    return bytes;
+}
+
+enum {
+    INDEX_NAME = 40
+};
+
+/* The name of a segment's index below the store. */
+static void index_name(uint64_t id, bool is_pack, char out[INDEX_NAME])
+{
+    snprintf(out, INDEX_NAME, "index/%s%016" PRIx64 ".idx",
+             is_pack ? "pack-" : "", id);
+}
+
+/* Decodes the header of an index; false if the index is not valid. */
+static bool read_header(struct wal__span bytes, bool is_pack,
+                        struct wal__index_header *header)
+{
+    struct wal__pack_index pack = {.header = {0}};
+    struct wal__index index = {.header = {0}};
+    bool valid;
+
+    if (is_pack) {
+        valid = wal__pack_index_decode(bytes, &pack) == WAL__FMT_OK;
+        *header = pack.header;
+    } else {
+        valid = wal__index_decode_any(bytes, &index) == WAL__FMT_OK;
+        *header = index.header;
+    }
+    return valid;
+}
+
+/* The durable end that a segment's file in index/ records, or 0.
+ * index_file.c */
+static uint64_t index_end(const struct check_store *store, uint64_t id,
+                          bool is_pack)
+{
+    struct wal__index_header header;
+    char name[INDEX_NAME];
+    uint64_t size = 0;
+    uint64_t end = 0;
+    uint8_t *bytes;
+    int error;
+
+    index_name(id, is_pack, name);
+    bytes = index_read(store, name, &size, &error);
+    if (bytes != NULL &&
+        read_header((struct wal__span){bytes, (size_t)size}, is_pack,
+                    &header) &&
+        header.id == id && store->reader.uuid_known &&
+        memcmp(header.uuid, store->reader.uuid, sizeof(store->reader.uuid)) ==
+            0) {
+        end = header.end;
+    }
+    free(bytes);
+    return end;
+}
+
+/* Reports a missing newest segment by means of its index. */
+static void report_missing_segment(struct check_store *store, uint64_t id,
+                                   const struct wal__index *index)
+{
+    struct check_damage *damage;
+    struct wal__summary summary;
+    char name[INDEX_NAME];
+
+    snprintf(name, sizeof(name), "log/%016" PRIx64 ".seg", id);
+    damage = check_damage_add(&store->damages, name, 0, index->header.end,
+                              "the segment is missing");
+    damage->first_sequence = index->header.first_sequence;
+    damage->last_sequence = index->header.last_sequence;
+    for (uint32_t i = 0; i < index->header.session_count; i++) {
+        if (wal__index_summary(index, i, &summary) == WAL__FMT_OK) {
+            check_damage_session(damage, summary.number);
+            check_model_add_from_index(&store->model, &summary);
+        }
+    }
+    store->records_lost = true;
+}
+
+/* Whether a segment's file exists now. */
+static bool segment_exists(const struct check_store *store, uint64_t id,
+                           bool is_pack)
+{
+    char name[INDEX_NAME];
+    char *path;
+    bool exists;
+
+    snprintf(name, sizeof(name), "%s/%016" PRIx64 ".seg",
+             is_pack ? "pack" : "log", id);
+    path = check_path(store, name);
+    exists = access(path, F_OK) == 0;
+    free(path);
+    return exists;
+}
+
+/* Returns whether the file of a segment has one of the other stream. */
+static bool is_foreign(const struct wal__damaged_segment *head)
+{
+    return head->header_fmt == WAL__FMT_OK &&
+           head->header.class !=
+               (head->is_pack ? (uint32_t)WAL__CLASS_PACK : WAL__CLASS_LOG);
+}
+
+static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
+{
+    const struct check_segments *segments =
+        is_pack ? &store->pack : &store->log;
+    struct wal__index index;
+    uint64_t size = 0;
+    bool misnamed = false;
+    char name[INDEX_NAME];
+    int error;
+    uint8_t *bytes;
+
+    for (size_t i = 0; i < segments->count; i++) {
+        const struct wal__damaged_segment *head = segments->items[i]->head;
+
+        if (head->id == id && !is_foreign(head)) {
+            return;
+        }
+        misnamed = misnamed || head->is_misnamed || is_foreign(head);
+    }
+    index_name(id, is_pack, name);
+    bytes = index_read(store, name, &size, &error);
+    if (bytes == NULL && error == ENOENT) {
+        return;
+    }
+    if (!misnamed && segment_exists(store, id, is_pack)) {
+        free(bytes); /* both were created after the listing */
+        return;
+    }
+    if (!is_pack && bytes != NULL &&
+        (store->log.tail == NULL || id > store->log.tail->head->id) &&
+        wal__index_decode_any((struct wal__span){bytes, (size_t)size},
+                              &index) == WAL__FMT_OK &&
+        memcmp(index.header.uuid, store->reader.uuid,
+               sizeof(store->reader.uuid)) == 0) {
+        report_missing_segment(store, id, &index);
+    } else {
+        check_damage_add_note(&store->damages, name, 0, size,
+                              "is the index of a segment that does not exist");
+    }
+    free(bytes);
+}
+
+void check_index_orphans(struct check_store *store)
+{
+    char *path = check_path(store, "index");
+    struct dirent *entry;
+    int error;
+    DIR *directory = cli_directory_open(path, &error);
+
+    free(path);
+    if (directory == NULL && error != ENOENT) {
+        check_damage_add_redundant(&store->damages, "index", 0, 0,
+                                   "the directory cannot be read: %s; it is "
+                                   "derived: no record is lost",
+                                   cli_file_error(error));
+    }
+    if (directory == NULL) {
+        return; /* the directory is derived and may be missing */
+    }
+    for (entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        bool is_pack = strncmp(entry->d_name, "pack-", 5) == 0;
+        const char *text = entry->d_name + (is_pack ? 5 : 0);
+        char *end = NULL;
+        uint64_t id = strtoull(text, &end, 16);
+
+        if (strlen(text) == 20 && end == text + 16 &&
+            strcmp(end, ".idx") == 0) {
+            check_orphan(store, id, is_pack);
+        }
+    }
+    closedir(directory);
+}
+
+/* --- a segment's index -------------------------------------------------- */
 
 static const char rebuilt[] = "; it is derived, and is built again when needed";
 
@@ -175,7 +392,7 @@ static const char *check_session_summary(const struct index_check *index_check,
     return field;
 }
 
-static void check_summaries(struct index_check *index_check)
+static void check_index_summaries(struct index_check *index_check)
 {
     const struct wal__index_header *header = &index_check->index.header;
     uint64_t postings = 0;
@@ -263,7 +480,7 @@ static enum wal__fmt check_bytes(struct index_check *index_check,
         fmt = wal__index_decode(bytes, &index_check->index);
         if (fmt == WAL__FMT_OK &&
             index_is_of_segment(index_check, &index_check->index.header)) {
-            check_summaries(index_check);
+            check_index_summaries(index_check);
         }
         return fmt;
     }
@@ -310,8 +527,8 @@ static void report_index_frame(const struct index_check *index_check)
 {
     const struct check_segment *segment = index_check->segment;
 
-    if (check_index_end(index_check->store, segment->head->id,
-                        segment->head->is_pack) == segment->head->known_end) {
+    if (index_end(index_check->store, segment->head->id,
+                  segment->head->is_pack) == segment->head->known_end) {
         check_damage_add_note(&index_check->store->damages, index_check->file,
                               index_check->offset, index_check->size,
                               "the INDEX frame is damaged; the segment's file "
@@ -474,16 +691,16 @@ static void check_sealed(struct index_check *index_check)
 static void check_index_file(struct index_check *index_check)
 {
     uint64_t size = 0;
-    char name[CHECK_INDEX_NAME];
+    char name[INDEX_NAME];
     uint8_t *bytes;
     enum wal__fmt fmt;
     int error;
 
-    check_index_name(index_check->segment->head->id,
-                     index_check->segment->head->is_pack, name);
+    index_name(index_check->segment->head->id,
+               index_check->segment->head->is_pack, name);
     index_check->file = name;
     index_check->offset = 0;
-    bytes = check_index_read(index_check->store, name, &size, &error);
+    bytes = index_read(index_check->store, name, &size, &error);
     index_check->size = size;
     if (bytes == NULL && error != ENOENT) {
         check_damage_add_note(&index_check->store->damages, name, 0, size,
@@ -511,4 +728,369 @@ void check_indexes(struct check_store *store, struct check_segment *segment)
     for (size_t i = 0; i < segment->damages.count; i++) {
         check_damage_sort_sequences(&segment->damages.items[i]);
     }
+}
+
+/* --- the catalogue ------------------------------------------------------ */
+
+static const char name[] = "index/catalogue";
+
+static const char believed[] = "; it is derived: remove the directory index/ "
+                               "while no process has the store open";
+
+static void report_catalogue_damage(struct check_store *store, uint64_t offset,
+                                    uint64_t size, const char *what)
+{
+    check_damage_add_note(&store->damages, name, offset, size, "%s%s", what,
+                          rebuilt);
+}
+
+/* The checksums are valid: readers use it. */
+static void report_catalogue_difference(struct check_store *store,
+                                        uint64_t offset, uint64_t size,
+                                        const char *what)
+{
+    check_damage_add_redundant(&store->damages, name, offset, size, "%s%s",
+                               what, believed);
+}
+
+static bool check_pages(struct check_store *store, const uint8_t *bytes,
+                        const struct wal__catalogue_layout *layout,
+                        uint32_t table_crc)
+{
+    const uint8_t *table = bytes + layout->table;
+    uint64_t pages = layout->table / WAL__CATALOGUE_PAGE;
+    bool sound = true;
+
+    if (wal__crc32(0, table, (size_t)(layout->size - layout->table)) !=
+        table_crc) {
+        report_catalogue_damage(store, layout->table,
+                                layout->size - layout->table,
+                                "the page table is damaged");
+        return false;
+    }
+    for (uint64_t i = 0; i < pages; i++) {
+        uint64_t front = i == 0 ? WAL__CATALOGUE_HEADER_SIZE : 0;
+        const uint8_t *page = bytes + i * WAL__CATALOGUE_PAGE;
+
+        if (wal__crc32(0, page + front, WAL__CATALOGUE_PAGE - front) !=
+            wal__get32(table + i * sizeof(uint32_t))) {
+            report_catalogue_damage(store, i * WAL__CATALOGUE_PAGE,
+                                    WAL__CATALOGUE_PAGE, "a page is damaged");
+            sound = false;
+        }
+    }
+    return sound;
+}
+
+/* Decodes header and layout and verifies all checksums; reports what is not
+ * valid. */
+static bool decode(struct check_store *store, struct check_catalogue *catalogue)
+{
+    struct wal__span bytes = {catalogue->bytes, catalogue->size};
+    enum wal__fmt fmt = wal__catalogue_header_decode(bytes, &catalogue->header);
+
+    if (fmt == WAL__FMT_VERSION) {
+        return false; /* as in the engine, another version counts as missing */
+    }
+    if (fmt != WAL__FMT_OK) {
+        report_catalogue_damage(store, 0, WAL__CATALOGUE_HEADER_SIZE,
+                                wal__fmt_text(fmt));
+        return false;
+    }
+    if (wal__catalogue_layout(&catalogue->header, &catalogue->layout) !=
+            WAL__FMT_OK ||
+        catalogue->layout.size != catalogue->size) {
+        report_catalogue_damage(store, 0, catalogue->size,
+                                "its sizes do not add up to the file");
+        return false;
+    }
+    if (store->reader.uuid_known &&
+        memcmp(catalogue->header.uuid, store->reader.uuid,
+               sizeof(store->reader.uuid)) != 0) {
+        report_catalogue_damage(store, 48, sizeof(store->reader.uuid),
+                                "belongs to another store");
+        return false;
+    }
+    return check_pages(store, catalogue->bytes, &catalogue->layout,
+                       catalogue->header.table_crc);
+}
+
+void check_catalogue_load(struct check_store *store)
+{
+    struct check_catalogue *catalogue = &store->catalogue;
+    char *path = check_path(store, name);
+    struct cli_file file;
+    int error = cli_file_open(&file, path);
+
+    free(path);
+    if (error != 0) {
+        if (error != ENOENT) {
+            check_damage_add_note(&store->damages, name, 0, 0,
+                                  "cannot be opened: %s%s",
+                                  cli_file_error(error), rebuilt);
+        }
+        return;
+    }
+    if (file.size == 0) {
+        report_catalogue_damage(store, 0, 0, "is empty");
+    } else if (cli_file_fetch(&file, 0, file.size) == NULL) {
+        check_damage_add_note(&store->damages, name, file.error_offset, 0,
+                              "cannot be read: %s%s",
+                              cli_file_error(file.error), rebuilt);
+    } else {
+        catalogue->size = (size_t)file.size;
+        catalogue->bytes = cli_alloc(catalogue->size);
+        memcpy(catalogue->bytes, file.window, catalogue->size);
+        if (!decode(store, catalogue)) {
+            free(catalogue->bytes);
+            catalogue->bytes = NULL;
+        }
+    }
+    cli_file_close(&file);
+}
+
+/* --- orders --------------------------------------------------------------- */
+
+static bool summary_at(const struct check_catalogue *catalogue, uint32_t rank,
+                       struct wal__summary *summary)
+{
+    const struct wal__span texts = {
+        catalogue->bytes + catalogue->layout.texts,
+        (size_t)catalogue->header.text_size,
+    };
+
+    return rank < catalogue->header.session_count &&
+           wal__summary_decode(catalogue->bytes + catalogue->layout.summaries +
+                                   (size_t)rank * WAL__SUMMARY_SIZE,
+                               texts, summary) == WAL__FMT_OK;
+}
+
+/* Whether a comes before b in one of by_id, by_recent and by_cwd. */
+typedef bool before(const struct wal__summary *a, const struct wal__summary *b,
+                    bool lower_rank);
+
+static bool before_by_id(const struct wal__summary *a,
+                         const struct wal__summary *b, bool lower_rank)
+{
+    return a->id_hash < b->id_hash || (a->id_hash == b->id_hash && lower_rank);
+}
+
+static bool before_by_recent(const struct wal__summary *a,
+                             const struct wal__summary *b, bool lower_rank)
+{
+    if (a->updated_ms != b->updated_ms) {
+        return a->updated_ms > b->updated_ms;
+    }
+    return a->last_sequence > b->last_sequence ||
+           (a->last_sequence == b->last_sequence && lower_rank);
+}
+
+static bool before_by_cwd(const struct wal__summary *a,
+                          const struct wal__summary *b, bool lower_rank)
+{
+    uint64_t x = wal__id_hash(a->cwd.data, a->cwd.size);
+    uint64_t y = wal__id_hash(b->cwd.data, b->cwd.size);
+
+    return x < y || (x == y && before_by_recent(a, b, lower_rank));
+}
+
+/* Strictly ascending ranks that are all in range are a permutation. */
+static bool check_order(const struct check_catalogue *catalogue, uint64_t at,
+                        before *is_before)
+{
+    struct wal__summary last = {0};
+    uint32_t last_rank = 0;
+
+    for (uint32_t i = 0; i < catalogue->header.session_count; i++) {
+        uint32_t rank =
+            wal__get32(catalogue->bytes + at + (size_t)i * sizeof(rank));
+        struct wal__summary summary;
+
+        if (!summary_at(catalogue, rank, &summary) ||
+            (i > 0 && !is_before(&last, &summary, last_rank < rank))) {
+            return false;
+        }
+        last = summary;
+        last_rank = rank;
+    }
+    return true;
+}
+
+static void check_orders(struct check_store *store)
+{
+    const struct check_catalogue *catalogue = &store->catalogue;
+    const struct wal__catalogue_layout *layout = &catalogue->layout;
+    uint64_t size = (uint64_t)catalogue->header.session_count * 4;
+
+    if (!check_order(catalogue, layout->by_id, before_by_id)) {
+        report_catalogue_difference(store, layout->by_id, size,
+                                    "the order by id is wrong");
+    }
+    if (!check_order(catalogue, layout->by_recent, before_by_recent)) {
+        report_catalogue_difference(store, layout->by_recent, size,
+                                    "the order by time is wrong");
+    }
+    if (!check_order(catalogue, layout->by_cwd, before_by_cwd)) {
+        report_catalogue_difference(store, layout->by_cwd, size,
+                                    "the order by directory is wrong");
+    }
+}
+
+/* --- against the log ------------------------------------------------------ */
+
+/* Marks a session that another one refers to; true when it was not marked. */
+static bool mark(const struct check_model *model, uint32_t number)
+{
+    struct check_session *session =
+        number == 0 ? NULL : check_model_find(model, number);
+    bool is_new = session != NULL && !session->is_kept;
+
+    if (is_new) {
+        session->is_kept = true;
+    }
+    return is_new;
+}
+
+/* Marks the sessions that a catalogue must have: those that are not deleted,
+ * and what they refer to. Returns their number. */
+static size_t mark_kept(const struct check_model *model)
+{
+    bool changed = true;
+    size_t count = 0;
+
+    for (size_t i = 0; i < model->session_count; i++) {
+        struct check_session *session = model->sessions[i];
+
+        session->is_kept = (session->state.flags & WAL__SUMMARY_DELETED) == 0 &&
+                           session->has_record;
+    }
+    while (changed) {
+        changed = false;
+        for (size_t i = model->session_count; i > 0; i--) {
+            const struct check_session *session = model->sessions[i - 1];
+            const struct wal__summary *state = &session->state;
+
+            if (session->is_kept) {
+                changed |= mark(model, state->fork_owner);
+                changed |= mark(model, state->fork_source);
+                changed |= mark(model, state->first_owner);
+            }
+        }
+    }
+    for (size_t i = 0; i < model->session_count; i++) {
+        count += model->sessions[i]->is_kept;
+    }
+    return count;
+}
+
+/* Compares the summary of a rank with the log; false after a report. *last is
+ * the number of the rank before. */
+static bool check_rank(struct check_store *store, uint32_t rank, uint32_t *last,
+                       struct wal__summary *summary)
+{
+    const struct check_catalogue *catalogue = &store->catalogue;
+    uint64_t at = catalogue->layout.summaries + rank * WAL__SUMMARY_SIZE;
+    struct check_session *session;
+    const char *field = "number";
+
+    if (!summary_at(catalogue, rank, summary) || summary->number <= *last) {
+        report_catalogue_difference(store, at, WAL__SUMMARY_SIZE,
+                                    "a summary is not valid");
+        return false;
+    }
+    *last = summary->number;
+    session = check_model_find(&store->model, summary->number);
+    if (session != NULL) {
+        field = check_summary(store, session, summary, NULL, false);
+    } else if (store->has_rewritten &&
+               (summary->flags & WAL__SUMMARY_DELETED) != 0) {
+        field = NULL;
+    }
+    if (field != NULL) {
+        check_damage_add_redundant(&store->damages, name, at, WAL__SUMMARY_SIZE,
+                                   "the %s of session %" PRIu32
+                                   " differs from the log%s",
+                                   field, summary->number, believed);
+        return false;
+    }
+    return true;
+}
+
+static void check_catalogue_summaries(struct check_store *store)
+{
+    const struct check_catalogue *catalogue = &store->catalogue;
+    size_t missing = mark_kept(&store->model);
+    uint32_t hidden = 0;
+    uint32_t last = 0;
+
+    for (uint32_t i = 0; i < catalogue->header.session_count; i++) {
+        const struct check_session *session;
+        struct wal__summary summary;
+
+        if (!check_rank(store, i, &last, &summary)) {
+            return;
+        }
+        hidden += ((summary.flags & WAL__SUMMARY_DELETED) != 0 ||
+                   summary.number == WAL__STORE_NUMBER);
+        session = check_model_find(&store->model, summary.number);
+        missing -= session != NULL && session->is_kept;
+    }
+    if (missing > 0) {
+        report_catalogue_difference(store, 12, 4,
+                                    "it lacks sessions of the log");
+    } else if (catalogue->header.hidden_count != hidden) {
+        report_catalogue_difference(store, 68, 4,
+                                    "its count of hidden sessions is wrong");
+    }
+}
+
+void check_catalogue_compare(struct check_store *store,
+                             const struct check_segment *segment)
+{
+    struct check_catalogue *catalogue = &store->catalogue;
+    const struct wal__catalogue_header *header = &catalogue->header;
+    uint64_t end = check_segment_original_end(segment);
+
+    if (catalogue->bytes == NULL || catalogue->compared ||
+        catalogue->outdated ||
+        wal__position_segment(header->position) != segment->head->id) {
+        return;
+    }
+    catalogue->compared = true;
+    if (wal__segment_is_rewritten(&segment->head->header) &&
+        wal__position_offset(header->position) != end) {
+        return; /* readers ignore it */
+    }
+    if (wal__position_offset(header->position) > end) {
+        report_catalogue_difference(store, 24, 8,
+                                    "its position is after the log's end");
+        return;
+    }
+    check_orders(store);
+    /* If the log continues after the catalogue's position, the model is newer
+     * than the catalogue and cannot be compared. */
+    if (store->records_lost || store->is_approximate ||
+        check_segment_last_sequence(segment) != header->last_sequence) {
+        return;
+    }
+    if (wal__position_offset(header->position) == end &&
+        header->chain != check_segment_chain(segment)) {
+        report_catalogue_difference(store, 40, 4,
+                                    "its chain differs from the log's");
+        return;
+    }
+    check_catalogue_summaries(store);
+}
+
+void check_catalogue_finish(struct check_store *store)
+{
+    struct check_catalogue *catalogue = &store->catalogue;
+
+    if (catalogue->bytes != NULL && !catalogue->compared &&
+        !catalogue->outdated && !store->records_lost) {
+        report_catalogue_difference(store, 24, 8,
+                                    "its position is in no segment of the log");
+    }
+    free(catalogue->bytes);
+    catalogue->bytes = NULL;
 }

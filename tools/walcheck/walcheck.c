@@ -2,14 +2,854 @@
  * walcheck.c - the tool: reads all of a store and reports its damage; with
  * --salvage, builds a sound store from the readable records (SPEC.md 3.4).
  *
- * Invariant: walcheck writes nothing below the store that it reads.
+ * Worker threads scan segments, the main thread replays them in order. Other
+ * processes may write the store during the check. Damage persists, so damage in
+ * such a store counts only if two passes find it.
  *
- * Threads: see walcheck.h.
+ * Invariant: walcheck writes nothing below the store that it reads. At most
+ * jobs + SCAN_AHEAD scanned segments wait in memory for the replay. A lost slot
+ * of MANIFEST is damage as long as the other slot or a segment identifies the
+ * store; a directory with neither MANIFEST nor log/ is refused.
  */
+#include "tools/walcheck/walcheck.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "agentwal/admin.h"
+#include "format/index/view_root.h"
+#include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
-#include "tools/walcheck/walcheck.h"
+
+/* --- MANIFEST (SPEC.md 2.1) --------------------------------------------- */
+
+static const char manifest_name[] = "MANIFEST";
+
+char *check_path(const struct check_store *store, const char *file)
+{
+    return cli_format("%s/%s", store->path, file);
+}
+
+static bool has_log(const struct check_store *store)
+{
+    char *path = check_path(store, "log");
+    struct stat status;
+    bool exists = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+
+    free(path);
+    return exists;
+}
+
+/* Whether a slot's bytes from `from` on are zero. */
+static bool is_zero_from(const uint8_t *slot, size_t from)
+{
+    for (size_t i = from; i < WAL__MANIFEST_SLOT_SIZE; i++) {
+        if (slot[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum {
+    SLOT_USED = 64
+};
+
+struct slot {
+    enum wal__fmt fmt;
+    bool zero;
+    struct wal__manifest manifest;
+};
+
+static void check_slot(struct check_store *store, const uint8_t *bytes,
+                       unsigned number, const struct slot *slot,
+                       const struct slot *other)
+{
+    uint64_t offset = (uint64_t)number * WAL__MANIFEST_SLOT_SIZE;
+
+    if (slot->fmt == WAL__FMT_OK) {
+        if (!is_zero_from(bytes, SLOT_USED)) {
+            check_damage_add_redundant(
+                &store->damages, manifest_name, offset + SLOT_USED,
+                WAL__MANIFEST_SLOT_SIZE - SLOT_USED,
+                "the padding of the slot is not zero; nothing reads it");
+        }
+        return;
+    }
+    /* Generation 2 is the first that is written to the second slot. */
+    if (slot->zero && other->fmt == WAL__FMT_OK &&
+        other->manifest.generation == 1 && number == 1) {
+        return;
+    }
+    if (other->fmt == WAL__FMT_OK) {
+        check_damage_add_redundant(
+            &store->damages, manifest_name, offset, WAL__MANIFEST_SLOT_SIZE,
+            "slot %u is not valid: %s; the other slot is used, and nothing is "
+            "lost",
+            number, wal__fmt_text(slot->fmt));
+    }
+}
+
+static int report_version(const struct check_store *store,
+                          const struct slot *slot)
+{
+    return cli_error(
+        store->cli, CLI_FAILED, store->path,
+        "the store has format version %" PRIu32 " and features %#" PRIx32
+        "; this walcheck knows version %d and features %#x",
+        slot->manifest.version, slot->manifest.features.incompat,
+        (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
+}
+
+static int select_slot(struct check_store *store, const uint8_t *bytes)
+{
+    struct slot slots[2] = {{0}};
+    const struct slot *best;
+
+    for (unsigned i = 0; i < 2; i++) {
+        const uint8_t *at = bytes + (size_t)i * WAL__MANIFEST_SLOT_SIZE;
+
+        slots[i].fmt = wal__manifest_decode(at, &slots[i].manifest);
+        slots[i].zero = is_zero_from(at, 0);
+        if (slots[i].fmt == WAL__FMT_VERSION ||
+            slots[i].fmt == WAL__FMT_FEATURES) {
+            return report_version(store, &slots[i]);
+        }
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        check_slot(store, bytes + (size_t)i * WAL__MANIFEST_SLOT_SIZE, i,
+                   &slots[i], &slots[1 - i]);
+    }
+    best = &slots[0];
+    if (slots[1].fmt == WAL__FMT_OK &&
+        (slots[0].fmt != WAL__FMT_OK ||
+         slots[1].manifest.generation > slots[0].manifest.generation)) {
+        best = &slots[1];
+    }
+    if (best->fmt != WAL__FMT_OK) {
+        if (!has_log(store)) {
+            return cli_error(store->cli, CLI_FAILED, store->path,
+                             "is not a store: no slot of MANIFEST is valid, "
+                             "and there is no directory log/");
+        }
+        check_damage_add(
+            &store->damages, manifest_name, 0, WAL__MANIFEST_SIZE,
+            "neither slot is valid: %s; the segments identify the store",
+            wal__fmt_text(slots[0].fmt));
+        return CLI_CONTINUE;
+    }
+    store->reader.uuid_known = true;
+    memcpy(store->reader.uuid, best->manifest.uuid, sizeof(store->reader.uuid));
+    store->reader.format_version = best->manifest.version;
+    store->format_known = true;
+    store->incompat = best->manifest.features.incompat;
+    store->reader.has_shadows = best->manifest.has_shadows;
+    store->reader.is_replica =
+        (best->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
+    store->reader.group_align = best->manifest.group_align;
+    return CLI_CONTINUE;
+}
+
+static int read_manifest(struct check_store *store, struct cli_file *file)
+{
+    uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
+    uint64_t size = file->size < sizeof(bytes) ? file->size : sizeof(bytes);
+    const uint8_t *at = cli_file_fetch(file, 0, size);
+
+    if (at == NULL) {
+        check_damage_add(&store->damages, manifest_name, file->error_offset, 0,
+                         "cannot be read: %s", cli_file_error(file->error));
+        return CLI_CONTINUE;
+    }
+    if (size > 0) {
+        memcpy(bytes, at, (size_t)size);
+    }
+    if (file->size != sizeof(bytes)) {
+        check_damage_add_redundant(&store->damages, manifest_name, size,
+                                   file->size < size ? 0 : file->size - size,
+                                   "has %" PRIu64 " bytes, not %d", file->size,
+                                   (int)WAL__MANIFEST_SIZE);
+    }
+    return select_slot(store, bytes);
+}
+
+/* Reads uuid, format version and alignment from MANIFEST. Returns CLI_CONTINUE,
+ * or an exit code after printing why the directory is not a store.
+ * manifest.c */
+static int check_manifest(struct check_store *store)
+{
+    char *path = check_path(store, manifest_name);
+    struct cli_file file;
+    struct stat status;
+    bool is_special;
+    int code;
+    int error;
+
+    if (stat(store->path, &status) != 0) {
+        error = errno;
+        free(path);
+        return cli_error(store->cli, CLI_FAILED, store->path, "%s",
+                         cli_file_error(error));
+    }
+    error = cli_file_open(&file, path);
+    free(path);
+    if (error == 0) {
+        code = read_manifest(store, &file);
+        cli_file_close(&file);
+        return code;
+    }
+    is_special = error == ELOOP || error == EISDIR || error == ENXIO;
+    if (error != ENOENT && !is_special) {
+        return cli_error(store->cli, CLI_FAILED, store->path,
+                         "MANIFEST cannot be opened: %s",
+                         cli_file_error(error));
+    }
+    if (!has_log(store)) {
+        return cli_error(store->cli, CLI_FAILED, store->path,
+                         "is not a store: it has no MANIFEST");
+    }
+    check_damage_add(&store->damages, manifest_name, 0, 0,
+                     "%s; the segments identify the store",
+                     is_special ? cli_file_error(error) : "is missing");
+    return CLI_CONTINUE;
+}
+
+/* --- roots of views (SPEC.md 10.7) -------------------------------------- */
+
+enum {
+    NAME_SIZE = sizeof("views/") + WAL__VIEW_ROOT_NAME
+};
+
+/* Why the bytes are no entry with this name; null: they are. */
+static const char *find_fault(const char *name, struct wal__span bytes)
+{
+    struct wal__view_root root;
+    char expected[WAL__VIEW_ROOT_NAME + 1];
+    enum wal__fmt fmt = wal__view_root_decode(bytes, &root);
+
+    if (fmt != WAL__FMT_OK) {
+        return wal__fmt_text(fmt);
+    }
+    wal__view_root_name(&root, expected);
+    return strcmp(name, expected) == 0 ? NULL : "it has another entry's name";
+}
+
+static void check_entry(struct check_store *store, const char *name)
+{
+    char file_name[NAME_SIZE];
+    char *path;
+    struct cli_file file;
+    const uint8_t *bytes;
+    const char *fault;
+    int error;
+
+    snprintf(file_name, sizeof(file_name), "views/%.*s", WAL__VIEW_ROOT_NAME,
+             name);
+    path = check_path(store, file_name);
+    error = cli_file_open(&file, path);
+    free(path);
+    if (error == ENOENT) {
+        return; /* it was removed after the listing */
+    }
+    if (error != 0) {
+        check_damage_add_note(&store->damages, file_name, 0, 0,
+                              "the root of views cannot be read: %s",
+                              cli_file_error(error));
+        return;
+    }
+    bytes = file.size <= WAL__VIEW_ROOT_SIZE_MAX
+                ? cli_file_fetch(&file, 0, file.size)
+                : NULL;
+    fault =
+        bytes == NULL
+            ? "it is too large, or cannot be read"
+            : find_fault(name, (struct wal__span){bytes, (size_t)file.size});
+    if (fault != NULL) {
+        check_damage_add_note(&store->damages, file_name, 0, file.size,
+                              "the root of views is damaged: %s", fault);
+    }
+    cli_file_close(&file);
+}
+
+/* Notes what is damaged in the list of roots of views. views.c */
+static void views(struct check_store *store)
+{
+    char *path = check_path(store, "views");
+    struct dirent *entry;
+    int error;
+    DIR *directory = cli_directory_open(path, &error);
+
+    free(path);
+    if (directory == NULL && error != ENOENT) {
+        check_damage_add_note(&store->damages, "views", 0, 0,
+                              "the list of roots of views cannot be read: %s",
+                              cli_file_error(error));
+    }
+    if (directory == NULL) {
+        return;
+    }
+    for (entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        if (wal__view_root_is_name(entry->d_name)) {
+            check_entry(store, entry->d_name);
+        }
+    }
+    closedir(directory);
+}
+
+/* --- the store ---------------------------------------------------------- */
+
+enum {
+    SCAN_AHEAD = 2,          /* segments scanned before they are replayed */
+    PARTICIPANT_LOCK = 4096, /* SPEC.md 4.1 */
+    PAUSE_US = 20 * 1000
+};
+
+struct pipeline {
+    struct check_store *store;
+    struct check_segment **items; /* the chain, oldest first */
+    bool *done;
+    size_t count;
+    size_t next;     /* rank of the next segment to scan */
+    size_t replayed; /* number of segments that the main thread replayed */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+};
+
+/* Without OPEN and without the predecessor's trailer, a scan starts from the
+ * result of the predecessor's scan. */
+static bool must_wait_for_previous(const struct pipeline *pipeline, size_t rank)
+{
+    const struct check_segment *segment = pipeline->items[rank];
+
+    return rank > 0 && !segment->head->has_open &&
+           !segment->previous->head->has_trailer && !pipeline->done[rank - 1];
+}
+
+static void *scan_worker(void *arg)
+{
+    struct pipeline *pipeline = arg;
+
+    pthread_mutex_lock(&pipeline->mutex);
+    while (pipeline->next < pipeline->count) {
+        size_t rank = pipeline->next;
+
+        if (rank > pipeline->replayed + pipeline->store->jobs + SCAN_AHEAD ||
+            must_wait_for_previous(pipeline, rank)) {
+            pthread_cond_wait(&pipeline->changed, &pipeline->mutex);
+            continue;
+        }
+        pipeline->next++;
+        pthread_mutex_unlock(&pipeline->mutex);
+        check_segment_scan(pipeline->store, pipeline->items[rank]);
+        pthread_mutex_lock(&pipeline->mutex);
+        pipeline->done[rank] = true;
+        pthread_cond_broadcast(&pipeline->changed);
+    }
+    pthread_mutex_unlock(&pipeline->mutex);
+    return NULL;
+}
+
+static void drop_records(struct check_segment *segment)
+{
+    for (size_t i = 0; i < segment->record_count; i++) {
+        free(segment->records[i].payload);
+    }
+    free(segment->records);
+    segment->records = NULL;
+    segment->record_count = 0;
+    segment->record_capacity = 0;
+}
+
+static void process_segment(struct check_store *store,
+                            struct check_segments *segments,
+                            struct check_segment *segment)
+{
+    check_chain_report_gap(store, segments, segment);
+    if (segment->facts->verdict == WAL__VERDICT_NEWER) {
+        store->newer = true;
+    }
+    if (segments == &store->log) {
+        check_replay(store, segment);
+        check_indexes(store, segment);
+        check_catalogue_compare(store, segment);
+        if (segment->facts->pack_durable > store->pack_durable) {
+            store->pack_durable = segment->facts->pack_durable;
+        }
+    } else {
+        check_indexes(store, segment);
+        check_blobs_add_segment(&store->blobs, segment);
+    }
+    drop_records(segment);
+}
+
+/* Replays the segments in chain order, each after its scan. */
+static void process_in_order(struct pipeline *pipeline,
+                             struct check_segments *segments)
+{
+    struct progress progress;
+
+    progress_init(&progress, !pipeline->store->cli->no_progress);
+    for (size_t rank = 0; rank < pipeline->count; rank++) {
+        pthread_mutex_lock(&pipeline->mutex);
+        while (!pipeline->done[rank]) {
+            pthread_cond_wait(&pipeline->changed, &pipeline->mutex);
+        }
+        pthread_mutex_unlock(&pipeline->mutex);
+        process_segment(pipeline->store, segments, pipeline->items[rank]);
+        progress_update(&progress, pipeline->store->path, rank + 1,
+                        pipeline->count, "segments");
+        pthread_mutex_lock(&pipeline->mutex);
+        pipeline->replayed = rank + 1;
+        pthread_cond_broadcast(&pipeline->changed);
+        pthread_mutex_unlock(&pipeline->mutex);
+    }
+    progress_clear(&progress);
+}
+
+static void list_segments(const struct check_segments *segments,
+                          struct pipeline *pipeline)
+{
+    size_t rank = 0;
+
+    for (struct check_segment *s = segments->tail; s != NULL; s = s->previous) {
+        pipeline->count++;
+    }
+    pipeline->items =
+        cli_alloc((pipeline->count + 1) * sizeof(*pipeline->items));
+    pipeline->done = cli_alloc(pipeline->count + 1);
+    memset(pipeline->done, 0, pipeline->count + 1);
+    rank = pipeline->count;
+    for (struct check_segment *s = segments->tail; s != NULL; s = s->previous) {
+        rank--;
+        pipeline->items[rank] = s;
+    }
+}
+
+static int run_pipeline(struct check_store *store,
+                        struct check_segments *segments)
+{
+    struct pipeline pipeline = {.store = store};
+    pthread_t *threads = cli_alloc(store->jobs * sizeof(*threads));
+    unsigned started = 0;
+    int code = CLI_CONTINUE;
+
+    list_segments(segments, &pipeline);
+    pthread_mutex_init(&pipeline.mutex, NULL);
+    pthread_cond_init(&pipeline.changed, NULL);
+    while (started < store->jobs && started < pipeline.count &&
+           pthread_create(&threads[started], NULL, scan_worker, &pipeline) ==
+               0) {
+        started++;
+    }
+    if (started > 0) {
+        process_in_order(&pipeline, segments);
+    } else if (pipeline.count > 0) {
+        code = cli_error(store->cli, CLI_FAILED, store->path,
+                         "cannot create a thread");
+    }
+    for (unsigned i = 0; i < started; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    pthread_cond_destroy(&pipeline.changed);
+    pthread_mutex_destroy(&pipeline.mutex);
+    free(pipeline.items);
+    free(pipeline.done);
+    free(threads);
+    return code;
+}
+
+static void set_tail(const struct check_segment *segment,
+                     struct check_tail *tail)
+{
+    const struct wal__scan_result *facts;
+
+    if (segment == NULL || segment->facts == NULL) {
+        return;
+    }
+    facts = segment->facts;
+    tail->verdict = facts->verdict;
+    snprintf(tail->file, sizeof(tail->file), "%s", segment->head->name);
+    tail->offset = facts->end;
+    tail->length =
+        facts->dirty_end > facts->end ? facts->dirty_end - facts->end : 0;
+}
+
+/* What is no damage, because compaction left out records of the session. */
+static bool is_explained(const void *ctx, const struct check_damage *damage)
+{
+    const struct check_store *store = ctx;
+    const struct check_session *session =
+        damage->if_live == 0 ? NULL
+                             : check_model_find(&store->model, damage->if_live);
+
+    return session != NULL && check_session_is_deleted(session);
+}
+
+/* Sets both tails and collects all damage in log order; redundant damage and
+ * notes come last. */
+static void collect_damages(struct check_store *store)
+{
+    struct check_segments *both[] = {&store->log, &store->pack};
+    struct check_damages all = {.items = NULL};
+
+    set_tail(store->log.tail, &store->tail);
+    set_tail(store->pack.tail, &store->pack_tail);
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t k = 0; k < both[i]->count; k++) {
+            check_damages_remove(&both[i]->items[k]->damages, is_explained,
+                                 store);
+            check_damages_move(&all, &both[i]->items[k]->damages);
+        }
+    }
+    check_damages_remove(&store->damages, is_explained, store);
+    check_damages_move(&all, &store->damages);
+    if (store->cli->strict && store->tail.verdict == WAL__VERDICT_AMBIGUOUS) {
+        check_damage_add(
+            &all, store->tail.file, store->tail.offset, store->tail.length,
+            "the tail is ambiguous: a group that may have been acknowledged "
+            "cannot be read");
+    }
+    check_damages_sort(&all);
+    store->damages = all;
+}
+
+/* LOCK holds nothing, but no process can write a store where it is no file. */
+static void check_lock(struct check_store *store)
+{
+    char *path = check_path(store, "LOCK");
+    struct cli_file file;
+    int error = cli_file_open(&file, path);
+
+    if (error == 0) {
+        cli_file_close(&file);
+    } else if (error == ELOOP || error == EISDIR || error == ENXIO) {
+        check_damage_add_redundant(&store->damages, "LOCK", 0, 0,
+                                   "%s, not a file; no process can write the "
+                                   "store, and no record is lost",
+                                   cli_file_error(error));
+    }
+    free(path);
+}
+
+static int init_reader(struct check_store *store)
+{
+    struct wal__env *env = &store->reader.env;
+
+    if (strlen(store->path) >= sizeof(env->root)) {
+        return cli_error(store->cli, CLI_FAILED, store->path,
+                         "the path is too long");
+    }
+    *env = (struct wal__env){
+        .heap = &wal__heap_libc, .io = &wal__io_posix, .read_only = true};
+    memcpy(env->root, store->path, strlen(store->path) + 1);
+    store->reader.format_version = WAL__FORMAT_VERSION;
+    return CLI_CONTINUE;
+}
+
+static int run_pass(struct check_store *store)
+{
+    int code = init_reader(store);
+
+    if (code == CLI_CONTINUE) {
+        code = check_manifest(store);
+    }
+
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    check_lock(store);
+    check_catalogue_load(store);
+    code = check_chain(store, &store->log, "log");
+    if (code == CLI_CONTINUE) {
+        code = check_chain(store, &store->pack, "pack");
+    }
+    if (code != CLI_CONTINUE) {
+        return code;
+    }
+    if (!store->reader.uuid_known) {
+        return cli_error(store->cli, CLI_FAILED, store->path,
+                         "is not a store: it has no valid MANIFEST, and no "
+                         "segment with a valid header");
+    }
+    code = run_pipeline(store, &store->log);
+    if (code == CLI_CONTINUE) {
+        check_replay_finish(store);
+        check_chain_pack_end(store);
+        code = run_pipeline(store, &store->pack);
+    }
+    if (code == CLI_CONTINUE) {
+        check_blobs_verify(store);
+        check_references(store);
+    }
+    check_index_orphans(store);
+    views(store);
+    check_catalogue_finish(store);
+    collect_damages(store);
+    return code;
+}
+
+/* Whether another process has the store open. */
+static bool is_open_elsewhere(const struct check_store *store)
+{
+    char *path = check_path(store, "LOCK");
+    struct flock lock = {
+        .l_type = F_WRLCK,
+        .l_whence = SEEK_SET,
+        .l_start = PARTICIPANT_LOCK,
+        .l_len = 1,
+    };
+    struct cli_file file;
+    bool live = false;
+
+    if (cli_file_open(&file, path) == 0) {
+        live =
+            fcntl(file.fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+        cli_file_close(&file);
+    }
+    free(path);
+    return live;
+}
+
+static void deinit_segments(struct check_segments *segments)
+{
+    for (size_t i = 0; i < segments->count; i++) {
+        check_segment_deinit(segments->items[i]);
+    }
+    free(segments->items);
+    *segments = (struct check_segments){.items = NULL};
+}
+
+static void store_deinit(struct check_store *store)
+{
+    deinit_segments(&store->log);
+    deinit_segments(&store->pack);
+    wal__damaged_close(&store->reader);
+    check_model_deinit(&store->model);
+    check_blobs_deinit(&store->blobs);
+    free(store->catalogue.bytes);
+    store->catalogue.bytes = NULL;
+    check_damages_deinit(&store->damages);
+}
+
+/* Checks the whole store. CLI_CONTINUE, or an exit code after an error.
+ * store.c */
+static int store_run(struct check_store *store)
+{
+    const struct check_store fresh = *store;
+    bool live = is_open_elsewhere(store);
+    struct check_store again;
+    int code = run_pass(store);
+
+    live = live || is_open_elsewhere(store);
+    if (code != CLI_CONTINUE || store->damages.count == 0 || !live) {
+        return code;
+    }
+    usleep(PAUSE_US);
+    again = fresh;
+    code = run_pass(&again);
+    if (code == CLI_CONTINUE) {
+        check_damages_intersect(&store->damages, &again.damages);
+        store->tail = again.tail;
+        store->pack_tail = again.pack_tail;
+    }
+    store_deinit(&again);
+    return code;
+}
+
+/* --- salvage ------------------------------------------------------------ */
+
+/* A note of the report: what is missing in OUT or was changed. */
+struct note {
+    char *session;
+    char *entry;
+    char *reason;
+};
+
+struct salvage {
+    const struct check_store *store;
+    const char *out;
+    struct progress progress;
+    struct wal_salvage_result result;
+    struct note *notes;
+    size_t note_count;
+    size_t note_capacity;
+};
+
+static int32_t add_note(void *ctx, const struct wal_salvage_report *report)
+{
+    struct salvage *salvage = ctx;
+
+    if (report->file.size > 0) {
+        return 0;
+    }
+    salvage->notes =
+        cli_reserve(salvage->notes, salvage->note_count,
+                    &salvage->note_capacity, sizeof(*salvage->notes));
+    salvage->notes[salvage->note_count++] = (struct note){
+        .session = cli_copy_slice(report->session_id),
+        .entry = cli_copy_slice(report->entry_id),
+        .reason = cli_copy_slice(report->reason),
+    };
+    return 0;
+}
+
+static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct salvage *salvage = ctx;
+
+    progress_update(&salvage->progress, salvage->out, done, total, "bytes");
+    return 0;
+}
+
+static void free_notes(struct salvage *salvage)
+{
+    for (size_t i = 0; i < salvage->note_count; i++) {
+        free(salvage->notes[i].session);
+        free(salvage->notes[i].entry);
+        free(salvage->notes[i].reason);
+    }
+    free(salvage->notes);
+}
+
+static bool is_complete(const struct salvage *salvage)
+{
+    const struct check_damages *damages = &salvage->store->damages;
+
+    for (size_t i = 0; i < damages->count; i++) {
+        if (damages->items[i].kind == CHECK_LOSS) {
+            return false;
+        }
+    }
+    return salvage->note_count == 0;
+}
+
+/* --- report --------------------------------------------------------------- */
+
+static void report_json(const struct salvage *salvage)
+{
+    const struct check_damages *damages = &salvage->store->damages;
+    struct wal__json_out json;
+
+    cli_json_init(&json, stdout);
+    wal__json_out_open(&json, '{');
+    cli_json_member_text(&json, "out", cli_slice(salvage->out));
+    wal__json_out_member_count(&json, "sessions", salvage->result.sessions);
+    wal__json_out_member_count(&json, "entries", salvage->result.entries);
+    wal__json_out_member_count(&json, "documents", salvage->result.documents);
+    wal__json_out_member_count(&json, "blobs", salvage->result.blobs);
+    wal__json_out_member_count(&json, "leftOut",
+                               salvage->result.deleted_sessions);
+    wal__json_out_member_open(&json, "damage", '[');
+    for (size_t i = 0; i < damages->count; i++) {
+        if (damages->items[i].kind != CHECK_NOTE) {
+            check_report_damage(&json, &salvage->store->model,
+                                &damages->items[i]);
+        }
+    }
+    wal__json_out_close(&json, ']');
+    wal__json_out_member_open(&json, "notes", '[');
+    for (size_t i = 0; i < salvage->note_count; i++) {
+        const struct note *note = &salvage->notes[i];
+
+        wal__json_out_open(&json, '{');
+        cli_json_member_text_or_null(&json, "sessionId",
+                                     cli_slice(note->session));
+        cli_json_member_text_or_null(&json, "entryId", cli_slice(note->entry));
+        cli_json_member_text(&json, "reason", cli_slice(note->reason));
+        wal__json_out_close(&json, '}');
+    }
+    wal__json_out_close(&json, ']');
+    wal__json_out_close_line(&json);
+}
+
+static void report_text(const struct salvage *salvage)
+{
+    const struct check_damages *damages = &salvage->store->damages;
+
+    for (size_t i = 0; i < damages->count; i++) {
+        const struct check_damage *damage = &damages->items[i];
+
+        if (damage->kind == CHECK_LOSS) {
+            printf("lost: %s: %" PRIu64 ", %" PRIu64 " %s, sequence %" PRIu64
+                   " to %" PRIu64 ": ",
+                   damage->file, damage->offset, damage->length,
+                   cli_plural(damage->length, "byte", "bytes"),
+                   damage->first_sequence, damage->last_sequence);
+            cli_print_text(stdout, cli_slice(damage->reason), 0, false);
+            putchar('\n');
+        }
+    }
+    for (size_t i = 0; i < salvage->note_count; i++) {
+        const struct note *note = &salvage->notes[i];
+
+        cli_print_name(stdout, cli_slice(note->session));
+        fputs(note->entry[0] == '\0' ? "" : " ", stdout);
+        cli_print_name(stdout, cli_slice(note->entry));
+        fputs(": ", stdout);
+        cli_print_text(stdout, cli_slice(note->reason), 0, false);
+        putchar('\n');
+    }
+    printf("%s: %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64 " document %s; ",
+           salvage->out, salvage->result.sessions,
+           cli_plural(salvage->result.sessions, "session", "sessions"),
+           salvage->result.entries,
+           cli_plural(salvage->result.entries, "entry", "entries"),
+           salvage->result.documents,
+           cli_plural(salvage->result.documents, "version", "versions"));
+    printf("%" PRIu64 " deleted %s left out\n",
+           salvage->result.deleted_sessions,
+           cli_plural(salvage->result.deleted_sessions, "session", "sessions"));
+}
+
+/* Makes a sound store at `out`, prints the report and returns the exit code.
+ * salvage.c */
+static int check_salvage(const struct check_store *store, const char *out)
+{
+    struct salvage salvage = {
+        .store = store,
+        .out = out,
+        .result = WAL_INIT(wal_salvage_result),
+    };
+    const struct wal_salvage_options options = {
+        .struct_size = sizeof(options),
+        .flags =
+            store->cli->force_network_fs ? (uint32_t)WAL_OPEN_NETWORK_FS : 0,
+        .progress = show_progress,
+        .report = add_note,
+        .ctx = &salvage,
+    };
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    int code;
+
+    progress_init(&salvage.progress, !store->cli->no_progress);
+    status = wal_salvage(store->path, out, &options, &salvage.result, &error);
+    progress_clear(&salvage.progress);
+    if (status != WAL_OK) {
+        code = cli_report(store->cli, out, status, &error);
+        if (status != WAL_EINVAL && status != WAL_EEXISTS) {
+            code = cli_worse_code(CLI_FAILED, code);
+        }
+    } else {
+        if (store->cli->json) {
+            report_json(&salvage);
+        } else {
+            report_text(&salvage);
+        }
+        code = is_complete(&salvage) ? CLI_OK : CLI_NEGATIVE;
+    }
+    free_notes(&salvage);
+    return code;
+}
+
+/* --- the tool ----------------------------------------------------------- */
 
 enum {
     JOBS_MAX = 256
@@ -33,13 +873,13 @@ static int run(struct cli *cli, const struct request *request)
 
     store.jobs = request->jobs == 0 ? 1 : (unsigned)request->jobs;
     store.jobs = store.jobs > JOBS_MAX ? JOBS_MAX : store.jobs;
-    code = check_store_run(&store);
+    code = store_run(&store);
     if (code == CLI_CONTINUE) {
         code = request->salvage == NULL
                    ? check_report(&store)
                    : check_salvage(&store, request->salvage);
     }
-    check_store_deinit(&store);
+    store_deinit(&store);
     return code;
 }
 

@@ -19,7 +19,7 @@
 #define AGENTWAL_TOOLS_WALCHECK_WALCHECK_H
 
 #include "engine/care/damaged_store.h"
-#include "format/segment/record_blob.h"
+#include "format/index/file_list.h"
 #include "tools/cli/cli.h"
 #include "tools/store_file/file.h"
 
@@ -76,8 +76,6 @@ void check_damage_add_redundant(struct check_damages *damages, const char *file,
 void check_damage_add_note(struct check_damages *damages, const char *file,
                            uint64_t offset, uint64_t length, const char *reason,
                            ...) __attribute__((format(printf, 5, 6)));
-/* The number of items that are damage. */
-size_t check_damages_count(const struct check_damages *damages);
 /* Adds the sequence number of a lost record. */
 void check_damage_sequence(struct check_damage *damage, uint64_t sequence);
 /* Orders the sequence numbers, and sets the first and the last one. */
@@ -227,29 +225,13 @@ struct check_model {
     struct cli_ids doc_names; /* session and key -> rank + 1 of the newest */
 };
 
-/* model.c */
 struct check_session *check_model_find(const struct check_model *model,
                                        uint32_t number);
 /* As check_model_find, but adds the session if it is missing. */
-struct check_session *check_model_get_or_add(struct check_model *model,
-                                             uint32_t number);
 bool check_session_is_deleted(const struct check_session *session);
 /* The number of sessions that are deleted, or that are not. */
 size_t check_model_count_sessions(const struct check_model *model,
                                   bool deleted);
-const struct check_replayed *
-check_model_find_replayed(const struct check_model *model, uint64_t sequence);
-/* The hash of an id; 0 of none. */
-uint64_t check_hash_of(struct wal__span id);
-/* Whether a session inherits or owns that record. */
-bool check_model_can_see(const struct check_model *model, uint32_t session,
-                         const struct check_replayed *replayed);
-/* The sequence of the newest version of a document that a session sees: in the
- * session itself, or inherited as of its fork; 0: none. */
-uint64_t check_model_doc(const struct check_model *model, uint32_t number,
-                         uint64_t key_hash);
-void check_model_add_doc(struct check_model *model, uint32_t session,
-                         uint64_t key_hash, uint64_t sequence);
 /* Adds a session whose SESSION record is lost from its summary in an index. */
 void check_model_add_from_index(struct check_model *model,
                                 const struct wal__summary *summary);
@@ -304,26 +286,17 @@ struct check_store {
     bool newer;        /* a structure has a newer format version */
 };
 
-/* feature.c: reports a record whose feature MANIFEST lacks; `what` it does. */
+/* Reports a record whose feature MANIFEST lacks; `what` it does. */
 void check_feature(const struct check_store *store,
                    struct check_segment *segment,
                    const struct check_record *record, uint32_t incompat,
                    const char *what);
-/* model.c: marks the sessions that lost records in this segment. */
-void check_model_mark_damaged(struct check_store *store,
-                              const struct check_segment *segment);
-
 /* The path of a file below the store; the caller frees it. */
 char *check_path(const struct check_store *store, const char *file);
 
-/* Reads uuid, format version and alignment from MANIFEST. Returns CLI_CONTINUE,
- * or an exit code after printing why the directory is not a store.
- * manifest.c */
-int check_manifest(struct check_store *store);
-
 /* Takes the segments of a folder and their chain from the reader, and reports
  * what is damaged in their heads, and which are not in the chain.
- * CLI_CONTINUE, or an exit code. segment_chain.c */
+ * CLI_CONTINUE, or an exit code. */
 int check_chain(struct check_store *store, struct check_segments *segments,
                 const char *folder);
 
@@ -351,10 +324,6 @@ void check_chain_report_gap(struct check_store *store,
                             struct check_segments *segments,
                             const struct check_segment *above);
 
-/* Adds a record that a scan found. */
-void check_segment_add_record(struct check_segment *segment,
-                              const struct wal__frame *frame, uint64_t offset,
-                              const uint8_t *payload, int64_t clock_ms);
 /* Scans the whole segment: sets facts, records and damages. */
 void check_segment_scan(const struct check_store *store,
                         struct check_segment *segment);
@@ -369,12 +338,6 @@ enum wal__fmt check_session_decode(const struct check_segment *segment,
 /* The flags of a summary that those of a SESSION record make. */
 uint32_t check_session_flags(uint32_t record_flags);
 
-/* block.c: adds the records of a BLOCK that a scan found; orders the records of
- * a segment when it was scanned. */
-void check_block_scan(struct check_segment *segment, struct cli_block *block,
-                      const struct wal__frame *frame, uint64_t offset,
-                      const uint8_t *payload, int64_t clock_ms);
-void check_block_finish(struct check_segment *segment);
 /* Adds the record of a posting to the damage of its BLOCK; false if there is
  * none. */
 bool check_block_lost(struct check_segment *segment,
@@ -401,35 +364,18 @@ bool check_record_read(struct check_payloads *payloads,
 void check_payload_close(struct check_payloads *payloads);
 
 /* Applies the records of a scanned segment to the model; call it in log order.
- * replay.c */
+ * */
 void check_replay(struct check_store *store, struct check_segment *segment);
 /* Reports what only the end of the log shows. */
 void check_replay_finish(struct check_store *store);
 
 /* Compares INDEX, SEAL, trailer and index/ID.idx with the model. Call it when
- * the log is replayed exactly to the segment's end. index.c */
+ * the log is replayed exactly to the segment's end. */
 void check_indexes(struct check_store *store, struct check_segment *segment);
-/* The durable end that a segment's file in index/ records, or 0.
- * index_file.c */
-uint64_t check_index_end(const struct check_store *store, uint64_t id,
-                         bool is_pack);
-enum {
-    CHECK_INDEX_NAME = 40
-};
-
-/* The name of a segment's index below the store. */
-void check_index_name(uint64_t id, bool is_pack, char out[CHECK_INDEX_NAME]);
-/* All bytes of an index file; the caller frees them. Null if it cannot be read;
- * *error is then the errno. */
-uint8_t *check_index_read(const struct check_store *store, const char *name,
-                          uint64_t *size, int *error);
 /* Reports the files of index/ that belong to no segment. */
 void check_index_orphans(struct check_store *store);
 
-/* Notes what is damaged in the list of roots of views. views.c */
-void check_views(struct check_store *store);
-
-/* Reads index/catalogue if all its checksums are valid. catalogue.c */
+/* Reads index/catalogue if all its checksums are valid. */
 void check_catalogue_load(struct check_store *store);
 /* Call it after each replayed segment, before its records are freed. */
 void check_catalogue_compare(struct check_store *store,
@@ -439,7 +385,7 @@ void check_catalogue_finish(struct check_store *store);
 /* Compares a summary with its session. Returns the name of the first field that
  * differs, or null. `of` is the segment whose index has it; null: the
  * catalogue. is_loose: it counts records that were left out. Notes that the
- * session's SESSION record was emptied. summary.c */
+ * session's SESSION record was emptied. */
 const char *check_summary(const struct check_store *store,
                           struct check_session *session,
                           const struct wal__summary *summary,
@@ -450,12 +396,7 @@ void check_summary_adopt(const struct check_store *store,
                          const struct wal__summary *summary,
                          struct check_segment *rewritten);
 
-/* Checks the whole store. CLI_CONTINUE, or an exit code after an error.
- * store.c */
-int check_store_run(struct check_store *store);
-void check_store_deinit(struct check_store *store);
-
-/* Prints the result and returns the exit code. report.c */
+/* Prints the result and returns the exit code. */
 int check_report(const struct check_store *store);
 /* Writes one item of damage as a JSON object. */
 struct wal__json_out;
@@ -463,8 +404,30 @@ void check_report_damage(struct wal__json_out *json,
                          const struct check_model *model,
                          const struct check_damage *damage);
 
-/* Makes a sound store at `out`, prints the report and returns the exit code.
- * salvage.c */
-int check_salvage(const struct check_store *store, const char *out);
+/* --- the blob stream ----------------------------------------------------- */
+
+/* Adds a CHUNK or BLOB frame of a scan; reports a malformed one as damage. */
+void check_pack_add_record(struct check_segment *segment,
+                           const struct wal__frame *frame, uint64_t offset,
+                           const uint8_t *payload);
+/* Adds a record whose frame is damaged. */
+void check_pack_add_lost(struct check_segment *segment, uint64_t digest_hash,
+                         uint64_t offset);
+/* Compares the segment's index with its records. Returns the fault, or null. If
+ * records are lost, adds those that the index lists. */
+const char *check_pack_index(struct check_segment *segment,
+                             const struct wal__pack_index *index);
+
+/* Moves the segment's records to the set of all records. */
+void check_blobs_add_segment(struct check_blobs *blobs,
+                             struct check_segment *segment);
+/* Verifies the SHA-256 of all content in store->jobs threads. */
+void check_blobs_verify(struct check_store *store);
+void check_blobs_deinit(struct check_blobs *blobs);
+/* Whether an ENTRY or DOC refers to content; sets its digest and size. */
+bool check_reference_decode(struct wal__span payload,
+                            struct check_reference *reference);
+/* Checks every reference of the log to content. */
+void check_references(struct check_store *store);
 
 #endif

@@ -135,27 +135,24 @@ static enum wal_status view_load(struct view *view, int64_t since_ms,
 {
     struct wal_session_cursor_options options =
         WAL_INIT(wal_session_cursor_options);
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor *list = NULL;
-    enum wal_status status;
+    struct cli_sessions list;
 
     options.changed_after = since_ms - 1;
     options.cwd = cli_slice(view->live->cwd);
     options.project = cli_slice(view->live->project);
     cli_short_ids_add_sessions(&view->ids, view->live->store);
-    status = wal_session_cursor_open(view->live->store, &options, &list, error);
-    while (status == WAL_OK && view->count < LOAD_MAX &&
-           (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
-        struct live_session *session = live_find(view->live, info.id);
+    for (cli_sessions_open(&list, view->live->store, &options, error);
+         cli_sessions_next(&list, error);) {
+        struct live_session *session = live_find(view->live, list.info.id);
 
         if (session != NULL && session->is_selected) {
             struct row *row = find_or_add_row(view, session->id);
 
             load_last(view, row);
+            list.status = view->count < LOAD_MAX ? WAL_OK : WAL_END;
         }
     }
-    wal_session_cursor_close(list);
-    return status == WAL_END ? WAL_OK : status;
+    return list.status;
 }
 
 /* --- rate --------------------------------------------------------------- */
@@ -371,15 +368,6 @@ static void view_draw(struct view *view, struct screen *screen)
     screen_end(screen);
 }
 
-static void view_deinit(struct view *view)
-{
-    for (size_t i = 0; i < view->count; i++) {
-        free(view->rows[i].id);
-    }
-    free(view->rows);
-    cli_short_ids_deinit(&view->ids);
-}
-
 /* --- the verb ----------------------------------------------------------- */
 
 enum {
@@ -526,7 +514,11 @@ static int show_screen(struct live *live, struct screen *screen)
     } else if (picked) {
         code = print_command(live, view.rows[view.at].id);
     }
-    view_deinit(&view);
+    for (size_t i = 0; i < view.count; i++) {
+        free(view.rows[i].id);
+    }
+    free(view.rows);
+    cli_short_ids_deinit(&view.ids);
     return code;
 }
 
@@ -553,7 +545,7 @@ static int complete_sessions(const struct cli *cli, struct wal_store *store,
         if (status != WAL_OK) {
             code = cli_report(cli, names->items[i], status, &error);
         } else {
-            id = cli_copy_text(info.id.data, (size_t)info.id.size);
+            id = cli_copy_slice(info.id);
             names->items[i] = cli_keep_text(id);
             free(id);
         }

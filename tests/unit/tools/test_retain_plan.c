@@ -1,11 +1,11 @@
 /*
  * test_retain_plan.c - tests of moving a chosen session to the trash
- * (tools/care/retain_plan.h): only as it was when it was chosen. The
- * code is compiled into this test.
+ * (tools/care/retain.c): only as it was when it was chosen. The code is
+ * compiled into this test.
  */
 #include "tests/lib/kit/parts_kit.h"
 
-#include "tools/care/retain_plan.c"
+#include "tools/care/retain.c"
 
 static struct retain_item choose_session(struct wal_session *session)
 {

@@ -26,7 +26,7 @@
 #include "agentwal/transfer.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/store_bytes.h"
-#include "tests/sim/differential/request.h"
+#include "tests/sim/differential/differential.h"
 
 enum {
     MODEL_WORKERS = 5,

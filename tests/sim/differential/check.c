@@ -1,6 +1,6 @@
 /*
- * check.c - compares the engine's answers with those of the reference
- * (differential.h).
+ * check.c - compares all that a store answers with the reference: lists,
+ * cursors, readings at once (differential.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -146,9 +146,10 @@ static bool may_have_no_parent(const struct reference_info *of)
 
 /* Reads a list to its end, beginning again with the cursor after each page; 0:
  * in one piece. */
-void differential_check_list(struct differential *run,
-                             const struct wal_session_cursor_options *options,
-                             uint32_t page)
+static void
+differential_check_list(struct differential *run,
+                        const struct wal_session_cursor_options *options,
+                        uint32_t page)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor_options wanted = *options;
@@ -298,7 +299,9 @@ static uint32_t durable_count(const struct differential *run,
 
 /* ---------------------------------------------------- dropped deltas --- */
 
-bool differential_was_gone(const struct differential *run, uint64_t sequence)
+/* Whether this process found that a delta is gone that was dropped. */
+static bool differential_was_gone(const struct differential *run,
+                                  uint64_t sequence)
 {
     return !run->is_shared ||
            (run->gone[sequence / 8] & (1u << sequence % 8)) != 0;
@@ -314,7 +317,8 @@ static void set_gone(struct differential *run, uint64_t sequence)
     run->gone[sequence / 8] |= (uint8_t)(1u << sequence % 8);
 }
 
-void differential_learn_gone(struct differential *run, uint64_t sequence)
+/* A reader does not have the entry: it was dropped, if it may have been. */
+static void differential_learn_gone(struct differential *run, uint64_t sequence)
 {
     bool is_doubtful;
     bool is_dropped = reference_is_dropped(run->ref, sequence, &is_doubtful);
@@ -398,10 +402,11 @@ static bool is_uncertain(const struct wal_entry_cursor_options *options)
 
 /* The process may find the files of a compaction between two calls: not
  * twice. */
-bool differential_open_read(struct differential *run, uint32_t number,
-                            const struct wal_entry_cursor_options *options,
-                            struct wal_entry_cursor **iter,
-                            struct reference_entry **entries, uint32_t *count)
+static bool
+differential_open_read(struct differential *run, uint32_t number,
+                       const struct wal_entry_cursor_options *options,
+                       struct wal_entry_cursor **iter,
+                       struct reference_entry **entries, uint32_t *count)
 {
     struct wal_session *session = differential_handle(run, number);
     bool is_same = false;
@@ -431,8 +436,9 @@ bool differential_open_read(struct differential *run, uint32_t number,
     return true;
 }
 
-void differential_check_read(struct differential *run, uint32_t number,
-                             const struct wal_entry_cursor_options *options)
+static void
+differential_check_read(struct differential *run, uint32_t number,
+                        const struct wal_entry_cursor_options *options)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct reference_entry *entries = NULL;
@@ -710,4 +716,395 @@ void differential_check_all(struct differential *run)
 void differential_check_sample(struct differential *run)
 {
     check_all(run, true);
+}
+
+/* --- operations that read ------------------------------------------------- */
+
+void differential_iterate(struct differential *run)
+{
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
+    uint32_t number = differential_session(run);
+
+    if (number == 0) {
+        return;
+    }
+    options.mode = differential_one_in(run, 4) ? WAL_ENTRY_CURSOR_ALL
+                                               : WAL_ENTRY_CURSOR_BRANCH;
+    options.flags = differential_random(run, 32);
+    if (options.mode == WAL_ENTRY_CURSOR_ALL) {
+        options.flags &= ~(uint32_t)WAL_ENTRY_CURSOR_SINCE_COMPACTION;
+    }
+    /* Which compaction is the last one depends on where the reading ends. */
+    if ((options.flags & WAL_ENTRY_CURSOR_SINCE_COMPACTION) != 0) {
+        options.flags &= ~(uint32_t)WAL_ENTRY_CURSOR_DURABLE;
+    }
+    if (differential_one_in(run, 4)) {
+        options.stream = differential_random(run, DIFFERENTIAL_STREAMS);
+    }
+    if (options.mode == WAL_ENTRY_CURSOR_BRANCH) {
+        switch (differential_random(run, 6)) {
+        case 0:
+        case 1:
+            options.up_to = differential_entry_id(run, number);
+            break;
+        case 2:
+            options.head = differential_slice("left");
+            break;
+        case 3:
+            options.head = differential_slice("main");
+            options.up_to = differential_one_in(run, 6)
+                                ? differential_slice("both")
+                                : options.up_to;
+            break;
+        default:
+            break;
+        }
+    }
+    if (differential_one_in(run, 4)) {
+        options.skip = differential_random(run, 12);
+    }
+    /* How many are durable is not known, so neither is the first of the last
+     * ones. */
+    if (differential_one_in(run, 2) &&
+        (options.flags & WAL_ENTRY_CURSOR_DURABLE) == 0) {
+        options.last = differential_random(run, 12);
+    }
+    differential_check_read(run, number, &options);
+}
+
+void differential_get(struct differential *run)
+{
+    uint32_t number = differential_session(run);
+    uint32_t flags =
+        differential_one_in(run, 2) ? WAL_ENTRY_CURSOR_REDACTED : 0;
+    struct wal_slice id;
+
+    if (number == 0) {
+        return;
+    }
+    if (differential_one_in(run, 2)) {
+        flags |= WAL_ENTRY_CURSOR_DELTAS;
+    }
+    if (differential_one_in(run, 2)) {
+        flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
+    }
+    id = differential_entry_id(run, number);
+    if (id.size == 0 || differential_one_in(run, 10)) {
+        id = differential_slice("no entry");
+    }
+    differential_check_get(run, number, id, flags);
+}
+
+void differential_list(struct differential *run)
+{
+    struct wal_session_cursor_options options = {.struct_size =
+                                                     sizeof(options)};
+    uint32_t number = differential_session(run);
+    struct reference_info info;
+
+    if (differential_one_in(run, 5) && number != 0 &&
+        reference_session_status(run->ref, number, &info) == WAL_OK) {
+        options.flags = WAL_SESSION_CURSOR_LINEAGE;
+        options.lineage_of = info.info.id;
+        differential_check_list(run, &options, differential_random(run, 3));
+        return;
+    }
+    if (differential_one_in(run, 4)) {
+        options.flags = WAL_SESSION_CURSOR_TRASH;
+    }
+    if (differential_one_in(run, 12)) {
+        options.flags = WAL_SESSION_CURSOR_LINEAGE;
+        options.lineage_of = differential_slice("nobody");
+    } else if (differential_one_in(run, 12)) {
+        options.after = differential_slice("no cursor");
+    } else if (differential_one_in(run, 2)) {
+        options.cwd =
+            differential_text(run, "/work/%u", differential_random(run, 5));
+    } else if (differential_one_in(run, 3)) {
+        options.project =
+            differential_text(run, "p%u", differential_random(run, 4));
+    } else if (differential_one_in(run, 3)) {
+        options.prefix =
+            differential_text(run, "id-%u", differential_random(run, 10));
+    } else if (differential_one_in(run, 3)) {
+        options.source =
+            differential_text(run, "from/%u", differential_random(run, 4));
+    } else if (number != 0 &&
+               reference_session_status(run->ref, number, &info) == WAL_OK) {
+        if (differential_one_in(run, 3)) {
+            options.parent = info.info.id;
+        } else if (differential_one_in(run, 2)) {
+            options.recorded_after = info.info.last_sequence;
+        } else {
+            options.changed_after = info.info.updated_ms;
+        }
+    }
+    differential_check_list(run, &options, differential_random(run, 4));
+}
+
+/* A document, a version that it had, or one that it had not. */
+void differential_get_doc(struct differential *run)
+{
+    struct wal_slice key = differential_key(run);
+    uint32_t number = differential_session(run);
+    uint64_t version = 0;
+
+    if (number == 0 || differential_one_in(run, 4)) {
+        number = REFERENCE_STORE;
+    }
+    if (differential_one_in(run, 2)) {
+        struct reference_doc now;
+
+        version = differential_random(
+            run, (uint32_t)reference_last_sequence(run->ref) + 3);
+        if (differential_one_in(run, 2) &&
+            reference_doc_get(run->ref, number, key, 0, &now) == WAL_OK) {
+            version = now.doc.version;
+        }
+    }
+    differential_check_doc_get(run, number, key, version);
+}
+
+void differential_scan_docs(struct differential *run)
+{
+    struct wal_doc_cursor_options options = {.struct_size = sizeof(options)};
+    uint32_t number = differential_session(run);
+
+    if (number == 0 || differential_one_in(run, 4)) {
+        number = REFERENCE_STORE;
+    }
+    options.flags = differential_random(run, 4);
+    if (differential_one_in(run, 2)) {
+        options.prefix =
+            differential_text(run, "a/%u", differential_random(run, 12));
+    }
+    differential_check_docs(run, number, &options);
+}
+
+void differential_check(struct differential *run)
+{
+    differential_check_all(run);
+}
+
+/* --- readers -------------------------------------------------------------- */
+
+/*
+ * Operations on readers that stay open while others write: they give what was
+ * there when they were opened, but for what was redacted since.
+ */
+
+void differential_close_iter(struct differential *run)
+{
+    struct differential_readers *held = &run->readers;
+
+    wal_entry_cursor_close(held->cursor);
+    common_free(held->entries);
+    held->cursor = NULL;
+    held->entries = NULL;
+    held->at = 0;
+}
+
+void differential_close_docs(struct differential *run)
+{
+    struct differential_readers *held = &run->readers;
+
+    wal_doc_cursor_close(held->docs);
+    common_free(held->expected);
+    held->docs = NULL;
+    held->expected = NULL;
+    held->doc_at = 0;
+}
+
+void differential_close_readers(struct differential *run, bool dead)
+{
+    if (dead) {
+        run->readers.cursor = NULL;
+        run->readers.docs = NULL;
+    }
+    differential_close_iter(run);
+    differential_close_docs(run);
+}
+
+static void open_iter(struct differential *run)
+{
+    struct differential_readers *held = &run->readers;
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
+    uint32_t number = differential_session(run);
+
+    if (number == 0 || differential_handle(run, number) == NULL) {
+        return;
+    }
+    options.flags = differential_one_in(run, 2) ? WAL_ENTRY_CURSOR_REDACTED : 0;
+    options.flags |= differential_one_in(run, 2) ? WAL_ENTRY_CURSOR_DELTAS : 0;
+    options.mode = differential_one_in(run, 2) ? WAL_ENTRY_CURSOR_ALL
+                                               : WAL_ENTRY_CURSOR_BRANCH;
+    options.last =
+        differential_one_in(run, 2) ? differential_random(run, 12) : 0;
+    held->number = number;
+    held->flags = options.flags;
+    held->opened_at = run->compactions;
+    held->limit = reference_last_sequence(run->ref);
+    (void)differential_open_read(run, number, &options, &held->cursor,
+                                 &held->entries, &held->count);
+    reference_hide_dropped(run->ref);
+}
+
+/* The entries that the reader is at when these redactions count for it, of its
+ * parent others; false: it is at the end. Deltas that were dropped may be there
+ * still. */
+static bool find_next(struct differential *run, const struct wal_entry *got,
+                      uint64_t limit, uint64_t parent_limit,
+                      struct reference_entry *out)
+{
+    struct differential_readers *held = &run->readers;
+
+    for (held->next = held->at; held->next < held->count; held->next++) {
+        uint64_t sequence = held->entries[held->next].entry.sequence;
+        bool is_doubtful;
+        bool is_dropped =
+            reference_is_dropped(run->ref, sequence, &is_doubtful);
+        bool is_here = got != NULL && got->sequence == sequence;
+
+        if ((is_dropped || is_doubtful) &&
+            (!is_here || differential_was_gone(run, sequence))) {
+            continue;
+        }
+        if (reference_refresh(run->ref, sequence, held->flags, limit,
+                              parent_limit, out)) {
+            held->next++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_at(const struct wal_entry *got, bool more,
+                  const struct reference_entry *wanted)
+{
+    if (got == NULL || !more) {
+        return (got == NULL) == !more;
+    }
+    return got->sequence == wanted->entry.sequence &&
+           (got->flags & WAL_ENTRY_REDACTED) ==
+               (wanted->entry.flags & WAL_ENTRY_REDACTED) &&
+           reference_is_equal(got->parent_id, wanted->entry.parent_id);
+}
+
+/* The next entry that the reader may give; false: the end. Redactions of this
+ * process count at once, those of another one with the next block of entries,
+ * or before; then those that were before it do too (SPEC.md 5.7). A parent is
+ * looked up when its entry is read. */
+static bool next_expected(struct differential *run, const struct wal_entry *got,
+                          struct reference_entry *wanted)
+{
+    struct differential_readers *held = &run->readers;
+    uint64_t last = reference_last_sequence(run->ref);
+    uint64_t known = run->is_shared ? run->written : last;
+    uint64_t limit;
+
+    held->limit = held->limit > known ? held->limit : known;
+    limit = held->limit;
+    do {
+        uint64_t parent_limit = limit;
+
+        do {
+            bool more = find_next(run, got, limit, parent_limit, wanted);
+
+            if (is_at(got, more, wanted)) {
+                held->limit = limit;
+                return more;
+            }
+        } while (reference_next_redaction(run->ref, &parent_limit));
+    } while (reference_next_redaction(run->ref, &limit));
+    return find_next(run, got, last, last, wanted);
+}
+
+/* Those that the reader went past and did not give. */
+static void pass(struct differential *run)
+{
+    struct differential_readers *held = &run->readers;
+
+    for (; held->at < held->next; held->at++) {
+        bool is_last = held->at + 1 == held->next;
+
+        if (!is_last) {
+            differential_learn_gone(run,
+                                    held->entries[held->at].entry.sequence);
+        }
+    }
+}
+
+void differential_step_iter(struct differential *run)
+{
+    uint32_t steps = 1 + differential_random(run, 8);
+
+    differential_close_deleted(run);
+    if (run->readers.cursor == NULL) {
+        open_iter(run);
+    }
+    for (uint32_t i = 0; i < steps && run->readers.cursor != NULL; i++) {
+        struct wal_entry entry = {.struct_size = sizeof(entry)};
+        struct reference_entry wanted;
+        enum wal_status status =
+            wal_entry_cursor_next(run->readers.cursor, &entry, &run->error);
+        bool more =
+            next_expected(run, status == WAL_OK ? &entry : NULL, &wanted);
+
+        if (differential_compare_status(run, status, more ? WAL_OK : WAL_END)) {
+            differential_check_entry(run, &entry, &wanted);
+            pass(run);
+        } else {
+            differential_close_iter(run);
+        }
+    }
+}
+
+static void open_docs(struct differential *run)
+{
+    struct differential_readers *held = &run->readers;
+    struct wal_doc_cursor_options options = {.struct_size = sizeof(options)};
+    uint32_t number = differential_session(run);
+    struct wal_session *session = NULL;
+
+    if (number == 0 || differential_one_in(run, 3)) {
+        number = REFERENCE_STORE;
+    } else {
+        session = differential_handle(run, number);
+        if (session == NULL) {
+            return;
+        }
+    }
+    held->doc_number = number;
+    held->docs_opened_at = run->compactions;
+    options.flags = differential_one_in(run, 2) ? WAL_DOC_CURSOR_HISTORY : 0;
+    (void)differential_compare_status(
+        run,
+        wal_doc_cursor_open(run->store, session, &options, &held->docs,
+                            &run->error),
+        reference_docs(run->ref, number, &options, &held->expected,
+                       &held->doc_count));
+}
+
+void differential_step_docs(struct differential *run)
+{
+    struct differential_readers *held = &run->readers;
+    uint32_t steps = 1 + differential_random(run, 4);
+
+    differential_close_deleted(run);
+    if (held->docs == NULL) {
+        open_docs(run);
+    }
+    for (uint32_t i = 0; i < steps && held->docs != NULL; i++) {
+        struct wal_doc doc = {.struct_size = sizeof(doc)};
+        bool more = held->doc_at < held->doc_count;
+
+        if (differential_compare_status(
+                run, wal_doc_cursor_next(held->docs, &doc, &run->error),
+                more ? WAL_OK : WAL_END)) {
+            differential_check_doc(run, &doc, &held->expected[held->doc_at++],
+                                   false);
+        } else {
+            differential_close_docs(run);
+        }
+    }
 }

@@ -113,9 +113,8 @@ struct differential_operation {
 };
 
 extern const struct differential_operation differential_operations[];
-extern const uint32_t differential_operation_count;
 
-/* differential.c: a store and its life ---------------------------------- */
+extern const uint32_t differential_operation_count;
 
 /* A new store on a new disk, or in memory, open. */
 void differential_init(struct differential *run, uint64_t seed, bool is_memory,
@@ -131,7 +130,6 @@ void differential_begin(struct differential *run, const char *operation);
 void differential_end(struct differential *run);
 /* The engine was called: the reference is, next. */
 void differential_enter_reference(struct differential *run);
-
 _Noreturn void differential_fail(const struct differential *run,
                                  const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -140,7 +138,6 @@ _Noreturn void differential_fail(const struct differential *run,
 bool differential_compare_status(struct differential *run,
                                  enum wal_status engine,
                                  enum wal_status reference);
-
 /* A session's handle; null when there is none to be had: it is deleted or in
  * the trash. */
 struct wal_session *differential_handle(struct differential *run,
@@ -151,9 +148,6 @@ void differential_set_handle(struct differential *run, uint32_t number,
 /* A session; now and then one that is deleted or in the trash, with a handle
  * that is left. 0: there is none. */
 uint32_t differential_session(struct differential *run);
-
-/* differential_texts.c: what operations are given ----------------------- */
-
 uint32_t differential_random(struct differential *run, uint32_t sides);
 /* True with a probability of 1 / `in`. */
 bool differential_one_in(struct differential *run, uint32_t in);
@@ -164,7 +158,6 @@ struct wal_slice differential_slice(const char *text);
 struct wal_slice differential_random_bytes(struct differential *run,
                                            uint32_t size, int byte);
 void differential_free_texts(struct differential *run);
-struct wal_slice differential_new_id(struct differential *run);
 struct wal_slice differential_json(struct differential *run);
 /* An entry that can be appended: new, whatever its type. */
 void differential_entry(struct differential *run, uint32_t number,
@@ -185,38 +178,18 @@ void differential_change(struct differential *run, uint32_t number,
 bool differential_next_canary(struct wal_slice *text, uint32_t *number);
 void differential_session_options(struct differential *run,
                                   struct wal_session_options *options);
-
-/* differential_check.c: comparing --------------------------------------- */
-
 void differential_check_entry(struct differential *run,
                               const struct wal_entry *engine,
                               const struct reference_entry *wanted);
 void differential_check_doc(struct differential *run,
                             const struct wal_doc *engine,
                             const struct reference_doc *wanted, bool keys);
-
 void differential_check_session(struct differential *run, uint32_t number);
-void differential_check_read(struct differential *run, uint32_t number,
-                             const struct wal_entry_cursor_options *options);
 void differential_check_get(struct differential *run, uint32_t number,
                             struct wal_slice id, uint32_t flags);
-/* Whether this process found that a delta is gone that was dropped. */
-bool differential_was_gone(const struct differential *run, uint64_t sequence);
-/* A reader does not have the entry: it was dropped, if it may have been. */
-void differential_learn_gone(struct differential *run, uint64_t sequence);
 /* Lets the reference learn from the engine's list when each session was last
  * active. */
 void differential_learn_times(struct differential *run);
-/* Opens a reader, and asks the reference for what it is to give, with deltas
- * that were dropped and that this process has still, until
- * reference_hide_dropped. False: both refuse. */
-bool differential_open_read(struct differential *run, uint32_t number,
-                            const struct wal_entry_cursor_options *options,
-                            struct wal_entry_cursor **iter,
-                            struct reference_entry **entries, uint32_t *count);
-void differential_check_list(struct differential *run,
-                             const struct wal_session_cursor_options *options,
-                             uint32_t page);
 void differential_check_heads(struct differential *run, uint32_t number);
 void differential_check_docs(struct differential *run, uint32_t number,
                              const struct wal_doc_cursor_options *options);
@@ -231,43 +204,13 @@ void differential_check_slice(struct differential *run, const char *what,
                               struct wal_slice reference);
 void differential_check_number(struct differential *run, const char *what,
                                uint64_t engine, uint64_t reference);
-
-/* The operations, by file ------------------------------------------------ */
-
-/* differential_session.c */
-void differential_create(struct differential *run);
 void differential_open_session(struct differential *run);
 void differential_latest(struct differential *run);
-void differential_open_or_create(struct differential *run);
-void differential_fork(struct differential *run);
-void differential_delete(struct differential *run);
-void differential_trash(struct differential *run);
-void differential_undelete(struct differential *run);
-
-/* differential_change.c */
-void differential_update(struct differential *run);
-void differential_update_contended(struct differential *run);
-void differential_migrate(struct differential *run);
-
-/* differential_append.c */
-void differential_append(struct differential *run);
-void differential_append_refused(struct differential *run);
-void differential_append_repeat(struct differential *run);
-
-/* differential_batch.c */
-void differential_batch(struct differential *run);
-
-/* differential_made.c */
+/* generate.c */
 void differential_redact(struct differential *run);
 void differential_compact(struct differential *run);
-
-/* differential_parts.c */
-void differential_move_head(struct differential *run);
 void differential_get_head(struct differential *run);
-void differential_put_doc(struct differential *run);
-void differential_delete_doc(struct differential *run);
-
-/* differential_read.c */
+/* check.c */
 void differential_iterate(struct differential *run);
 void differential_get(struct differential *run);
 void differential_list(struct differential *run);
@@ -275,7 +218,6 @@ void differential_get_doc(struct differential *run);
 void differential_scan_docs(struct differential *run);
 void differential_check(struct differential *run);
 
-/* differential_hold.c */
 void differential_step_iter(struct differential *run);
 /* Closes those of deleted sessions that a compaction began after: what it left
  * of them was read to the end. */
@@ -285,12 +227,9 @@ void differential_close_iter(struct differential *run);
 void differential_close_docs(struct differential *run);
 /* Closes what is held; of a process that is dead, forgets it. */
 void differential_close_readers(struct differential *run, bool dead);
-
-/* differential_death.c */
+/* differential.c */
 void differential_crash_writing(struct differential *run);
 void differential_lose_unsynced(struct differential *run);
-
-/* compaction.c */
 /* Compacts with these options, or with some of its choice, and learns which
  * deltas are gone. */
 void differential_compact_once(struct differential *run,
@@ -305,13 +244,52 @@ void differential_lose_indexes(struct differential *run);
 /* Learns which deltas are gone, of those that may be. `is_doubtful`: this
  * process may have the files from before the compaction. */
 void differential_learn_dropped(struct differential *run, bool is_doubtful);
-
-/* differential_life.c */
+/* apply.c */
 void differential_sync(struct differential *run);
 void differential_commit_mark(struct differential *run);
 void differential_reopen(struct differential *run);
 void differential_crash(struct differential *run);
 void differential_lose_power(struct differential *run);
 void differential_read_only(struct differential *run);
+
+/* --- a batch that is given to both sides (differential.h) ----------------- */
+
+/* A batch and the arrays that it refers to. */
+struct differential_request {
+    uint32_t number;
+    struct wal_session *session;
+    struct wal_entry entries[DIFFERENTIAL_BATCH];
+    struct wal_doc docs[DIFFERENTIAL_BATCH];
+    struct wal_head heads[2];
+    struct wal_session_change change;
+    struct wal_batch batch;
+    struct wal_append_options options;
+};
+
+/* A session, and nothing yet; false: there is no session. */
+bool differential_request_init(struct differential *run,
+                               struct differential_request *given);
+/* The same, for this session; 0: there is none. */
+bool differential_request_begin(struct differential *run, uint32_t number,
+                                struct differential_request *given);
+/* Entries that can be appended. */
+void differential_fill_entries(struct differential *run,
+                               struct differential_request *given);
+/* Documents, heads and a change. */
+void differential_fill_parts(struct differential *run,
+                             struct differential_request *given);
+/* The tail as it is, as what is expected. */
+void differential_expect_tail(struct differential *run,
+                              struct differential_request *given);
+/* Hands the batch to the engine, in one of the ways that there are. */
+enum wal_status differential_submit(struct differential *run,
+                                    struct differential_request *given,
+                                    struct wal_append_result *result);
+/* Both sides take the batch. */
+void differential_commit(struct differential *run,
+                         struct differential_request *given);
+void differential_compare_result(struct differential *run,
+                                 const struct wal_append_result *result,
+                                 const struct wal_append_result *wanted);
 
 #endif

@@ -207,24 +207,19 @@ struct sim_op {
     int error;
 };
 
-/* sim_file.c */
+/* disk.c */
 void *sim__grow(void *at, size_t *capacity, size_t count, size_t item_size);
 uint64_t sim__random(uint64_t *state);
 void sim__random_fill(uint64_t *state, void *data, size_t size);
 struct sim_bytes *sim__bytes_create(size_t size);
 struct sim_bytes *sim__bytes_drop_zeros(struct sim_bytes *bytes);
-struct sim_bytes *sim__bytes_share(struct sim_bytes *bytes);
-void sim__bytes_release(struct sim_bytes *bytes);
 
 struct sim_file *sim__file_create(struct sim_disk *disk, bool is_directory);
 struct sim_file *sim__file_acquire(struct sim_file *file);
 void sim__file_release(struct sim_file *file);
 struct sim_file *sim__file_clone(struct sim_file *file, struct sim_disk *disk);
 
-struct sim_change *sim__file_add_change(struct sim_file *file,
-                                        enum sim_change_kind kind);
 uint8_t *sim__file_content(struct sim_file *file);
-uint64_t sim__file_next_touched(const struct sim_file *file, uint64_t page);
 void sim__file_store(struct sim_file *file, uint64_t offset,
                      const uint8_t *data, uint64_t size);
 void sim__file_write(struct sim_file *file, struct sim_bytes *data,
@@ -236,21 +231,14 @@ void sim__file_collect_map_writes(struct sim_file *file);
 void sim__file_sync(struct sim_file *file);
 void sim__file_fail_sync(struct sim_file *file, bool partial);
 void sim__file_drop_oldest(struct sim_file *file, size_t count);
-void sim__file_flip(struct sim_file *file, uint64_t offset, uint8_t mask);
-bool sim__file_is_durable(struct sim_file *file, uint64_t offset,
-                          uint64_t size);
 
 int sim__file_lock(struct sim_file *file, const struct wal__file *owner,
                    uint64_t offset, enum wal__io_lock mode);
 void sim__file_unlock_all(struct sim_file *file, const struct wal__file *owner);
 
-/* sim_inode.c */
 int64_t sim__clock_ns(const struct sim_disk *disk); /* by the tick */
-void sim__file_update_mtime(
-    struct sim_file *file); /* the content has changed */
 void sim__file_update_ctime(struct sim_file *file);
 void sim__file_set_mode(struct sim_file *file, uint32_t mode);
-void sim__file_copy_inode(const struct sim_file *from, struct sim_file *to);
 struct wal__worktree_stat sim__tree_stat_of(const struct sim_file *file);
 
 /* sim_names.c: errno, or 0 */
@@ -283,45 +271,52 @@ bool sim__op_kills(const struct sim_op *step);
 int sim__check_writable(const struct sim_process *process);
 void sim__handle_free(struct wal__file *handle);
 
-/* sim_io.c */
+/* io.c */
 extern const struct wal__io sim__io_table;
-struct wal__io_stat sim__stat_of(const struct sim_file *file);
 struct wal__file *sim__handle_add(struct sim_process *process,
                                   struct sim_file *file, const char *path,
                                   bool writable);
 
-/* sim_tree.c */
+/* names.c */
 extern const struct wal__worktree_io sim__tree_table;
 void sim__trees_free(struct sim_process *process);
 
-/* io_space.c: the calls on space, and what writes need of it */
-uint64_t sim__round_to_page(uint64_t size);
-uint64_t sim__room_for(const struct sim_disk *disk,
-                       const struct sim_file *file);
-enum wal_status sim__io_allocate(void *ctx, struct wal__file *file,
-                                 uint64_t size, int *sys_errno);
-enum wal_status sim__io_punch(void *ctx, struct wal__file *file,
-                              uint64_t offset, uint64_t size, int *sys_errno);
-uint64_t sim__io_free_space(void *ctx, const char *path);
+/* --- calls on paths below the root of a work tree ------------------------- */
 
-/* sim_io_names.c: the calls on names */
-enum wal_status sim__io_path_stat(void *ctx, const char *path,
-                                  struct wal__io_stat *out, int *sys_errno);
-enum wal_status sim__io_make_directory(void *ctx, const char *path,
-                                       int *sys_errno);
-enum wal_status sim__io_list(void *ctx, const char *path,
-                             enum wal_status (*each)(void *arg,
-                                                     const char *name),
-                             void *arg, int *sys_errno);
-enum wal_status sim__io_rename(void *ctx, const char *from, const char *to,
-                               int *sys_errno);
-enum wal_status sim__io_remove_directory(void *ctx, const char *path,
-                                         int *sys_errno);
-enum wal_status sim__io_unlink(void *ctx, const char *path, int *sys_errno);
-enum wal_status sim__io_sync_directory(void *ctx, const char *path,
-                                       int *sys_errno);
-enum wal_status sim__io_storage(void *ctx, const char *path,
-                                enum wal__storage *storage, char *name,
-                                int *sys_errno);
+struct wal__worktree {
+    struct wal__worktree *next; /* of the process's */
+    char root[SIM_PATH_MAX];
+};
+
+/* Where a path below a tree's root leads. */
+struct sim_path {
+    char path[SIM_PATH_MAX]; /* from the disk's root */
+    struct sim_file *parent;
+    struct sim_file *file; /* null: there is none */
+};
+
+/* A call under way on a path. */
+struct sim_path_op {
+    struct sim_op step;
+    struct sim_process *process;
+    struct sim_path at;
+    bool failed_in_parent; /* it failed before the last name */
+};
+
+/* errno, or 0. A directory that is no link and may be searched; what a path
+ * below the root leads to; whether names in a directory may change. */
+int sim__path_open_root(struct sim_disk *disk, const char *path,
+                        struct sim_file **directory);
+int sim__path_lookup(struct sim_disk *disk, const struct wal__worktree *tree,
+                     const char *path, struct sim_path *spot);
+int sim__check_parent(const struct sim_process *process,
+                      const struct sim_file *parent);
+/* As sim__op_begin and sim__op_finish, with the path looked up. */
+void sim__path_op_begin(struct sim_path_op *act, void *ctx, enum sim_call call,
+                        const struct wal__worktree *tree, const char *path);
+enum wal_status sim__path_op_finish(struct sim_path_op *act, int *sys_errno);
+/* Makes the name, where all has gone well so far; else *made is null. */
+void sim__path_op_create(struct sim_path_op *act, bool is_directory,
+                         struct sim_file **made);
 
 #endif

@@ -3,7 +3,9 @@
  * locks and clocks. Invariant: what a call changes is noted by sim_file.c
  * before the caller hears of it. One thread at a time.
  */
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,6 +181,11 @@ static struct sim_bytes *gather(const struct iovec *iov, int count,
     return sim__bytes_drop_zeros(bytes);
 }
 
+static uint64_t sim__round_to_page(uint64_t size);
+
+static uint64_t sim__room_for(const struct sim_disk *disk,
+                              const struct sim_file *file);
+
 /* Writes what there is room for, and says in *size how much that was. */
 static int write_some(struct wal__file *handle, const struct iovec *iov,
                       int count, uint64_t offset, uint64_t *size)
@@ -272,7 +279,7 @@ static enum wal_status io_sync(void *ctx, struct wal__file *file,
     return sim__op_finish(&step, sys_errno);
 }
 
-struct wal__io_stat sim__stat_of(const struct sim_file *file)
+static struct wal__io_stat sim__stat_of(const struct sim_file *file)
 {
     return (struct wal__io_stat){.size = file->size,
                                  .allocated = file->allocated - file->punched,
@@ -557,6 +564,43 @@ static void io_wake(void *ctx, const uint32_t *word, uint32_t count)
 
 /* ------------------------------------------------------------- table --- */
 
+static enum wal_status sim__io_allocate(void *ctx, struct wal__file *file,
+                                        uint64_t size, int *sys_errno);
+
+static enum wal_status sim__io_punch(void *ctx, struct wal__file *file,
+                                     uint64_t offset, uint64_t size,
+                                     int *sys_errno);
+
+static uint64_t sim__io_free_space(void *ctx, const char *path);
+
+static enum wal_status sim__io_path_stat(void *ctx, const char *path,
+                                         struct wal__io_stat *out,
+                                         int *sys_errno);
+
+static enum wal_status sim__io_make_directory(void *ctx, const char *path,
+                                              int *sys_errno);
+
+static enum wal_status sim__io_list(void *ctx, const char *path,
+                                    enum wal_status (*each)(void *arg,
+                                                            const char *name),
+                                    void *arg, int *sys_errno);
+
+static enum wal_status sim__io_rename(void *ctx, const char *from,
+                                      const char *to, int *sys_errno);
+
+static enum wal_status sim__io_remove_directory(void *ctx, const char *path,
+                                                int *sys_errno);
+
+static enum wal_status sim__io_unlink(void *ctx, const char *path,
+                                      int *sys_errno);
+
+static enum wal_status sim__io_sync_directory(void *ctx, const char *path,
+                                              int *sys_errno);
+
+static enum wal_status sim__io_storage(void *ctx, const char *path,
+                                       enum wal__storage *storage, char *name,
+                                       int *sys_errno);
+
 const struct wal__io sim__io_table = {
     .open = io_open,
     .close = io_close,
@@ -593,3 +637,466 @@ const struct wal__io sim__io_table = {
     .futex_wake = io_wake,
     .threads = false,
 };
+
+/* --- io names ------------------------------------------------------------- */
+
+/*
+ * The calls of engine/base/io.h on names, over the directories of a simulated
+ * disk. One thread at a time.
+ */
+
+/* sim_io_names.c: the calls on names */
+static enum wal_status sim__io_path_stat(void *ctx, const char *path,
+                                         struct wal__io_stat *out,
+                                         int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){.call = SIM_PATH_STAT, .path = path});
+    struct wal__io_stat stat = {0};
+    struct sim_file *file;
+
+    if (step.error == 0) {
+        step.error = sim__resolve(process->disk, path, &file);
+    }
+    if (step.error == 0) {
+        stat = sim__stat_of(file);
+    }
+
+    enum wal_status status = sim__op_finish(&step, sys_errno);
+
+    if (status == WAL_OK) {
+        *out = stat;
+    }
+    return status;
+}
+
+static enum wal_status sim__io_make_directory(void *ctx, const char *path,
+                                              int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){.call = SIM_MAKE_DIRECTORY, .path = path});
+    struct sim_file *made;
+
+    if (step.error == 0) {
+        step.error = sim__check_writable(process);
+    }
+    if (step.error == 0) {
+        step.error = sim__create(process->disk, path, true, &made);
+    }
+    return sim__op_finish(&step, sys_errno);
+}
+
+/* Puts the names of a directory on the process's stack: while they are shown,
+ * the directory may change and the process may die. */
+static void push_names(struct sim_process *process,
+                       const struct sim_file *directory)
+{
+    const struct sim_disk *disk = process->disk;
+
+    for (size_t i = 0; i < disk->name_count; i++) {
+        if (disk->names[i].directory != directory) {
+            continue;
+        }
+
+        size_t size = strlen(disk->names[i].text) + 1;
+        struct sim_text *text = malloc(sizeof(*text) + size);
+
+        WAL__ASSERT(text != NULL);
+        memcpy(text->text, disk->names[i].text, size);
+        text->next = process->listing;
+        process->listing = text;
+    }
+}
+
+static enum wal_status
+show_names(struct sim_process *process, const struct sim_text *bottom,
+           enum wal_status (*each)(void *arg, const char *name), void *arg)
+{
+    enum wal_status status = WAL_OK;
+
+    while (process->listing != bottom) {
+        struct sim_text *text = process->listing;
+
+        if (status == WAL_OK) {
+            status = each(arg, text->text);
+        }
+        process->listing = text->next;
+        free(text);
+    }
+    return status;
+}
+
+static enum wal_status sim__io_list(void *ctx, const char *path,
+                                    enum wal_status (*each)(void *arg,
+                                                            const char *name),
+                                    void *arg, int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    const struct sim_text *bottom = process->listing;
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){.call = SIM_LIST, .path = path});
+    struct sim_file *directory = NULL;
+
+    if (step.error == 0) {
+        step.error = sim__resolve(process->disk, path, &directory);
+    }
+    if (step.error == 0 && !directory->is_directory) {
+        step.error = ENOTDIR;
+    }
+
+    enum wal_status status = sim__op_finish(&step, sys_errno);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    push_names(process, directory);
+    status = show_names(process, bottom, each, arg);
+    if (status != WAL_OK) {
+        *sys_errno = 0;
+    }
+    return status;
+}
+
+static enum wal_status sim__io_rename(void *ctx, const char *from,
+                                      const char *to, int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    struct sim_op step = sim__op_begin(
+        process,
+        (struct sim_event){.call = SIM_RENAME, .path = from, .to = to});
+
+    if (step.error == 0) {
+        step.error = sim__check_writable(process);
+    }
+    if (step.error == 0) {
+        step.error = sim__rename(process->disk, from, to);
+    }
+    return sim__op_finish(&step, sys_errno);
+}
+
+static enum wal_status sim__io_unlink(void *ctx, const char *path,
+                                      int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){.call = SIM_UNLINK, .path = path});
+
+    if (step.error == 0) {
+        step.error = sim__check_writable(process);
+    }
+    if (step.error == 0) {
+        step.error = sim__unlink(process->disk, path);
+    }
+    return sim__op_finish(&step, sys_errno);
+}
+
+static enum wal_status sim__io_remove_directory(void *ctx, const char *path,
+                                                int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){.call = SIM_UNLINK, .path = path});
+
+    if (step.error == 0) {
+        step.error = sim__check_writable(process);
+    }
+    if (step.error == 0) {
+        step.error = sim__remove_directory(process->disk, path);
+    }
+    return sim__op_finish(&step, sys_errno);
+}
+
+static enum wal_status sim__io_sync_directory(void *ctx, const char *path,
+                                              int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){.call = SIM_SYNC_DIRECTORY, .path = path});
+    struct sim_file *directory = NULL;
+    int error =
+        process->is_dead ? EIO : sim__resolve(process->disk, path, &directory);
+
+    if (error == 0 && !directory->is_directory) {
+        error = ENOTDIR;
+    }
+    if (step.error == 0) {
+        step.error = error;
+    }
+    if (step.error == 0) {
+        sim__names_sync(process->disk, directory);
+    } else if (error == 0 && !sim__op_kills(&step)) {
+        sim__names_fail_sync(process->disk, directory);
+    }
+    return sim__op_finish(&step, sys_errno);
+}
+
+static enum wal_status sim__io_storage(void *ctx, const char *path,
+                                       enum wal__storage *storage, char *name,
+                                       int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){.call = SIM_STORAGE, .path = path});
+    struct sim_file *file;
+
+    if (step.error == 0) {
+        step.error = sim__resolve(process->disk, path, &file);
+    }
+
+    enum wal_status status = sim__op_finish(&step, sys_errno);
+
+    if (status == WAL_OK) {
+        *storage = WAL__STORAGE_LOCAL;
+        memcpy(name, "ext4", sizeof("ext4"));
+    }
+    return status;
+}
+
+/* --- io space ------------------------------------------------------------- */
+
+/*
+ * The calls of the simulated disk on space: reserving it, giving it back, and
+ * how much there is. One thread at a time.
+ */
+
+/* io_space.c: the calls on space, and what writes need of it */
+static uint64_t sim__round_to_page(uint64_t size)
+{
+    return (size + SIM_PAGE_SIZE - 1) / SIM_PAGE_SIZE * SIM_PAGE_SIZE;
+}
+
+/* How long the file may become. */
+static uint64_t sim__room_for(const struct sim_disk *disk,
+                              const struct sim_file *file)
+{
+    if (disk->limit == 0) {
+        return SIM_FILE_MAX;
+    }
+
+    uint64_t used = sim_disk_used_bytes(disk);
+    uint64_t room = used < disk->limit ? disk->limit - used : 0;
+
+    room += file->allocated;
+    room -= room % SIM_PAGE_SIZE;
+    return room < SIM_FILE_MAX ? room : SIM_FILE_MAX;
+}
+
+static struct sim_event space_event(enum sim_call call,
+                                    const struct wal__file *file,
+                                    uint64_t offset, uint64_t size)
+{
+    return (struct sim_event){
+        .call = call, .path = file->path, .offset = offset, .size = size};
+}
+
+static int reserve(const struct wal__file *handle, uint64_t size)
+{
+    struct sim_file *file = handle->file;
+    uint64_t allocated = sim__round_to_page(size);
+
+    if (size == 0) {
+        return 0;
+    }
+    if (!handle->writable) {
+        return EBADF;
+    }
+    if (size > SIM_FILE_MAX) {
+        return EFBIG;
+    }
+    if (size > file->allocated && size > sim__room_for(file->disk, file)) {
+        return ENOSPC;
+    }
+    sim__file_resize(file, size > file->size ? size : file->size,
+                     allocated > file->allocated ? allocated : file->allocated);
+    return 0;
+}
+
+static enum wal_status sim__io_allocate(void *ctx, struct wal__file *file,
+                                        uint64_t size, int *sys_errno)
+{
+    struct sim_op step =
+        sim__op_begin(ctx, space_event(SIM_ALLOCATE, file, 0, size));
+
+    if (step.error == 0) {
+        step.error = reserve(file, size);
+    }
+    return sim__op_finish(&step, sys_errno);
+}
+
+/* A hole is a write of zeros, pending as any other, and room at once. */
+static int punch(const struct wal__file *handle, uint64_t offset, uint64_t size)
+{
+    struct sim_file *file = handle->file;
+
+    if (!handle->writable) {
+        return EBADF;
+    }
+    if (size == 0 || offset > file->size || size > file->size - offset) {
+        return EINVAL;
+    }
+    sim__file_write(file, NULL, offset, size);
+    file->punched += size / SIM_PAGE_SIZE * SIM_PAGE_SIZE;
+    if (file->punched > file->allocated) {
+        file->punched = file->allocated;
+    }
+    return 0;
+}
+
+static enum wal_status sim__io_punch(void *ctx, struct wal__file *file,
+                                     uint64_t offset, uint64_t size,
+                                     int *sys_errno)
+{
+    struct sim_op step =
+        sim__op_begin(ctx, space_event(SIM_PUNCH, file, offset, size));
+
+    if (step.error == 0) {
+        step.error = punch(file, offset, size);
+    }
+    return sim__op_finish(&step, sys_errno);
+}
+
+static uint64_t sim__io_free_space(void *ctx, const char *path)
+{
+    const struct sim_process *process = ctx;
+    const struct sim_disk *disk = process->disk;
+    uint64_t used = sim_disk_used_bytes(disk);
+
+    (void)path;
+    if (disk->limit == 0) {
+        return UINT64_MAX;
+    }
+    return used < disk->limit ? disk->limit - used : 0;
+}
+
+/* --- path op -------------------------------------------------------------- */
+
+/*
+ * Calls on paths below a work tree's root, shared by the files that implement
+ * engine/base/worktree.h over a simulated disk.
+ */
+
+enum {
+    may_search = 0100,
+    may_change = 0300
+};
+
+/* A directory on the way. */
+int sim__path_open_root(struct sim_disk *disk, const char *path,
+                        struct sim_file **directory)
+{
+    int error = sim__resolve(disk, path, directory);
+
+    if (error != 0) {
+        return error;
+    }
+    if ((*directory)->target != NULL) {
+        return ELOOP;
+    }
+    if (!(*directory)->is_directory) {
+        return ENOTDIR;
+    }
+    return ((*directory)->mode & may_search) == 0 ? EACCES : 0;
+}
+
+/* The parent of spot->path, whose first `root` bytes are the tree's root. */
+static int walk(struct sim_disk *disk, size_t root, struct sim_path *spot)
+{
+    size_t at = root;
+    int error = 0;
+
+    while (error == 0) {
+        char *slash = strchr(spot->path + at, '/');
+
+        if (slash == NULL) {
+            break;
+        }
+        *slash = '\0';
+        error = sim__path_open_root(disk, spot->path, &spot->parent);
+        *slash = '/';
+        at = (size_t)(slash - spot->path) + 1;
+    }
+    return error;
+}
+
+int sim__path_lookup(struct sim_disk *disk, const struct wal__worktree *tree,
+                     const char *path, struct sim_path *spot)
+{
+    struct wal__worktree_path place;
+    int error = wal__worktree_path_split(path, &place);
+    int size;
+
+    if (error != 0) {
+        return error;
+    }
+    size = snprintf(spot->path, sizeof(spot->path), "%s/%s", tree->root, path);
+    if (size < 0 || (size_t)size >= sizeof(spot->path) - 2) {
+        return ENAMETOOLONG;
+    }
+    error = walk(disk, strlen(tree->root), spot);
+    if (error == 0 && sim__resolve(disk, spot->path, &spot->file) != 0) {
+        spot->file = NULL;
+    }
+    return error;
+}
+
+/* The path as faults and traces see it is whole where it can be. */
+void sim__path_op_begin(struct sim_path_op *act, void *ctx, enum sim_call call,
+                        const struct wal__worktree *tree, const char *path)
+{
+    struct sim_path found = {.file = NULL};
+    int error = 0;
+
+    *act = (struct sim_path_op){.process = ctx};
+    if (!act->process->is_dead) {
+        error = sim__path_lookup(act->process->disk, tree, path, &found);
+    }
+    act->at = found;
+    act->step = sim__op_begin(
+        ctx,
+        (struct sim_event){
+            .call = call, .path = found.path[0] == '\0' ? path : act->at.path});
+    if (act->step.error == 0) {
+        act->step.error = error;
+        act->failed_in_parent = error != 0;
+    }
+}
+
+enum wal_status sim__path_op_finish(struct sim_path_op *act, int *sys_errno)
+{
+    if (sim__op_finish(&act->step, sys_errno) == WAL_OK) {
+        return WAL_OK;
+    }
+    return act->failed_in_parent ? wal__worktree_resolve_status(*sys_errno)
+                                 : wal__worktree_status(*sys_errno);
+}
+
+/* Whether names in the directory may change. */
+int sim__check_parent(const struct sim_process *process,
+                      const struct sim_file *parent)
+{
+    int error = sim__check_writable(process);
+
+    if (error == 0 && (parent->mode & may_change) != may_change) {
+        error = EACCES;
+    }
+    return error == 0 && parent->is_immutable ? EPERM : error;
+}
+
+/* A new name; *made is null on failure. */
+void sim__path_op_create(struct sim_path_op *act, bool is_directory,
+                         struct sim_file **made)
+{
+    *made = NULL;
+    if (act->step.error == 0 && act->at.file != NULL) {
+        act->step.error = EEXIST;
+    }
+    if (act->step.error == 0) {
+        act->step.error = sim__check_parent(act->process, act->at.parent);
+    }
+    if (act->step.error == 0) {
+        act->step.error =
+            sim__create(act->process->disk, act->at.path, is_directory, made);
+    }
+}

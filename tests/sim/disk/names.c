@@ -3,7 +3,10 @@
  * file), and the changes to it that no sync_directory has settled. Invariant
  * as in sim_internal.h. One thread at a time.
  */
+#include "tests/sim/disk/tree.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -570,4 +573,602 @@ bool sim__names_are_durable(struct sim_disk *disk, const char *path)
         *(slash == NULL ? part : slash) = '\0';
     }
     return true;
+}
+
+/* --- tree ----------------------------------------------------------------- */
+
+/*
+ * Work trees on a simulated disk as tests hold them: made and compared from
+ * outside. What is made here is durable; nothing is counted or traced. Paths
+ * are of the disk. A process reaches a tree by the table `tree` of its io:
+ * sync_all() settles bytes, sizes and modes of the tree's files and no name,
+ * sync_directories() names; a new file's mode, a link's target and an inode
+ * come with its name. Modes hold for every process; the owner's bits count.
+ * One thread at a time.
+ */
+
+/* ------------------------------------------------------------- roots --- */
+
+enum {
+    links_max = 8
+};
+
+/* Follows a link at the end, to an absolute path. */
+static int find_root(struct sim_disk *disk, const char *path,
+                     const char **found)
+{
+    for (int i = 0; i < links_max; i++) {
+        struct sim_file *file = NULL;
+        int error = sim__resolve(disk, path, &file);
+
+        if (error != 0) {
+            return error;
+        }
+        if (file->target == NULL) {
+            *found = path;
+            return file->is_directory ? 0 : ENOTDIR;
+        }
+        path = file->target;
+    }
+    return ELOOP;
+}
+
+static struct wal__worktree *add_tree(struct sim_process *process,
+                                      const char *root)
+{
+    struct wal__worktree *tree = calloc(1, sizeof(*tree));
+    int size;
+
+    WAL__ASSERT(tree != NULL);
+    size = snprintf(tree->root, sizeof(tree->root), "%s", root);
+    WAL__ASSERT(size > 0 && (size_t)size < sizeof(tree->root));
+    tree->next = process->trees;
+    process->trees = tree;
+    return tree;
+}
+
+static enum wal_status tree_open_root(void *ctx, const char *path,
+                                      struct wal__worktree **tree,
+                                      int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){.call = SIM_OPEN, .path = path});
+    struct wal__worktree *made = NULL;
+    const char *root = NULL;
+
+    if (step.error == 0) {
+        step.error = find_root(process->disk, path, &root);
+    }
+    if (step.error == 0) {
+        made = add_tree(process, root);
+    }
+    if (sim__op_finish(&step, sys_errno) != WAL_OK) {
+        return wal__worktree_status(*sys_errno);
+    }
+    *tree = made;
+    return WAL_OK;
+}
+
+static void tree_close_root(void *ctx, struct wal__worktree *tree)
+{
+    struct sim_process *process = ctx;
+    struct wal__worktree **link = &process->trees;
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){.call = SIM_CLOSE, .path = tree->root});
+    int ignored;
+
+    (void)sim__op_finish(&step, &ignored);
+    /* A dead process's trees stay until it is destroyed. */
+    if (process->is_dead) {
+        return;
+    }
+    while (*link != tree) {
+        WAL__ASSERT(*link != NULL);
+        link = &(*link)->next;
+    }
+    *link = tree->next;
+    free(tree);
+}
+
+void sim__trees_free(struct sim_process *process)
+{
+    while (process->trees != NULL) {
+        struct wal__worktree *tree = process->trees;
+
+        process->trees = tree->next;
+        free(tree);
+    }
+}
+
+/* ------------------------------------------------------------- files --- */
+
+static enum wal_status tree_stat(void *ctx, struct wal__worktree *tree,
+                                 const char *path,
+                                 struct wal__worktree_stat *out, int *sys_errno)
+{
+    struct sim_path_op act;
+    struct wal__worktree_stat stat = {.kind = WAL__WORKTREE_ABSENT};
+    enum wal_status status;
+
+    sim__path_op_begin(&act, ctx, SIM_PATH_STAT, tree, path);
+    if (act.failed_in_parent &&
+        (act.step.error == ENOENT || act.step.error == ENOTDIR ||
+         act.step.error == ENAMETOOLONG)) {
+        act.step.error = 0;
+    } else if (act.step.error == 0 && act.at.file != NULL) {
+        stat = sim__tree_stat_of(act.at.file);
+    }
+    status = sim__path_op_finish(&act, sys_errno);
+    if (status == WAL_OK) {
+        *out = stat;
+    }
+    return status;
+}
+
+/* 0, or why it cannot be opened to be read. */
+static int check_open(const struct sim_file *file)
+{
+    if (file == NULL) {
+        return ENOENT;
+    }
+    if (file->target != NULL) {
+        return ELOOP;
+    }
+    if (file->is_directory) {
+        return EISDIR;
+    }
+    if ((file->mode & 0400) == 0) {
+        return EACCES;
+    }
+    return file->is_pipe ? ENXIO : 0;
+}
+
+static enum wal_status tree_open(void *ctx, struct wal__worktree *tree,
+                                 const char *path,
+                                 struct wal__worktree_file **file,
+                                 int *sys_errno)
+{
+    struct sim_path_op act;
+    struct wal__file *handle = NULL;
+    enum wal_status status;
+
+    sim__path_op_begin(&act, ctx, SIM_OPEN, tree, path);
+    if (act.step.error == 0) {
+        act.step.error = check_open(act.at.file);
+    }
+    if (act.step.error == 0) {
+        handle = sim__handle_add(ctx, act.at.file, act.at.path, false);
+    }
+    status = sim__path_op_finish(&act, sys_errno);
+    if (status == WAL_OK) {
+        *file = (struct wal__worktree_file *)handle;
+    }
+    return status;
+}
+
+static enum wal_status tree_create(void *ctx, struct wal__worktree *tree,
+                                   const char *path, uint32_t mode,
+                                   struct wal__worktree_file **file,
+                                   int *sys_errno)
+{
+    struct sim_path_op act;
+    struct sim_file *made;
+    struct wal__file *handle = NULL;
+    enum wal_status status;
+
+    sim__path_op_begin(&act, ctx, SIM_OPEN, tree, path);
+    sim__path_op_create(&act, false, &made);
+    if (made != NULL) {
+        made->mode = mode & 07777;
+        handle = sim__handle_add(ctx, made, act.at.path, true);
+    }
+    status = sim__path_op_finish(&act, sys_errno);
+    if (status == WAL_OK) {
+        *file = (struct wal__worktree_file *)handle;
+    }
+    return status;
+}
+
+static void tree_close(void *ctx, struct wal__worktree_file *file)
+{
+    sim__io_table.close(ctx, (struct wal__file *)file);
+}
+
+static enum wal_status tree_file_stat(void *ctx,
+                                      struct wal__worktree_file *file,
+                                      struct wal__worktree_stat *out,
+                                      int *sys_errno)
+{
+    const struct wal__file *handle = (struct wal__file *)file;
+    struct wal__worktree_stat stat = {0};
+    struct sim_op step = sim__op_begin(
+        ctx, (struct sim_event){.call = SIM_STAT, .path = handle->path});
+
+    if (step.error == 0) {
+        stat = sim__tree_stat_of(handle->file);
+    }
+    if (sim__op_finish(&step, sys_errno) != WAL_OK) {
+        return wal__worktree_status(*sys_errno);
+    }
+    *out = stat;
+    return WAL_OK;
+}
+
+static enum wal_status tree_read(void *ctx, struct wal__worktree_file *file,
+                                 void *data, size_t size, uint64_t offset,
+                                 size_t *got, int *sys_errno)
+{
+    enum wal_status status = sim__io_table.pread(
+        ctx, (struct wal__file *)file, data, size, offset, got, sys_errno);
+
+    return status == WAL_OK ? WAL_OK : wal__worktree_status(*sys_errno);
+}
+
+static enum wal_status tree_write(void *ctx, struct wal__worktree_file *file,
+                                  const void *data, size_t size,
+                                  uint64_t offset, size_t *put, int *sys_errno)
+{
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    enum wal_status status = sim__io_table.pwritev(
+        ctx, (struct wal__file *)file, &iov, 1, offset, put, sys_errno);
+
+    return status == WAL_OK ? WAL_OK : wal__worktree_status(*sys_errno);
+}
+
+static enum wal_status tree_set_mode(void *ctx, struct wal__worktree_file *file,
+                                     uint32_t mode, int *sys_errno)
+{
+    const struct wal__file *handle = (struct wal__file *)file;
+    struct sim_op step = sim__op_begin(
+        ctx, (struct sim_event){.call = SIM_SET_MODE, .path = handle->path});
+
+    if (step.error == 0) {
+        step.error = sim__check_writable(ctx);
+    }
+    if (step.error == 0) {
+        sim__file_set_mode(handle->file, mode & 07777);
+    }
+    return sim__op_finish(&step, sys_errno) == WAL_OK
+               ? WAL_OK
+               : wal__worktree_status(*sys_errno);
+}
+
+static int64_t tree_now_ns(void *ctx)
+{
+    const struct sim_process *process = ctx;
+
+    return sim__clock_ns(process->disk);
+}
+
+static enum wal_status
+sim__tree_read_link(void *ctx, struct wal__worktree *tree, const char *path,
+                    void *data, size_t size, size_t *got, int *sys_errno);
+
+static enum wal_status sim__tree_make_link(void *ctx,
+                                           struct wal__worktree *tree,
+                                           const char *path, const char *target,
+                                           int *sys_errno);
+
+static enum wal_status sim__tree_make_directory(void *ctx,
+                                                struct wal__worktree *tree,
+                                                const char *path,
+                                                int *sys_errno);
+
+static enum wal_status sim__tree_rename(void *ctx, struct wal__worktree *tree,
+                                        const char *from, const char *to,
+                                        int *sys_errno);
+
+static enum wal_status sim__tree_unlink(void *ctx, struct wal__worktree *tree,
+                                        const char *path, int *sys_errno);
+
+static enum wal_status sim__tree_remove_directory(void *ctx,
+                                                  struct wal__worktree *tree,
+                                                  const char *path,
+                                                  int *sys_errno);
+
+static enum wal_status sim__tree_may_replace(void *ctx,
+                                             struct wal__worktree *tree,
+                                             const char *path, int *sys_errno);
+
+static enum wal_status sim__tree_sync_all(void *ctx, struct wal__worktree *tree,
+                                          int *sys_errno);
+
+static enum wal_status sim__tree_sync_directories(void *ctx,
+                                                  struct wal__worktree *tree,
+                                                  const char *paths,
+                                                  size_t size, int *sys_errno);
+
+const struct wal__worktree_io sim__tree_table = {
+    .open_root = tree_open_root,
+    .close_root = tree_close_root,
+    .stat = tree_stat,
+    .open = tree_open,
+    .create = tree_create,
+    .close = tree_close,
+    .file_stat = tree_file_stat,
+    .read = tree_read,
+    .write = tree_write,
+    .set_mode = tree_set_mode,
+    .read_link = sim__tree_read_link,
+    .make_link = sim__tree_make_link,
+    .rename = sim__tree_rename,
+    .unlink = sim__tree_unlink,
+    .remove_directory = sim__tree_remove_directory,
+    .make_directory = sim__tree_make_directory,
+    .check_replace = sim__tree_may_replace,
+    .sync_all = sim__tree_sync_all,
+    .sync_directories = sim__tree_sync_directories,
+    .now_ns = tree_now_ns,
+};
+
+/* --- tree names ----------------------------------------------------------- */
+
+/*
+ * The calls of engine/base/worktree.h on names and on all of a tree, over a
+ * simulated disk. One thread at a time.
+ */
+
+/* ------------------------------------------------------------- names --- */
+
+static enum wal_status
+sim__tree_read_link(void *ctx, struct wal__worktree *tree, const char *path,
+                    void *data, size_t size, size_t *got, int *sys_errno)
+{
+    struct sim_path_op act;
+    bool is_link;
+    enum wal_status status;
+
+    sim__path_op_begin(&act, ctx, SIM_READ_LINK, tree, path);
+    is_link = act.at.file != NULL && act.at.file->target != NULL;
+    if (act.step.error == 0 && act.at.file == NULL) {
+        act.step.error = ENOENT;
+    } else if (act.step.error == 0 && !is_link) {
+        act.step.error = ENXIO;
+    } else if (act.step.error == 0 && strlen(act.at.file->target) > size) {
+        act.step.error = ENAMETOOLONG;
+    }
+    status = sim__path_op_finish(&act, sys_errno);
+    if (status == WAL_OK) {
+        *got = strlen(act.at.file->target);
+        memcpy(data, act.at.file->target, *got);
+    }
+    return status;
+}
+
+static enum wal_status sim__tree_make_link(void *ctx,
+                                           struct wal__worktree *tree,
+                                           const char *path, const char *target,
+                                           int *sys_errno)
+{
+    struct sim_path_op act;
+    struct sim_file *made;
+
+    sim__path_op_begin(&act, ctx, SIM_MAKE_LINK, tree, path);
+    sim__path_op_create(&act, false, &made);
+    if (made != NULL) {
+        made->mode = 0777;
+        made->target = strdup(target);
+        WAL__ASSERT(made->target != NULL);
+    }
+    return sim__path_op_finish(&act, sys_errno);
+}
+
+static enum wal_status sim__tree_make_directory(void *ctx,
+                                                struct wal__worktree *tree,
+                                                const char *path,
+                                                int *sys_errno)
+{
+    struct sim_path_op act;
+    struct sim_file *made;
+
+    sim__path_op_begin(&act, ctx, SIM_MAKE_DIRECTORY, tree, path);
+    sim__path_op_create(&act, true, &made);
+    return sim__path_op_finish(&act, sys_errno);
+}
+
+/* A name that is to go. */
+static int check_removal(const struct sim_path_op *act)
+{
+    int error;
+
+    if (act->at.file == NULL) {
+        return ENOENT;
+    }
+    error = sim__check_parent(act->process, act->at.parent);
+    return error == 0 && act->at.file->is_immutable ? EPERM : error;
+}
+
+static enum wal_status sim__tree_rename(void *ctx, struct wal__worktree *tree,
+                                        const char *from, const char *to,
+                                        int *sys_errno)
+{
+    struct sim_path_op act;
+    struct sim_disk *disk;
+    struct sim_path other = {.file = NULL};
+
+    sim__path_op_begin(&act, ctx, SIM_RENAME, tree, from);
+    disk = act.process->disk;
+    act.step.event.to = to;
+    if (act.step.error == 0) {
+        act.step.error = sim__path_lookup(disk, tree, to, &other);
+        act.failed_in_parent = act.step.error != 0;
+    }
+    if (act.step.error == 0) {
+        act.step.error = check_removal(&act);
+    }
+    if (act.step.error == 0) {
+        act.step.error = other.file != NULL && other.file->is_immutable
+                             ? EPERM
+                             : sim__check_parent(act.process, other.parent);
+    }
+    if (act.step.error == 0) {
+        act.step.error = sim__rename(disk, act.at.path, other.path);
+    }
+    if (act.step.error == 0) {
+        sim__file_update_ctime(act.at.file);
+    }
+    return sim__path_op_finish(&act, sys_errno);
+}
+
+static enum wal_status sim__tree_unlink(void *ctx, struct wal__worktree *tree,
+                                        const char *path, int *sys_errno)
+{
+    struct sim_path_op act;
+
+    sim__path_op_begin(&act, ctx, SIM_UNLINK, tree, path);
+    if (act.step.error == 0) {
+        act.step.error = check_removal(&act);
+    }
+    if (act.step.error == 0) {
+        act.step.error = sim__unlink(act.process->disk, act.at.path);
+    }
+    return sim__path_op_finish(&act, sys_errno);
+}
+
+static enum wal_status sim__tree_remove_directory(void *ctx,
+                                                  struct wal__worktree *tree,
+                                                  const char *path,
+                                                  int *sys_errno)
+{
+    struct sim_path_op act;
+
+    sim__path_op_begin(&act, ctx, SIM_UNLINK, tree, path);
+    if (act.step.error == 0) {
+        act.step.error = check_removal(&act);
+    }
+    if (act.step.error == 0) {
+        act.step.error = sim__remove_directory(act.process->disk, act.at.path);
+    }
+    return sim__path_op_finish(&act, sys_errno);
+}
+
+static int check_replace(const struct sim_path_op *act)
+{
+    int error = sim__check_parent(act->process, act->at.parent);
+
+    if (error == 0 && (act->at.parent->mode & 0400) == 0) {
+        error = EACCES;
+    }
+    if (error != 0 || act->at.file == NULL) {
+        return error;
+    }
+    if (act->at.file->is_directory) {
+        return EISDIR;
+    }
+    if (act->at.file->is_pipe) {
+        return ENXIO;
+    }
+    return act->at.file->is_immutable ? EPERM : 0;
+}
+
+static enum wal_status sim__tree_may_replace(void *ctx,
+                                             struct wal__worktree *tree,
+                                             const char *path, int *sys_errno)
+{
+    struct sim_path_op act;
+    enum wal_status status;
+
+    sim__path_op_begin(&act, ctx, SIM_MAY_REPLACE, tree, path);
+    if (act.step.error == 0) {
+        act.step.error = check_replace(&act);
+    }
+    status = sim__path_op_finish(&act, sys_errno);
+    return status != WAL_OK && *sys_errno == ENOTDIR ? WAL_ENOTFILE : status;
+}
+
+/* ----------------------------------------------------------- syncing --- */
+
+/* Syncs the tree alone: other files of the disk stay as durable as before. */
+static void sync_tree(struct sim_disk *disk, const struct sim_file *root,
+                      const struct sim_fault *fault)
+{
+    for (size_t i = 0; i < disk->name_count; i++) {
+        struct sim_name *name = &disk->names[i];
+
+        if (name->file->is_directory ||
+            !sim__is_below(disk, name->directory, root)) {
+            continue;
+        }
+        if (fault == NULL) {
+            sim__file_sync(name->file);
+        } else {
+            sim__file_fail_sync(name->file, fault->partial);
+        }
+    }
+}
+
+static enum wal_status sim__tree_sync_all(void *ctx, struct wal__worktree *tree,
+                                          int *sys_errno)
+{
+    struct sim_process *process = ctx;
+    struct sim_op step = sim__op_begin(
+        process, (struct sim_event){.call = SIM_SYNC_ALL, .path = tree->root});
+    struct sim_file *root = NULL;
+
+    if (!process->is_dead && !(step.error != 0 && sim__op_kills(&step)) &&
+        sim__resolve(process->disk, tree->root, &root) == 0) {
+        sync_tree(process->disk, root, step.error == 0 ? NULL : step.fault);
+    }
+    return sim__op_finish(&step, sys_errno) == WAL_OK
+               ? WAL_OK
+               : wal__worktree_status(*sys_errno);
+}
+
+static enum wal_status sync_directory(void *ctx, struct wal__worktree *tree,
+                                      const char *path, int *sys_errno)
+{
+    struct sim_path_op act;
+    struct sim_disk *disk;
+    struct sim_file *directory = NULL;
+    /* Of the root: of its name, as a part that is looked for. */
+    const char *name = path[0] == '\0' ? "root" : path;
+
+    sim__path_op_begin(&act, ctx, SIM_SYNC_DIRECTORY, tree, name);
+    disk = act.process->disk;
+    if (path[0] == '\0') {
+        directory = act.at.parent;
+    } else if (act.step.error == 0) {
+        act.step.error = sim__path_open_root(disk, act.at.path, &directory);
+        act.failed_in_parent = act.step.error != 0;
+    }
+    if (act.step.error == 0 && (directory->mode & 0400) == 0) {
+        act.step.error = EACCES;
+    }
+    if (act.step.error == 0) {
+        sim__names_sync(disk, directory);
+    } else if (act.step.fault != NULL && !sim__op_kills(&act.step) &&
+               (directory != NULL ||
+                sim__path_open_root(disk, act.at.path, &directory) == 0)) {
+        sim__names_fail_sync(disk, directory);
+    }
+    return sim__path_op_finish(&act, sys_errno);
+}
+
+/* One after the other, each a step of the process. */
+static enum wal_status sim__tree_sync_directories(void *ctx,
+                                                  struct wal__worktree *tree,
+                                                  const char *paths,
+                                                  size_t size, int *sys_errno)
+{
+    enum wal_status result = WAL_OK;
+    int result_errno = 0;
+
+    for (size_t at = 0; at < size; at += strlen(paths + at) + 1) {
+        int error = 0;
+        enum wal_status status = sync_directory(ctx, tree, paths + at, &error);
+
+        if (status != WAL_OK) {
+            result = status;
+            result_errno = error;
+        }
+        if (status != WAL_OK && status != WAL_ENOTFOUND &&
+            status != WAL_ENOTFILE && status != WAL_EOUTSIDE) {
+            break;
+        }
+    }
+    if (result != WAL_OK) {
+        *sys_errno = result_errno;
+    }
+    return result;
 }

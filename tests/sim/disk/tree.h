@@ -33,12 +33,10 @@ bool sim_tree_equals(struct sim_disk *disk, const char *root,
 /* False where nothing is. */
 bool sim_tree_stat(struct sim_disk *disk, const char *path,
                    struct wal__worktree_stat *out);
-
 void sim_tree_set_mode(struct sim_disk *disk, const char *path, uint32_t mode);
 /* Immutable, or no more. */
 void sim_tree_set_immutable(struct sim_disk *disk, const char *path,
                             bool fixed);
-
 /* Times of files are rounded down to this; the clock itself ticks every 4 ms.
  * sim_disk_advance() lets time go by. */
 void sim_disk_set_time_granularity(struct sim_disk *disk, uint64_t ns);

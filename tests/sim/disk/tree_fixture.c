@@ -1,6 +1,6 @@
 /*
  * tree_fixture.c - work trees on a simulated disk made and compared from
- * outside (sim_tree.h). One thread at a time.
+ * outside (tree.h). One thread at a time.
  */
 #include "tests/sim/disk/tree.h"
 

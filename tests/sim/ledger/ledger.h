@@ -221,10 +221,8 @@ _Noreturn void ledger_fail(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 /* Called by ledger_fail in the place of cmocka's fail(); it does not return. */
 void ledger_on_failure(void (*fn)(void *ctx, const char *text), void *ctx);
-
 /* Copies what was added. */
 void ledger_copy(struct ledger *to, const struct ledger *from);
-
 /* Adding; the state of a new batch is LEDGER_OPEN. A session is forked from
  * `source` at the entry `at`, or both are LEDGER_NONE. */
 uint32_t ledger_add_session(struct ledger *ledger, uint32_t actor,
@@ -235,18 +233,15 @@ uint32_t ledger_add_entry(struct ledger *ledger, uint32_t batch,
                           const struct ledger_entry *entry);
 uint32_t ledger_add_part(struct ledger *ledger, uint32_t batch,
                          const struct ledger_part *part);
-
 /* Content of the state LEDGER_OPEN; the same content is one blob. */
 uint32_t ledger_add_blob(struct ledger *ledger, uint32_t seed, uint32_t size,
                          uint32_t edit);
 /* Its bytes, to be freed. */
 uint8_t *ledger_blob_bytes(const struct ledger_blob *blob);
-
 /* Reads it: what the store answers; other content is a failure. */
 enum wal_status ledger_read_blob(const struct ledger *ledger,
                                  struct wal_store *store, uint32_t number,
                                  struct wal_error *error);
-
 /* The caller's view of an entry; the texts stay in *text. */
 void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,
                        struct wal_entry *out, struct ledger_text *text);
@@ -261,7 +256,6 @@ void ledger_key(uint32_t key, char out[LEDGER_TEXT]);
 void ledger_session_id(uint32_t session, char out[LEDGER_TEXT]);
 void ledger_entry_id(uint32_t entry, char out[LEDGER_TEXT]);
 struct wal_slice ledger_slice(const char *text);
-
 /* Which entry this is; LEDGER_NONE when its id is none of the ledger's. With
  * `whole`, its content must be that of the entry too. */
 uint32_t ledger_identify(const struct ledger *ledger,
@@ -271,7 +265,6 @@ uint32_t ledger_find_redaction(const struct ledger *ledger,
                                const struct wal_entry *entry);
 /* The entry with this id, or LEDGER_NONE. */
 uint32_t ledger_find_entry(const struct ledger *ledger, struct wal_slice id);
-
 /* The part that put this document, that wrote this note of a head, or that
  * changed a session to this; LEDGER_NONE when none did. */
 uint32_t ledger_find_document(const struct ledger *ledger,
@@ -285,11 +278,9 @@ bool ledger_may_be_deleted(const struct ledger *ledger, uint32_t session);
 /* Whether the content of one session may come from the other. */
 bool ledger_descends(const struct ledger *ledger, uint32_t session,
                      uint32_t from);
-
 /* Reads everything and compares; *view may be null. */
 void ledger_check(const struct ledger *ledger, struct wal_store *store,
                   enum ledger_loss loss, struct ledger_view *view);
-
 /* The memory of comparisons, for ledger_look. */
 struct ledger_checker *ledger_checker_create(void);
 void ledger_checker_destroy(struct ledger_checker *checker);
@@ -301,12 +292,10 @@ bool ledger_look(struct ledger_checker *checker, const struct ledger *ledger,
 /* Whether something of the batch was seen. */
 bool ledger_is_visible(const struct ledger *ledger,
                        const struct ledger_view *view, uint32_t batch);
-
 /* Documents, heads and metadata of a session, or the documents of the store
  * when it is null, as one number; *errors counts what cannot be read. */
 uint64_t ledger_digest_parts(struct wal_store *store,
                              struct wal_session *session, uint32_t *errors);
-
 /* After a recovery by one process: existing records are durable, and missing
  * ones must not reappear. */
 void ledger_resolve(struct ledger *ledger, const struct ledger_view *view);

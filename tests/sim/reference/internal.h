@@ -94,7 +94,7 @@ struct reference {
     uint64_t learned_at;
 };
 
-/* reference.c ----------------------------------------------------------- */
+/* reference.c */
 
 /* A new record at the end of the list, zeroed but for these. */
 struct ref_record *ref_add(struct reference *ref, enum ref_kind kind,
@@ -124,13 +124,9 @@ enum wal_status ref_check_text(struct wal_slice text, uint64_t limit);
 enum wal_status ref_check_json(struct wal_slice text, uint64_t limit,
                                bool object);
 
-/* reference_session.c --------------------------------------------------- */
-
 /* The current fields of a session, and their record. */
 const struct ref_record *ref_session_current(const struct reference *ref,
                                              uint32_t number);
-const struct ref_record *ref_session_first(const struct reference *ref,
-                                           uint32_t number);
 /* The record of the fork that made the session, or null. */
 const struct ref_record *ref_fork_of(const struct reference *ref,
                                      uint32_t number);
@@ -140,8 +136,6 @@ uint32_t ref_find_session(const struct reference *ref, struct wal_slice id);
  * that the store was opened with. */
 enum wal_status ref_check_writable(const struct reference *ref, uint32_t number,
                                    struct wal_error *error);
-/* Its newest record. */
-uint64_t ref_last_record(const struct reference *ref, uint32_t number);
 /* A change of what the session says: whether it can be made, and making it. */
 enum wal_status ref_check_change(const struct reference *ref, uint32_t number,
                                  const struct wal_session_change *change,
@@ -153,22 +147,14 @@ enum wal_status ref_fork(struct reference *ref, uint32_t number,
                          const struct wal_session_options *options,
                          uint32_t *fork, struct wal_error *error);
 
-/* reference_entry.c ----------------------------------------------------- */
+/* read.c */
 
-/* Whether a session sees an entry: it is its own, or is in the lineage at or
- * before the fork point. */
-bool ref_can_see(const struct reference *ref, uint32_t number,
-                 uint64_t sequence);
 /* The entry with this id that the session sees; 0: none. */
 uint64_t ref_find_entry(const struct reference *ref, uint32_t number,
                         struct wal_slice id);
 /* The same, of entries that others may name: no delta. */
 uint64_t ref_find_named(const struct reference *ref, uint32_t number,
                         struct wal_slice id);
-/* The newest entry of the session that moved the head under `parent`; 0: none.
- * It completes the deltas before. */
-uint64_t ref_newest_child(const struct reference *ref, uint32_t number,
-                          uint32_t stream, uint64_t parent);
 struct wal_slice ref_entry_id(const struct reference *ref, uint64_t sequence);
 bool ref_is_type(const struct ref_record *record, const char *type);
 /* The number of entries above it on the way to its root. */
@@ -176,11 +162,6 @@ uint64_t ref_depth(const struct reference *ref, uint64_t sequence);
 /* Whether `above` is on the way from `sequence` to its root, or is it. */
 bool ref_is_ancestor(const struct reference *ref, uint64_t above,
                      uint64_t sequence);
-/* The record that redacts an entry, or null; of the first `limit` records. */
-const struct ref_record *ref_redaction_until(const struct reference *ref,
-                                             uint64_t sequence, uint64_t limit);
-const struct ref_record *ref_redaction(const struct reference *ref,
-                                       uint64_t sequence);
 /* The beginning of a user's message; 0: it is none, or has no text. */
 uint32_t ref_user_text(const struct wal_entry *entry, char out[160]);
 /* The text of a session's first user message as the list shows it; copied to
@@ -188,48 +169,11 @@ uint32_t ref_user_text(const struct wal_entry *entry, char out[160]);
 uint32_t ref_first_text(const struct reference *ref, uint32_t number,
                         char out[160]);
 
-/* reference_append.c ---------------------------------------------------- */
+/* write.c */
 
-enum wal_status ref_check_entry(const struct wal_entry *entry);
-/* Whether two entries of an id are the same, but for their parents; a time
- * counts when it is given. */
-bool ref_same_content(const struct wal_entry *entry,
-                      const struct wal_entry *old);
-/* Whether this is what the caller gives again: parent and time count when they
- * are given. */
-bool ref_matches(const struct reference *ref, uint32_t number,
-                 const struct wal_entry *entry, uint64_t sequence);
-/* Adds an entry under its parent, and moves the head. */
-enum wal_status ref_append(struct reference *ref, uint32_t number,
-                           const struct wal_entry *entry,
-                           struct wal_error *error);
-/* Hides what a redaction names. */
-enum wal_status ref_redact(struct reference *ref, uint64_t redaction,
-                           struct wal_error *error);
-
-/* reference_head.c ------------------------------------------------------ */
-
-/* The record that set a head last, of the first `limit` ones; 0: none. Empty
- * name: main. */
-uint64_t ref_head_setter(const struct reference *ref, uint32_t number,
-                         uint32_t stream, struct wal_slice name,
-                         uint64_t limit);
 /* The entry that the head points to; 0: none. */
 uint64_t ref_head(const struct reference *ref, uint32_t number, uint32_t stream,
                   struct wal_slice name, uint64_t limit);
-enum wal_status ref_move_head(struct reference *ref, uint32_t number,
-                              const struct wal_head *head, uint64_t before,
-                              struct wal_error *error);
-
-/* reference_document.c -------------------------------------------------- */
-
-/* The newest record of a document among the first `limit` records, as the
- * session sees it; null: there never was one. */
-const struct ref_record *ref_document(const struct reference *ref,
-                                      uint32_t number, struct wal_slice key,
-                                      uint64_t limit);
-enum wal_status ref_put_doc(struct reference *ref, uint32_t number,
-                            const struct wal_doc *doc, struct wal_error *error);
 
 /* The record with this sequence number; null for 0. */
 static inline const struct ref_record *ref_at(const struct reference *ref,

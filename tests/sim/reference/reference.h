@@ -32,13 +32,11 @@ enum {
 /* A store that was just made; it has no records. */
 struct reference *reference_create(void);
 void reference_destroy(struct reference *ref);
-
 /* The store is open with this schema version; 0: it is not checked. */
 void reference_set_schema(struct reference *ref, uint32_t version);
 /* The next records are written between these times. */
 void reference_set_clock(struct reference *ref, int64_t earliest_ms,
                          int64_t latest_ms);
-
 /* The sequence number of the newest record; each record takes one. */
 uint64_t reference_last_sequence(const struct reference *ref);
 /* While it is in doubt whether the next records are there, nothing counts as
@@ -52,19 +50,12 @@ uint64_t reference_durable_sequence(const struct reference *ref);
  * changed, when that takes a durable record or leaves a part of an operation.
  */
 bool reference_truncate(struct reference *ref, uint64_t last_sequence);
-
-/* Texts --------------------------------------------------------------- */
-
 bool reference_is_equal(struct wal_slice a, struct wal_slice b);
-/* Whether a text is valid JSON, and an object if one is required. */
-bool reference_is_json(struct wal_slice text, bool object);
 /* The string member of a JSON object; false when there is no such member. Free
  * its text with reference_free. */
 bool reference_member(struct wal_slice text, const char *name,
                       struct wal_slice *out);
 void reference_free(struct wal_slice text);
-
-/* Sessions ------------------------------------------------------------ */
 
 /* What the reference says about a session; times as they may be, and a copy of
  * the first text. */
@@ -83,13 +74,11 @@ struct reference_info {
 void reference_forget_times(struct reference *ref);
 void reference_learn_time(struct reference *ref, uint32_t number,
                           int64_t updated_ms);
-
 /* How many numbers were given so far; the numbers are 1 to this. */
 uint32_t reference_session_count(const struct reference *ref);
 bool reference_is_deleted(const struct reference *ref, uint32_t number);
 /* Whether it is in the trash, and not deleted. */
 bool reference_is_trashed(const struct reference *ref, uint32_t number);
-
 enum wal_status
 reference_session_create(struct reference *ref,
                          const struct wal_session_options *options,
@@ -130,14 +119,10 @@ reference_session_fork(struct reference *ref, uint32_t number,
                        struct wal_slice at,
                        const struct wal_session_options *options,
                        uint32_t *fork, struct wal_error *error);
-
 /* The sessions of a list; *infos is to be freed. */
 enum wal_status reference_list(const struct reference *ref,
                                const struct wal_session_cursor_options *options,
                                struct reference_info **infos, uint32_t *count);
-
-/* Writing ------------------------------------------------------------- */
-
 /* Ids in the batch must not be empty: those that the engine made are put in
  * before. A head's and a document's conditions are those of the batch. */
 enum wal_status reference_batch(struct reference *ref, uint32_t number,
@@ -168,9 +153,6 @@ enum wal_status reference_compact(struct reference *ref, uint32_t number,
                                   const struct wal_entry *made, uint32_t *fork,
                                   struct wal_append_result *result,
                                   struct wal_error *error);
-
-/* Compaction ---------------------------------------------------------- */
-
 /* The next delta after *sequence that compaction may have dropped, and its
  * session; false: none. */
 bool reference_next_droppable(const struct reference *ref, uint64_t *sequence,
@@ -202,15 +184,12 @@ bool reference_is_redacted(const struct reference *ref, uint64_t sequence);
  * leaves none of them in any file, unless another record has the same. */
 bool reference_is_erased(const struct reference *ref, uint64_t sequence,
                          struct wal_slice texts[2]);
-
 /* Whether a search for a text of the record finds it in the session with this
  * number; 0: in any. *text is what an entry or the title of a session says, *id
  * the entry's id; empty: none. */
 bool reference_is_found(const struct reference *ref, uint64_t sequence,
                         uint32_t number, struct wal_slice *text,
                         struct wal_slice *id);
-
-/* Reading ------------------------------------------------------------- */
 
 /* An entry as it is given to a reader. */
 struct reference_entry {
@@ -240,7 +219,6 @@ bool reference_next_redaction(const struct reference *ref, uint64_t *sequence);
 enum wal_status reference_get(const struct reference *ref, uint32_t number,
                               struct wal_slice id, uint32_t flags,
                               struct reference_entry *out);
-
 /* From now on no delta is picked. */
 void reference_avoid_deltas(struct reference *ref, bool avoids);
 /* An entry that the session sees: the first one from the record `from` on, or
@@ -251,7 +229,6 @@ bool reference_pick_entry(const struct reference *ref, uint32_t number,
 /* The same, an entry that another one is under. */
 bool reference_pick_parent(const struct reference *ref, uint32_t number,
                            uint64_t from, struct wal_entry *out);
-
 enum wal_status reference_head_get(const struct reference *ref, uint32_t number,
                                    uint32_t stream, struct wal_slice name,
                                    struct wal_slice *entry_id);

@@ -205,9 +205,6 @@ uint64_t sched__random(uint64_t *state, uint64_t count);
 uint64_t sched__now(const struct sched *sched);
 void sched__start(struct sched_process *process);
 void sched__remove_process(struct sched_process *process);
-/* Runs this in every process until all have come to its end. */
-bool sched__run_all(struct sched *sched,
-                    void (*body)(struct sched_process *process));
 /* Yields; returns when the scheduler picks this process again. */
 void sched__yield(struct sched_process *process);
 struct sched_process *sched__pick_next(struct sched *sched);
@@ -221,14 +218,11 @@ void sched__trace(struct sched_process *process, int status, const char *text);
 /* sched_io.c: the table of a process, and who holds what */
 void sched__io_init(struct sched_process *process);
 void sched__unlock_all(struct sched_process *process);
-bool sched__holds(const struct sched_process *process, uint64_t byte);
-/* Whether the page that it has mapped says that the store is poisoned. */
-bool sched__page_is_poisoned(const struct sched_process *process);
 /* The exclusive holder, or null. */
 struct sched_process *sched__exclusive_holder(struct sched *sched,
                                               uint64_t byte);
 
-/* sched_blow.c */
+/* io.c */
 void sched__plan_faults(struct sched *sched);
 /* A step of the running process is due, before or after a call. */
 void sched__step(struct sched_process *process, bool before);
@@ -243,24 +237,11 @@ void sched__close_all(struct sched_process *process);
 /* Opens the store when it is not open; false: it could not. */
 bool sched__open(struct sched_process *process);
 bool sched__close(struct sched_process *process);
-struct wal_session *sched__session(struct sched_process *process,
-                                   uint32_t session);
 void sched__create(struct sched_process *process, uint32_t session);
 void sched__append(struct sched_process *process, uint32_t session,
                    uint32_t durability, uint32_t size);
 void sched__free_texts(struct sched_process *process);
 
-/* sched_script_parts.c */
-void sched__step_put(struct sched_process *process, uint32_t session);
-void sched__step_head(struct sched_process *process, uint32_t session);
-void sched__step_fork(struct sched_process *process, uint32_t session);
-void sched__step_increment(struct sched_process *process, uint32_t session);
-
-/* script_compact.c */
-void sched__step_compact(struct sched_process *process);
-
-/* script_replace.c */
-void sched__step_replace(struct sched_process *process);
 void sched__replaced_power_loss(struct sched *sched);
 /* Outside of the processes. */
 void sched__check_replaced(struct sched_process *process);
@@ -277,7 +258,6 @@ uint32_t sched__op_begin_fork(struct sched_process *process, uint32_t source,
                               uint32_t at);
 void sched__op_end(struct sched_process *process, uint32_t number,
                    enum wal_status status);
-void sched__mark_visible(struct sched *sched, uint32_t number, bool durable);
 void sched__mark_durable(struct sched_process *process);
 void sched__mark_power_loss(struct sched *sched);
 bool sched__may_exist(const struct sched *sched, uint32_t session);
@@ -294,9 +274,6 @@ uint64_t sched__check_all(struct sched_process *process, bool settles);
 uint32_t sched__check_counter(struct sched *sched, uint32_t session,
                               struct wal_slice metadata, uint64_t since);
 void sched__check_free(void);
-
-/* sched_end.c: everybody goes, and what remains is compared with the ledger */
-void sched__verify_end(struct sched *sched);
 
 /* seed_report.c: what is written to stderr when a signal ends the program:
  * name, seed and number of the schedule that runs, from 1 */

@@ -4,23 +4,28 @@
  * Invariant: one coroutine runs, or none; a coroutine that is given up is never
  * gone back to, and what it held is dropped with its process.
  */
-#include "tests/sim/sched/internal.h"
+#include "tests/sim/sched/sched.h"
 
+#include <dlfcn.h>
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include "engine/log/control.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/rng.h"
 #include "tests/lib/sanitizers.h"
+#include "tests/sim/sched/internal.h"
 
 #if WITH_ADDRESS_SANITIZER
-#include <dlfcn.h>
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
 #endif
 
 enum {
@@ -412,8 +417,9 @@ static void restart_killed(struct sched *sched,
     }
 }
 
-bool sched__run_all(struct sched *sched,
-                    void (*body)(struct sched_process *process))
+/* Runs this in every process until all have come to its end. */
+static bool sched__run_all(struct sched *sched,
+                           void (*body)(struct sched_process *process))
 {
     for (uint32_t i = 0; i < sched->options.processes; i++) {
         make_coroutine(&sched->processes[i], body);
@@ -530,6 +536,8 @@ static bool quiesce(struct sched *sched)
     return !sched->failed;
 }
 
+static void sched__verify_end(struct sched *sched);
+
 bool sched_run(const struct sched_options *options, struct sched_counts *counts)
 {
     static struct sched sched;
@@ -558,4 +566,412 @@ void sched_finish(void)
     }
     sched__check_free();
     sched__images_free();
+}
+
+/* --- status --------------------------------------------------------------- */
+
+/*
+ * Which answers a call may give: a failure must have a cause that the schedule
+ * knows of, and a lock that is refused must name who was stopped.
+ */
+
+enum {
+    POLL_SLACK_NS = 22000000, /* four looks at a lock, and some calls */
+    RUNNING_HOLDER = 20 /* times the timeout is one that runs waited for */
+};
+
+/* Whether a process was stopped at that time or later, or is still stopped. */
+static bool was_stopped(const struct sched *sched, uint64_t since_ns)
+{
+    for (uint32_t i = 0; i < sched->options.processes; i++) {
+        if (sched->processes[i].stopped) {
+            return true;
+        }
+    }
+    return sched->stopped_ns != 0 && sched->stopped_ns >= since_ns;
+}
+
+/* Who has been stopped since before the last look is named, unless it was
+ * about to say that it holds the lock, or had just said that it does not. */
+static void check_holder(struct sched_process *process,
+                         const struct wal_error *error, const char *what)
+{
+    struct sched *sched = process->sched;
+    const struct sched_process *holder =
+        sched__exclusive_holder(sched, process->blocked_byte);
+
+    if (holder == NULL || !holder->stopped || holder->owner_unpublished ||
+        holder->stopped_since_ns > process->last_polled_ns) {
+        return;
+    }
+    if ((uint32_t)error->holder != holder->id) {
+        sched__fail(sched, "%s: process %u holds the lock %llu, not %d: %s",
+                    what, holder->id, (unsigned long long)process->blocked_byte,
+                    error->holder, error->text);
+    }
+    sched->counts->outcomes[SCHED_HOLDER_REPORTED]++;
+}
+
+static bool is_open_lock(uint64_t byte)
+{
+    return byte == WAL__LOCK_PARTICIPANT || byte == WAL__LOCK_OPEN;
+}
+
+/* Whether the page names this process as the one that holds the lock. */
+static bool is_owner_published(const struct sched_process *holder,
+                               uint64_t byte)
+{
+    const struct wal__control_page *page = holder->page;
+    const struct wal__lock_owner *name;
+
+    if (page == NULL) {
+        return false;
+    }
+    name = byte == WAL__LOCK_OPEN ? &page->open_lock_owner
+                                  : &page->exclusive_owner;
+    return atomic_load(&name->process) == holder->id;
+}
+
+/* Whether it names a stopped process that has the store alone: the process
+ * that holds the open lock waits for it. */
+static bool is_exclusive_stopped(struct sched *sched,
+                                 const struct wal_error *error)
+{
+    const struct sched_process *alone =
+        sched__exclusive_holder(sched, WAL__LOCK_PARTICIPANT);
+
+    return alone != NULL && alone->stopped &&
+           (uint32_t)error->holder == alone->id;
+}
+
+/* A process that opens the store waits longer than the lock timeout for a
+ * running holder, and only the timeout for a stopped one, which it reports. */
+static void check_open_refused(struct sched_process *process,
+                               const struct wal_error *error, const char *what)
+{
+    struct sched *sched = process->sched;
+    uint64_t limit = (uint64_t)process->timeout_ms * 1000000;
+    uint64_t since = process->open_started_ns;
+    const struct sched_process *holder =
+        sched__exclusive_holder(sched, process->blocked_byte);
+
+    if (holder == NULL || !holder->stopped || process->failed ||
+        holder->stopped_since_ns > process->last_polled_ns ||
+        !is_owner_published(holder, process->blocked_byte)) {
+        return;
+    }
+    since = holder->stopped_since_ns > since ? holder->stopped_since_ns : since;
+    if ((uint32_t)error->holder != holder->id &&
+        !is_exclusive_stopped(sched, error)) {
+        sched__fail(sched, "%s: process %u holds the lock %llu, not %d: %s",
+                    what, holder->id, (unsigned long long)process->blocked_byte,
+                    error->holder, error->text);
+    }
+    if (process->continued_ns < since &&
+        sched__now(sched) > since + limit + POLL_SLACK_NS) {
+        sched__fail(sched, "%s waits %llu us for who is stopped, not %u ms",
+                    what,
+                    (unsigned long long)(sched__now(sched) - since) / 1000,
+                    process->timeout_ms);
+    }
+    sched->counts->outcomes[SCHED_OPEN_HOLDER_REPORTED]++;
+}
+
+static void check_locked(struct sched_process *process,
+                         const struct wal_error *error, const char *what)
+{
+    struct sched *sched = process->sched;
+    uint64_t waited = sched__now(sched) - process->blocked_ns;
+    uint64_t limit = (uint64_t)process->timeout_ms * 1000000;
+    uint64_t most;
+    uint64_t since = process->blocked_ns;
+    const struct sched_process *holder;
+
+    if (process->blocked_byte == 0) {
+        sched__fail(sched, "%s answers WAL_ELOCKED, and no lock was held: %s",
+                    what, error->text);
+    }
+    if (sched->may_lock) {
+        return; /* who could not let go of it holds it, or its copy */
+    }
+    if (is_open_lock(process->blocked_byte)) {
+        since = process->open_started_ns;
+    }
+    if (!was_stopped(sched, since)) {
+        sched__fail(sched, "%s returns WAL_ELOCKED, and none is stopped: %s",
+                    what, error->text);
+    }
+    if (is_open_lock(process->blocked_byte)) {
+        check_open_refused(process, error, what);
+        return;
+    }
+    /* A holder that runs is waited for longer. */
+    holder = sched__exclusive_holder(sched, process->blocked_byte);
+    if (holder != NULL && holder->stopped &&
+        holder->stopped_since_ns > process->blocked_ns + limit) {
+        limit = holder->stopped_since_ns - process->blocked_ns;
+    }
+    /* One that runs may itself wait for the one that is stopped. */
+    most = holder != NULL && !holder->stopped ? limit * RUNNING_HOLDER : limit;
+    /* wal_close may wait twice: to heal what it syncs, which another process
+     * does meanwhile, and to write the commit mark. */
+    most *= strcmp(what, "closing") == 0 ? 2 : 1;
+    if (process->continued_ns < process->blocked_ns &&
+        (waited > most + POLL_SLACK_NS || waited + POLL_SLACK_NS < limit)) {
+        sched__fail(sched, "%s answers WAL_ELOCKED after %llu us, not %u ms",
+                    what, (unsigned long long)waited / 1000,
+                    process->timeout_ms);
+    }
+    check_holder(process, error, what);
+}
+
+/* Whether something that was done explains it. */
+static bool is_explained(const struct sched_process *process,
+                         enum wal_status status)
+{
+    const struct sched *sched = process->sched;
+    bool space = process->failed_space || sched->was_full;
+
+    switch ((int)status) {
+    case WAL_EPOISONED:
+        /* A call of this process failed, so that healing did; or healing had to
+         * wait for too long, for a process that was stopped or could not let go
+         * of a lock. */
+        return process->failed || space || sched->may_lock ||
+               (sched->may_poison && was_stopped(sched, 0));
+    case WAL_EIO:
+    case WAL_ENOMEM:
+        return process->failed;
+    case WAL_ENOSPACE:
+    case WAL_EREADONLY:
+        return space;
+    default:
+        return false;
+    }
+}
+
+bool sched__check_status(struct sched_process *process, enum wal_status status,
+                         const struct wal_error *error, const char *what)
+{
+    struct sched *sched = process->sched;
+
+    process->call = SIM_ANY;
+    process->offset = 0;
+    sched__trace(process, status, what);
+    if (status == WAL_OK) {
+        return true;
+    }
+    if (status == WAL_ELOCKED) {
+        check_locked(process, error, what);
+        return false;
+    }
+    if (!is_explained(process, status)) {
+        sched__fail(sched, "%s answers %d: %s (%s at %llu)", what, status,
+                    error->text, error->file,
+                    (unsigned long long)error->offset);
+    }
+    if (status == WAL_EPOISONED) {
+        process->poisoned = true;
+        sched->counts->outcomes[SCHED_POISONED]++;
+    }
+    if (status == WAL_ENOSPACE) {
+        sched->counts->outcomes[SCHED_REFUSED_SPACE]++;
+    }
+    return false;
+}
+
+/* --- end ------------------------------------------------------------------ */
+
+/*
+ * The end of a schedule: all close or are killed, the power is cut or not, and
+ * what is found then is compared with the ledger, again after another
+ * recovery, and after going on.
+ */
+
+enum end_kind {
+    END_CLOSED,
+    END_KILLED,
+    END_CUT,
+    ENDINGS
+};
+
+static void end_processes(struct sched *sched, enum end_kind end_kind)
+{
+    struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY, .garbage = true};
+
+    if (end_kind == END_CLOSED && !sched__run_all(sched, sched__close_all)) {
+        return;
+    }
+    if (end_kind == END_CUT && !sched->names_unsynced) {
+        sim_disk_power_loss(sched->disk, &loss,
+                            sched__random(&sched->fault_random, UINT64_MAX));
+        sched__mark_power_loss(sched);
+    }
+    for (uint32_t i = 0; i < sched->options.processes; i++) {
+        sched__remove_process(&sched->processes[i]);
+    }
+}
+
+static uint32_t tail_of(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+
+    return wal_store_get_info(store, &info, &error) == WAL_OK ? info.tail : 99;
+}
+
+/* Opens alone, compares everything. */
+static uint64_t recover_and_check(struct sched *sched, bool settles)
+{
+    struct sched_process *process = &sched->processes[0];
+
+    sched__start(process);
+    if (!sched__open(process)) {
+        sched__fail(sched, "the store cannot be opened at the end");
+    }
+    if (!sched->failed && tail_of(process->store) == WAL_TAIL_DAMAGED) {
+        sched__fail(sched, "a crash is taken for damage");
+    }
+    return sched->failed ? 0 : sched__check_all(process, settles);
+}
+
+/* A second recovery changes nothing. */
+static void recover_twice(struct sched *sched, uint64_t found)
+{
+    struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE};
+
+    sched__remove_process(&sched->processes[0]);
+    if (sched__random(&sched->fault_random, 2) == 0 && !sched->names_unsynced) {
+        sim_disk_power_loss(sched->disk, &loss, 1);
+    }
+    if (recover_and_check(sched, false) != found && !sched->failed) {
+        sched__fail(sched, "a second recovery comes to something else");
+    }
+}
+
+static void append_after(struct sched *sched)
+{
+    struct sched_process *process = &sched->processes[0];
+
+    for (uint32_t i = 0; i < SCHED_SHARED_SESSIONS && !sched->failed; i++) {
+        sched__append(process, i, WAL_DURABLE, 150);
+    }
+    if (sched->failed) {
+        return;
+    }
+    if (sched__random(&sched->fault_random, 2) == 0) {
+        (void)sched__close(process);
+    }
+    end_processes(sched, END_CUT);
+    if (!sched->failed) {
+        (void)recover_and_check(sched, false);
+    }
+}
+
+/* sched_end.c: everybody goes, and what remains is compared with the ledger */
+static void sched__verify_end(struct sched *sched)
+{
+    uint64_t found;
+    bool again;
+
+    end_processes(sched,
+                  (enum end_kind)sched__random(&sched->fault_random, ENDINGS));
+    if (sched->failed) {
+        return;
+    }
+    sched->may_poison = false;
+    sched->may_lock = false;
+    sched->was_full = false;
+    again = sched__random(&sched->fault_random, 2) == 0;
+    found = recover_and_check(sched, again);
+    if (!sched->failed && again) {
+        recover_twice(sched, found);
+        if (!sched->failed && sched__random(&sched->fault_random, 2) == 0) {
+            append_after(sched);
+        }
+    }
+}
+
+/* --- seed report ---------------------------------------------------------- */
+
+/*
+ * Names the schedule that runs when the program ends by a signal, a failed
+ * assertion's too.
+ *
+ * Invariant: the text is whole at any time a handler may write it: it is
+ * formatted elsewhere, and then pointed to. Handlers run on their own stack,
+ * since the coroutine's may be exhausted.
+ */
+
+#if WITH_ADDRESS_SANITIZER
+#endif
+
+enum {
+    TEXT_SIZE = 256,
+    SEED_REPORT_STACK_SIZE = 64 * 1024
+};
+
+static char texts[2][TEXT_SIZE];
+static const char *_Atomic present; /* null: no schedule runs */
+
+/* Only functions that are safe in a signal handler. */
+static void report(void)
+{
+    const char *text = atomic_exchange(&present, NULL);
+
+    if (text != NULL) {
+        (void)!write(STDERR_FILENO, text, strlen(text));
+    }
+}
+
+static void on_signal(int signal)
+{
+    report();
+    (void)raise(signal); /* now with its default effect */
+}
+
+static void catch_signal(int signal)
+{
+    struct sigaction action;
+
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = on_signal;
+    action.sa_flags = (int)(SA_RESETHAND | SA_ONSTACK | SA_NODEFER);
+    WAL__ASSERT(sigaction(signal, &action, NULL) == 0);
+}
+
+void sched__seed_report_install(void)
+{
+    static uint8_t stack[SEED_REPORT_STACK_SIZE];
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof(stack)};
+
+    WAL__ASSERT(sigaltstack(&own, NULL) == 0);
+    catch_signal(SIGABRT);
+    catch_signal(SIGTERM); /* of who waits no longer for it */
+    catch_signal(SIGINT);
+#if WITH_ADDRESS_SANITIZER
+    __sanitizer_set_death_callback(report);
+#else
+    catch_signal(SIGSEGV);
+    catch_signal(SIGBUS);
+    catch_signal(SIGFPE);
+    catch_signal(SIGILL);
+#endif
+}
+
+void sched__seed_report_begin(const char *name, uint64_t seed, uint64_t number)
+{
+    char *text = texts[number % 2];
+
+    (void)snprintf(text, TEXT_SIZE,
+                   "%s ended in schedule %llu; AGENTWAL_SEED=%llu %s runs it "
+                   "again\n",
+                   name, (unsigned long long)number, (unsigned long long)seed,
+                   name);
+    atomic_store(&present, text);
+}
+
+void sched__seed_report_end(void)
+{
+    atomic_store(&present, NULL);
 }

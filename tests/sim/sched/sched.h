@@ -126,16 +126,8 @@ struct sched_counts {
  * the seed, were printed. */
 bool sched_run(const struct sched_options *options,
                struct sched_counts *counts);
-
 /* Frees what schedules share. */
 void sched_finish(void);
-
-void sched_print(const struct sched_counts *counts);
-/* How many of what must happen with these options never did; each is printed.
- */
-uint32_t sched_print_uncovered(const struct sched_counts *counts,
-                               const struct sched_options *options);
-
 /* The whole of a test program: runs all schedules, or the one of AGENTWAL_SEED.
  * Returns the exit status of main. A program that is ended by a signal, as by
  * an assertion, writes the seed of the schedule to stderr. */

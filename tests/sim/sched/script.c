@@ -3,13 +3,15 @@
  * on sessions that all share, and at the end an append that must succeed
  * (sched.h). Each call is taken note of in the ledger.
  */
-#include "tests/sim/sched/internal.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "agentwal/admin.h"
+#include "engine/log/control.h"
 #include "engine/session/session.h"
 #include "engine/session/store.h"
+#include "format/bytes/assert.h"
+#include "tests/sim/sched/internal.h"
 
 enum {
     LARGE = 12000,      /* payloads that fill a short segment */
@@ -142,8 +144,8 @@ void sched__create(struct sched_process *process, uint32_t session)
     sched__op_end(process, op, status);
 }
 
-struct wal_session *sched__session(struct sched_process *process,
-                                   uint32_t session)
+static struct wal_session *sched__session(struct sched_process *process,
+                                          uint32_t session)
 {
     struct sched *sched = process->sched;
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -486,6 +488,19 @@ static bool find_updated(struct sched_process *process, uint32_t *session)
     return false;
 }
 
+static void sched__step_put(struct sched_process *process, uint32_t session);
+
+static void sched__step_head(struct sched_process *process, uint32_t session);
+
+static void sched__step_fork(struct sched_process *process, uint32_t session);
+
+static void sched__step_increment(struct sched_process *process,
+                                  uint32_t session);
+
+static void sched__step_compact(struct sched_process *process);
+
+static void sched__step_replace(struct sched_process *process);
+
 static void run_step(struct sched_process *process)
 {
     const struct sched *sched = process->sched;
@@ -618,4 +633,636 @@ void sched__quiesce(struct sched_process *process)
 void sched__close_all(struct sched_process *process)
 {
     (void)sched__close(process);
+}
+
+/* --- script compact ------------------------------------------------------- */
+
+/*
+ * The step of a process that compacts the store while the others go on. What
+ * it replaces is live or superseded: no answer of any process changes by it.
+ */
+
+/* Whether it waited for a process that is about to name content, or may be, as
+ * it is stopped: for up to 10 s, whatever the timeout. */
+static bool is_kept_waiting(const struct sched_process *process)
+{
+    return process->blocked_byte == WAL__LOCK_CONTENT ||
+           process->blocked_byte == WAL__LOCK_CONTENT + 1;
+}
+
+/* A segment is refused where reading it failed, and where the sync of a
+ * directory has failed since the machine started; nowhere else. */
+static void check_refusals(struct sched_process *process,
+                           const struct wal_store_compact_result *result)
+{
+    if (result->refused != 0 && !process->failed &&
+        !process->sched->directory_failed) {
+        sched__fail(process->sched, "compaction refuses %u segments: %s",
+                    (unsigned)result->refused, result->refusal.text);
+    }
+}
+
+/* script_compact.c */
+static void sched__step_compact(struct sched_process *process)
+{
+    struct sched *sched = process->sched;
+    struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                .rate = UINT64_MAX};
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    options.flags = sched__random(&process->read_random, 2) == 0
+                        ? WAL_STORE_COMPACT_ERASE
+                        : 0;
+    process->blocked_byte = 0;
+    status = wal_store_compact(process->store, &options, &result, &error);
+    if (status == WAL_ELOCKED && is_kept_waiting(process)) {
+        return;
+    }
+    if (status == WAL_ELOCKED && process->blocked_byte == WAL__LOCK_COMPACT) {
+        /* Another one compacts, or had just begun: refused at once. */
+        sched->counts->outcomes[SCHED_COMPACTING]++;
+        return;
+    }
+    if (sched__check_status(process, status, &error, "compacting")) {
+        check_refusals(process, &result);
+    }
+    sched->counts->outcomes[SCHED_COMPACTED] += result.rewritten;
+}
+
+/* --- script docs ---------------------------------------------------------- */
+
+/*
+ * The steps of a process that append no entries: documents, heads, forks, and
+ * a number in the metadata that is counted up.
+ */
+
+enum {
+    DOCUMENT_SIZE = 48,
+    UPDATE_STEPS = 3 /* turns that a change of metadata waits for */
+};
+
+static const char *const mark = "head-0"; /* as the ledger names it */
+
+/* --------------------------------------------------------- documents --- */
+
+/* The version of a document as this process sees it; 0: there is none. */
+static bool find_version(struct sched_process *process,
+                         struct wal_session *session, const char *key,
+                         uint64_t *version)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_doc_cursor *docs = NULL;
+    enum wal_status status =
+        wal_doc_cursor_open(process->store, session, NULL, &docs, &error);
+
+    if (!sched__check_status(process, status, &error, "opening documents")) {
+        return false;
+    }
+    status = wal_doc_cursor_get(docs, ledger_slice(key), 0, &doc, &error);
+    *version = status == WAL_OK ? doc.version : 0;
+    wal_doc_cursor_close(docs);
+    return status == WAL_ENOTFOUND ||
+           sched__check_status(process, status, &error, "reading a document");
+}
+
+static struct ledger_part *add_part(struct sched_process *process,
+                                    uint32_t batch, enum ledger_part_kind kind,
+                                    uint32_t session, uint32_t key)
+{
+    struct ledger *ledger = &process->sched->ledger;
+    const struct ledger_part part = {
+        .kind = kind, .session = session, .key = key, .target = SCHED_NONE};
+
+    return &ledger->parts[ledger_add_part(ledger, batch, &part)];
+}
+
+/* sched_script_parts.c */
+static void sched__step_put(struct sched_process *process, uint32_t session)
+{
+    struct sched *sched = process->sched;
+    bool of_store =
+        session >= SCHED_SHARED_SESSIONS || random_below(process, 3) == 0;
+    struct wal_session *handle =
+        of_store ? NULL : sched__session(process, session);
+    struct wal_doc doc = {.struct_size = sizeof(doc)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct ledger_text *text = &process->texts[0];
+    enum wal_status status;
+    struct ledger_part *part;
+    uint32_t number;
+
+    if (!of_store && handle == NULL) {
+        return;
+    }
+    number = sched__op_begin(process, session);
+    part = add_part(process, number, LEDGER_PUT_DOC,
+                    of_store ? SCHED_NONE : session,
+                    (uint32_t)random_below(process, SCHED_KEYS));
+    part->size = DOCUMENT_SIZE;
+    part->expects = random_below(process, 3) != 0;
+    ledger_fill_document(&sched->ledger, (uint32_t)(part - sched->ledger.parts),
+                         &doc, text);
+    if (of_store && part->expects && process->knows_version &&
+        process->known_key == part->key && random_below(process, 2) == 0) {
+        part->version = process->known_version;
+    } else if (part->expects &&
+               !find_version(process, handle, text->id, &part->version)) {
+        sched__free_texts(process);
+        sched__op_end(process, number, WAL_ENOTFOUND);
+        return;
+    }
+    if (of_store && part->expects) {
+        process->knows_version = true;
+        process->known_key = part->key;
+        process->known_version = part->version;
+    }
+    doc.flags = part->expects ? WAL_DOC_EXPECT : 0;
+    doc.version = part->version;
+    process->blocked_byte = 0;
+    status = wal_doc_put(process->store, handle, &doc, NULL, &error);
+    sched__free_texts(process);
+    if (status == WAL_ECONFLICT && part->expects) {
+        sched->counts->outcomes[SCHED_STALE]++;
+    } else {
+        (void)sched__check_status(process, status, &error,
+                                  "putting a document");
+    }
+    sched__op_end(process, number, status);
+}
+
+/* ------------------------------------------------------------- heads --- */
+
+/* Where a head is; empty: there is none. */
+static bool script_docs_find_head(struct sched_process *process,
+                                  struct wal_session *session, const char *name,
+                                  char out[256])
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status =
+        wal_head_get(session, 0, ledger_slice(name), out, &error);
+
+    if (status == WAL_ENOTFOUND) {
+        out[0] = '\0';
+        return true;
+    }
+    return sched__check_status(process, status, &error, "asking for a head");
+}
+
+/* Moves a head to the tail, or `main` to where the mark is. */
+static void sched__step_head(struct sched_process *process, uint32_t session)
+{
+    struct sched *sched = process->sched;
+    struct wal_session *handle = sched__session(process, session);
+    bool main = sched->moves_main && random_below(process, 2) == 0;
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    char expected[256];
+    char target[256];
+    struct ledger_part *part;
+    enum wal_status status;
+    uint32_t number;
+
+    if (handle == NULL ||
+        !script_docs_find_head(process, handle, main ? mark : "main", target) ||
+        !script_docs_find_head(process, handle, main ? "main" : mark,
+                               expected) ||
+        target[0] == '\0') {
+        return;
+    }
+    number = sched__op_begin(process, session);
+    part = add_part(process, number, main ? LEDGER_MOVE_MAIN : LEDGER_MOVE_HEAD,
+                    session, 0);
+    part->target = ledger_find_entry(&sched->ledger, ledger_slice(target));
+    ledger_fill_head(&sched->ledger, (uint32_t)(part - sched->ledger.parts),
+                     &head, &process->texts[0]);
+    if (random_below(process, 2) == 0) {
+        head.flags = WAL_HEAD_EXPECT;
+        head.expected = ledger_slice(expected);
+    }
+    process->blocked_byte = 0;
+    status = wal_head_move(handle, &head, NULL, &error);
+    if (status == WAL_ECONFLICT && (head.flags & WAL_HEAD_EXPECT) != 0) {
+        sched->counts->outcomes[SCHED_STALE]++;
+    } else {
+        (void)sched__check_status(process, status, &error, "moving a head");
+    }
+    sched__op_end(process, number, status);
+}
+
+/* ------------------------------------------------------------- forks --- */
+
+static void sched__step_fork(struct sched_process *process, uint32_t session)
+{
+    struct sched *sched = process->sched;
+    const struct ledger *ledger = &sched->ledger;
+    struct wal_session *handle = sched__session(process, session);
+    struct wal_session_options options = {.struct_size = sizeof(options)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    char at[256];
+    char id[LEDGER_TEXT];
+    enum wal_status status;
+    uint32_t number;
+    uint32_t op;
+
+    if (handle == NULL || ledger->session_count == SCHED_SESSIONS ||
+        !script_docs_find_head(process, handle, "main", at) || at[0] == '\0') {
+        return;
+    }
+    if (ledger->session_count == SCHED_SESSIONS) {
+        return; /* others may have forked in the meantime */
+    }
+    number = sched__op_begin_fork(process, session,
+                                  ledger_find_entry(ledger, ledger_slice(at)));
+    op = process->op;
+    ledger_session_id(number, id);
+    options.id = ledger_slice(id);
+    process->blocked_byte = 0;
+    status = wal_session_fork(handle, ledger_slice(at), &options,
+                              &process->sessions[number], &error);
+    (void)sched__check_status(process, status, &error, "forking");
+    sched__op_end(process, op, status);
+    sched->counts->outcomes[SCHED_FORKS] += status == WAL_OK;
+}
+
+/* ---------------------------------------------------------- metadata --- */
+
+struct counter_update {
+    struct sched_process *process;
+    uint32_t session;
+    uint64_t since;
+    char text[SCHED_TEXT];
+};
+
+/* Called by wal_session_update: one more than there is. */
+static int32_t increment(void *ctx, const struct wal_session_info *now,
+                         struct wal_session_change *change)
+{
+    struct counter_update *counter_update = ctx;
+    struct sched_process *process = counter_update->process;
+    uint32_t count =
+        sched__check_counter(process->sched, counter_update->session,
+                             now->metadata, counter_update->since);
+
+    /* It takes its time, in which others may count too. */
+    process->call = SIM_ANY;
+    process->updates = counter_update->session + 1;
+    for (int i = 0; i < UPDATE_STEPS; i++) {
+        sched__step(process, false);
+    }
+    process->updates = 0;
+    (void)snprintf(counter_update->text, sizeof(counter_update->text),
+                   "{\"n\":1%03u}", count + 1);
+    change->fields = WAL_CHANGE_METADATA;
+    change->metadata = ledger_slice(counter_update->text);
+    return 0;
+}
+
+static void sched__step_increment(struct sched_process *process,
+                                  uint32_t session)
+{
+    struct sched *sched = process->sched;
+    struct counter_update counter_update = {.process = process,
+                                            .session = session};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_session *handle;
+    enum wal_status status;
+    uint32_t op;
+
+    if (session >= SCHED_SHARED_SESSIONS) {
+        return; /* a fork begins with the number of its source */
+    }
+    handle = sched__session(process, session);
+    if (handle == NULL) {
+        return;
+    }
+    op = sched__op_begin(process, session);
+    sched->ops[op].increments = true;
+    counter_update.since = sched->steps;
+    process->blocked_byte = 0;
+    status = wal_session_update(handle, increment, &counter_update, &error);
+    (void)sched__check_status(process, status, &error, "updating a session");
+    sched__op_end(process, op, status);
+}
+
+/* --- script replace ------------------------------------------------------- */
+
+/*
+ * The steps of processes that look at a session and then remove it, while
+ * others append to it: an agent, an importer that deletes the session and
+ * creates it again, and a retainer that moves it to the trash, and deletes it
+ * there or takes it back.
+ *
+ * The session is not of the ledger. Of each of its entries is known whether it
+ * was acknowledged, and whether a removal that had seen it was, or may have
+ * been, written.
+ *
+ * Invariant: an entry that was acknowledged, and that no removal had seen, is
+ * there.
+ */
+
+enum {
+    SEEN_STEPS = 3, /* turns between a look and what follows from it */
+    ID_SIZE = 16
+};
+
+static const char *const name = "replaced";
+
+static uint64_t script_replace_random_below(struct sched_process *process,
+                                            uint64_t sides)
+{
+    return sched__random(&process->read_random, sides);
+}
+
+static const char *entry_id(uint32_t number, char id[ID_SIZE])
+{
+    (void)snprintf(id, ID_SIZE, "r%u", number);
+    return id;
+}
+
+/* Answers of a session that others remove and create. */
+static bool is_expected(enum wal_status status)
+{
+    return status == WAL_ENOTFOUND || status == WAL_ETRASHED ||
+           status == WAL_EEXISTS || status == WAL_ECONFLICT;
+}
+
+/* Whether the call succeeded. */
+static bool check(struct sched_process *process, enum wal_status status,
+                  const struct wal_error *error, const char *what)
+{
+    return !is_expected(status) &&
+           sched__check_status(process, status, error, what);
+}
+
+/* --- what was seen -------------------------------------------------------- */
+
+/* A look at the session. */
+struct sched_look {
+    struct wal_session *session;
+    uint64_t sequence; /* last_sequence, from before the entries were read */
+    bool has[SCHED_REPLACED];
+};
+
+static bool open_session(struct sched_process *process,
+                         struct wal_session **session)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    process->blocked_byte = 0;
+    status =
+        wal_session_open(process->store, ledger_slice(name), session, &error);
+    if (status == WAL_ETRASHED) {
+        status =
+            wal_session_undelete(process->store, ledger_slice(name), &error);
+        (void)check(process, status, &error, "undeleting a session");
+        return false;
+    }
+    return check(process, status, &error, "opening a session");
+}
+
+static void create_session(struct sched_process *process,
+                           struct wal_session **session)
+{
+    const struct wal_session_options options = {.struct_size = sizeof(options),
+                                                .id = ledger_slice(name)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    process->blocked_byte = 0;
+    status = wal_session_create(process->store, &options, session, &error);
+    (void)check(process, status, &error, "creating a session");
+}
+
+/* Reads which entries there are. False: it cannot be read now. */
+static bool look(struct sched_process *process, struct sched_look *look)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_entry_cursor *cursor = NULL;
+    enum wal_status status = wal_session_get_info(look->session, &info, &error);
+
+    look->sequence = info.last_sequence;
+    if (status == WAL_OK) {
+        status =
+            wal_entry_cursor_open(look->session, &options, &cursor, &error);
+    }
+    while (status == WAL_OK) {
+        unsigned number = 0;
+
+        status = wal_entry_cursor_next(cursor, &entry, &error);
+        if (status == WAL_OK &&
+            sscanf((const char *)entry.payload.data, "%u", &number) == 1 &&
+            number < SCHED_REPLACED) {
+            look->has[number] = true;
+        }
+    }
+    wal_entry_cursor_close(cursor);
+    return status == WAL_END ||
+           check(process, status, &error, "looking at a session");
+}
+
+/* Others go on. */
+static void wait_after_look(struct sched_process *process)
+{
+    process->call = SIM_ANY;
+    for (int i = 0; i < SEEN_STEPS; i++) {
+        sched__step(process, false);
+    }
+}
+
+/* --- removing ------------------------------------------------------------- */
+
+static void add_doubts(struct sched *sched, const struct sched_look *look,
+                       bool adds)
+{
+    for (uint32_t i = 0; i < sched->replaced_count; i++) {
+        if (look->has[i]) {
+            sched->replaced[i].doubts += adds ? 1u : UINT32_MAX;
+        }
+    }
+}
+
+/* Removes the session as it was seen. Until it is refused, what was seen may
+ * be gone. */
+static enum wal_status remove_seen(struct sched_process *process,
+                                   const struct sched_look *seen,
+                                   uint32_t flags)
+{
+    struct sched *sched = process->sched;
+    const struct wal_session_remove_options options = {
+        .struct_size = sizeof(options),
+        .flags = flags | WAL_SESSION_REMOVE_EXPECT,
+        .expected_sequence = seen->sequence};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    add_doubts(sched, seen, true);
+    process->blocked_byte = 0;
+    status = wal_session_remove(seen->session, &options, &error);
+    if (status == WAL_ECONFLICT) {
+        if (error.expectation != WAL_EXPECTATION_SEQUENCE) {
+            sched__fail(sched, "a removal conflicts: %s", error.text);
+        }
+        sched->counts->outcomes[SCHED_REMOVAL_CONFLICTS]++;
+    }
+    (void)check(process, status, &error, "removing a session");
+    if (is_expected(status)) {
+        add_doubts(sched, seen, false);
+    }
+    return status;
+}
+
+/* --- the three ------------------------------------------------------------ */
+
+static void append(struct sched_process *process, struct wal_session *session)
+{
+    struct sched *sched = process->sched;
+    uint32_t number = sched->replaced_count;
+    const struct wal_append_options options = {
+        .struct_size = sizeof(options),
+        .durability = script_replace_random_below(process, 2) == 0
+                          ? WAL_DURABLE
+                          : WAL_WRITTEN};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_entry entry = {.struct_size = sizeof(entry),
+                              .type = WAL_STR(WAL_TYPE_MESSAGE)};
+    enum wal_status status;
+    char payload[ID_SIZE];
+    char id[ID_SIZE];
+
+    if (session == NULL || number == SCHED_REPLACED) {
+        return;
+    }
+    sched->replaced[number] = (struct sched_replaced){.doubts = 0};
+    sched->replaced_count++;
+    (void)snprintf(payload, sizeof(payload), "%u    ", number);
+    entry.id = ledger_slice(entry_id(number, id));
+    entry.payload = ledger_slice(payload);
+    process->blocked_byte = 0;
+    status = wal_append(session, &entry, 1, &options, NULL, &error);
+    if (check(process, status, &error, "appending")) {
+        sched->replaced[number].is_acknowledged = true;
+        sched->replaced[number].is_durable = options.durability == WAL_DURABLE;
+        process->poisoned = false;
+    }
+}
+
+static void run_importer(struct sched_process *process, struct sched_look *seen)
+{
+    if (!look(process, seen)) {
+        return;
+    }
+    wait_after_look(process);
+    if (remove_seen(process, seen, 0) == WAL_OK) {
+        process->sched->counts->outcomes[SCHED_REPLACEMENTS]++;
+        wal_session_close(seen->session);
+        seen->session = NULL;
+        create_session(process, &seen->session);
+        append(process, seen->session);
+    }
+}
+
+static void run_retainer(struct sched_process *process, struct sched_look *seen)
+{
+    struct sched *sched = process->sched;
+    struct wal_error error = {.struct_size = sizeof(error)};
+    enum wal_status status;
+
+    if (!look(process, seen)) {
+        return;
+    }
+    wait_after_look(process);
+    if (remove_seen(process, seen, WAL_SESSION_REMOVE_TRASH) != WAL_OK) {
+        return;
+    }
+    sched->counts->outcomes[SCHED_RETENTIONS]++;
+    if (script_replace_random_below(process, 2) == 0) {
+        /* An erasing compaction may have emptied the trash. */
+        status =
+            wal_session_undelete(process->store, ledger_slice(name), &error);
+        if (check(process, status, &error, "undeleting a session") &&
+            !sched->options.compacts) {
+            add_doubts(sched, seen, false);
+        }
+        return;
+    }
+    memset(seen->has, 0, sizeof(seen->has));
+    if (look(process, seen)) {
+        wait_after_look(process);
+        (void)remove_seen(process, seen, 0);
+    }
+}
+
+/* script_replace.c */
+static void sched__step_replace(struct sched_process *process)
+{
+    struct sched_look seen = {.session = NULL};
+    uint64_t way = script_replace_random_below(process, 4);
+
+    if (!open_session(process, &seen.session)) {
+        if (process->store != NULL && !process->poisoned) {
+            create_session(process, &seen.session);
+        }
+        way = 0;
+    }
+    if (seen.session == NULL) {
+        return;
+    }
+    if (way < 2) {
+        append(process, seen.session);
+    } else if (way == 2) {
+        run_importer(process, &seen);
+    } else {
+        run_retainer(process, &seen);
+    }
+    wal_session_close(seen.session);
+}
+
+/* --- what must be there --------------------------------------------------- */
+
+void sched__replaced_power_loss(struct sched *sched)
+{
+    for (uint32_t i = 0; i < sched->replaced_count; i++) {
+        sched->replaced[i].is_acknowledged &= sched->replaced[i].is_durable;
+    }
+}
+
+void sched__check_replaced(struct sched_process *process)
+{
+    struct sched *sched = process->sched;
+    struct wal_session *session = NULL;
+    enum wal_status status =
+        wal_session_open(process->store, ledger_slice(name), &session, NULL);
+    char id[ID_SIZE];
+
+    if (status == WAL_ETRASHED) {
+        (void)!wal_session_undelete(process->store, ledger_slice(name), NULL);
+        status = wal_session_open(process->store, ledger_slice(name), &session,
+                                  NULL);
+    }
+    for (uint32_t i = 0; i < sched->replaced_count && !sched->failed; i++) {
+        const struct sched_replaced *entry = &sched->replaced[i];
+        struct wal_entry found = {.struct_size = sizeof(found)};
+
+        if (!entry->is_acknowledged || entry->doubts > 0) {
+            continue;
+        }
+        if (status != WAL_OK ||
+            wal_entry_get(session, ledger_slice(entry_id(i, id)), &found,
+                          NULL) != WAL_OK) {
+            sched__fail(sched,
+                        "the entry %s was acknowledged, and no removal had "
+                        "seen it: it is gone",
+                        id);
+        }
+        sched->counts->outcomes[SCHED_KEPT]++;
+    }
+    wal_session_close(session);
 }

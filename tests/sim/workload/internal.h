@@ -27,9 +27,6 @@ void workload__add_entries(struct workload *workload, uint32_t batch,
 /* The handle of a session, opened when it is needed; null when it cannot. */
 struct wal_session *workload__session(struct workload *workload,
                                       uint32_t session);
-/* The id of the head as the store has it; false when it cannot tell. */
-bool workload__head(struct workload *workload, struct wal_session *session,
-                    char out[LEDGER_TEXT]);
 /* Commits what this actor has queued; false when that fails. */
 bool workload__sync(struct workload *workload);
 /* What the status of a batch means. */
@@ -47,23 +44,10 @@ void workload__step_stale(struct workload *workload,
                           struct rng *rng);
 void workload__step_delete(struct workload *workload, uint32_t number);
 
-/* workload_blobs.c: puts some content; content after all is well, of a script
- * that puts any; and whether opening found content to be lost. */
-void workload__step_blob(struct workload *workload);
-enum wal_status workload__probe_blob(struct workload *workload, uint32_t actor);
-bool workload__blobs_are_damaged(const struct wal_store *store);
-
 /* Whether any call may answer this when something was made to fail. */
 bool workload__is_documented(enum wal_status status);
-/* Whether the store could be opened to read only. */
-bool workload__is_read_only(struct wal_store *store);
 
 /* The result of a call of the current step. */
 void workload__record_status(struct workload *workload, enum wal_status status);
-/* A failure was reported, or the process died: which queued batches it
- * concerns is not known. */
-void workload__mark_uncertain(struct ledger *ledger, uint32_t actor);
-/* Marks every batch that was acknowledged to this actor as durable. */
-void workload__mark_synced(struct workload *workload, uint32_t number);
 
 #endif

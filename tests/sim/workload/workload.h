@@ -85,14 +85,12 @@ uint32_t workload_stride(enum sim_call call, uint32_t every);
 /* The number of cases that a loop tries: `long_count` with AGENTWAL_LONG, else
  * `count` divided by the stride of tests/lib/sanitizers.h, but at least 1. */
 uint32_t workload_count(uint32_t long_count, uint32_t count);
-
 /* An empty disk and ledger, no process running. */
 struct workload *workload_create(const struct workload_options *options);
 /* The same disk and ledger, as if after a restart without power loss: no
  * process is running. Whatever was open is open no more. */
 struct workload *workload_clone(const struct workload *workload);
 void workload_destroy(struct workload *workload);
-
 /* Who takes the next step. */
 uint32_t workload_next_actor(const struct workload *workload);
 /* Starts the process if it does not run, so that a fault can be armed. */
@@ -101,7 +99,6 @@ struct workload_actor *workload_start(struct workload *workload,
 /* Runs the next step. */
 void workload_step(struct workload *workload);
 void workload_run(struct workload *workload, uint32_t until);
-
 /* Starts the process if it does not run and opens its store if it is not
  * open. */
 enum wal_status workload_open(struct workload *workload, uint32_t number);
@@ -124,12 +121,11 @@ enum workload_finish {
     WORKLOAD_KILL,
     WORKLOAD_KEEP_OPEN
 };
+
 uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
                           enum workload_finish end);
-
 /* After a longjmp out of a call: frees what it was given. */
 void workload_free_call(struct workload *workload);
-
 /* By hand: a session, and an entry of `size` bytes under its head; where one
  * record does not hold them, a batch of several that do. The ledger takes note
  * of the answer. */
@@ -137,17 +133,14 @@ enum wal_status workload_add_session(struct workload *workload, uint32_t actor);
 enum wal_status workload_append(struct workload *workload, uint32_t actor,
                                 uint32_t session, uint32_t durability,
                                 uint32_t size);
-
 /* Compares what a process that has the store open reads; one that could open
  * it to read only may lag, and is left out. False: nothing was read. */
 bool workload_check(struct workload *workload, uint32_t actor);
-
 /* Appends one durable entry to each session that is there, or to a new one.
  * WAL_OK; or WAL_EPOISONED; WAL_EREADONLY of a store that could be opened to
  * read only; WAL_ELOCKED when unlocking was made to fail. Any other failure
  * fails the test. */
 enum wal_status workload_probe(struct workload *workload, uint32_t number);
-
 /*
  * What must hold after any trouble, whatever processes are alive: each reads
  * what was promised; appends succeed, if need be after all have closed and

@@ -44,6 +44,10 @@ struct test_file {
 void test_register(struct test *test);
 void test_register_file(struct test_file *file);
 
+/* A random number. The first one in a file follows from AGENTWAL_SEED, or 1,
+ * and prints that. One thread. */
+uint64_t test_random(void);
+
 /* Each test begins with set_up and ends with tear_down, or null. */
 #define TEST_WITH(name, set_up, tear_down)                         \
     static void test_##name(void **state);                         \

@@ -10,10 +10,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/lib/rng.h"
+
 /* In the order of registration, which is that of the linker for files. */
 static struct test *tests;
 static struct test **tests_end = &tests;
 static struct test_file *files;
+
+static uint64_t random_state;
+static bool is_seeded;
 
 void test_register(struct test *test)
 {
@@ -25,6 +30,15 @@ void test_register_file(struct test_file *file)
 {
     file->next = files;
     files = file;
+}
+
+uint64_t test_random(void)
+{
+    if (!is_seeded) {
+        random_state = rng_seed(1);
+        is_seeded = true;
+    }
+    return rng_next(&random_state);
 }
 
 /* Whether `path` is the file `name`.c in some folder. */
@@ -63,6 +77,7 @@ static int run(const char *path, const char *name)
     for (struct test *test = tests; test != NULL; test = test->next) {
         count += is_chosen(test, path, name);
     }
+    is_seeded = false;
     units = calloc(count, sizeof(*units));
     if (units == NULL) {
         return 1;

@@ -1,20 +1,240 @@
 /*
- * tree_cases.c - what every table of tree.h does (tree_cases.h): each test
- * begins with an empty root.
+ * tree_cases.c - a root under test, every call on it, and what every table of
+ * tree.h does (tree_cases.h): each test begins with an empty root.
  */
 #include "tests/lib/tree_cases.h"
 
 #include <errno.h>
 #include <string.h>
 
+static const struct tree_backend *world;
+static const struct wal__worktree_io *io;
+static struct wal__worktree *tree;
+
+void tree_case_set_up(const struct tree_backend *used)
+{
+    int sys_errno = 0;
+
+    world = used;
+    io = used->io;
+    assert_ok(io->open_root(io->ctx, used->root, &tree, &sys_errno));
+}
+
+void tree_case_tear_down(void)
+{
+    io->close_root(io->ctx, tree);
+    tree = NULL;
+}
+
+const struct tree_backend *tree_case_backend(void)
+{
+    return world;
+}
+
+struct wal__worktree *tree_case_root(void)
+{
+    return tree;
+}
+
+struct wal__worktree *tree_case_swap_root(struct wal__worktree *other)
+{
+    struct wal__worktree *before = tree;
+
+    tree = other;
+    return before;
+}
+
+void tree_case_put(const char *path, const char *content)
+{
+    struct wal__worktree_file *file = NULL;
+    size_t size = strlen(content);
+    size_t put = 0;
+    int sys_errno = 0;
+
+    assert_ok(io->create(io->ctx, tree, path, 0644, &file, &sys_errno));
+    assert_ok(io->write(io->ctx, file, content, size, 0, &put, &sys_errno));
+    assert_int_equal(put, size);
+    io->close(io->ctx, file);
+}
+
+void tree_case_directory(const char *path)
+{
+    int sys_errno = 0;
+
+    assert_ok(io->make_directory(io->ctx, tree, path, &sys_errno));
+}
+
+void tree_case_link(const char *path, const char *target)
+{
+    int sys_errno = 0;
+
+    assert_ok(io->make_link(io->ctx, tree, path, target, &sys_errno));
+}
+
+struct wal__worktree_stat tree_case_stat(const char *path)
+{
+    struct wal__worktree_stat st = {.kind = WAL__WORKTREE_OTHER};
+    int sys_errno = 0;
+
+    assert_ok(io->stat(io->ctx, tree, path, &st, &sys_errno));
+    assert_int_equal(sys_errno, 0);
+    return st;
+}
+
+void tree_case_assert_content(const char *path, const char *content)
+{
+    struct wal__worktree_file *file = NULL;
+    char data[512];
+    size_t got = 0;
+    int sys_errno = 0;
+
+    assert_ok(io->open(io->ctx, tree, path, &file, &sys_errno));
+    assert_ok(io->read(io->ctx, file, data, sizeof(data), 0, &got, &sys_errno));
+    io->close(io->ctx, file);
+    assert_int_equal(got, strlen(content));
+    assert_memory_equal(data, content, got);
+}
+
+enum wal_status tree_do_may_replace(const char *path, int *sys_errno)
+{
+    return io->check_replace(io->ctx, tree, path, sys_errno);
+}
+
+/* -------------------------------------------------------- every call --- */
+
+enum wal_status tree_do_stat(const char *path, int *sys_errno)
+{
+    struct wal__worktree_stat st = {.kind = WAL__WORKTREE_OTHER, .size = 99};
+    enum wal_status status = io->stat(io->ctx, tree, path, &st, sys_errno);
+
+    assert_true(status == WAL_OK ||
+                (st.kind == WAL__WORKTREE_OTHER && st.size == 99));
+    return status;
+}
+
+enum wal_status tree_do_open(const char *path, int *sys_errno)
+{
+    struct wal__worktree_file *file = NULL;
+    enum wal_status status = io->open(io->ctx, tree, path, &file, sys_errno);
+
+    assert_true((status == WAL_OK) == (file != NULL));
+    if (file != NULL) {
+        io->close(io->ctx, file);
+    }
+    return status;
+}
+
+enum wal_status tree_do_create(const char *path, int *sys_errno)
+{
+    struct wal__worktree_file *file = NULL;
+    enum wal_status status =
+        io->create(io->ctx, tree, path, 0600, &file, sys_errno);
+
+    assert_true((status == WAL_OK) == (file != NULL));
+    if (file != NULL) {
+        io->close(io->ctx, file);
+    }
+    return status;
+}
+
+enum wal_status tree_do_read_link(const char *path, int *sys_errno)
+{
+    char target[16] = "untouched";
+    size_t got = 99;
+    enum wal_status status = io->read_link(io->ctx, tree, path, target,
+                                           sizeof(target), &got, sys_errno);
+
+    assert_true(status == WAL_OK ||
+                (got == 99 && strcmp(target, "untouched") == 0));
+    return status;
+}
+
+enum wal_status tree_do_make_link(const char *path, int *sys_errno)
+{
+    return io->make_link(io->ctx, tree, path, "target", sys_errno);
+}
+
+enum wal_status tree_do_rename_from(const char *path, int *sys_errno)
+{
+    return io->rename(io->ctx, tree, path, "renamed", sys_errno);
+}
+
+/* From a file that is there, and stays when the call fails. */
+enum wal_status tree_do_rename_to(const char *path, int *sys_errno)
+{
+    enum wal_status status;
+    int ignored;
+
+    assert_ok(tree_do_create("here", &ignored));
+    status = io->rename(io->ctx, tree, "here", path, sys_errno);
+    assert_int_equal(io->unlink(io->ctx, tree, "here", &ignored),
+                     status == WAL_OK ? WAL_ENOTFOUND : WAL_OK);
+    return status;
+}
+
+enum wal_status tree_do_unlink(const char *path, int *sys_errno)
+{
+    return io->unlink(io->ctx, tree, path, sys_errno);
+}
+
+enum wal_status tree_do_make_directory(const char *path, int *sys_errno)
+{
+    return io->make_directory(io->ctx, tree, path, sys_errno);
+}
+
+enum wal_status tree_do_remove_directory(const char *path, int *sys_errno)
+{
+    return io->remove_directory(io->ctx, tree, path, sys_errno);
+}
+
+enum wal_status tree_do_sync_directory(const char *path, int *sys_errno)
+{
+    return io->sync_directories(io->ctx, tree, path, strlen(path) + 1,
+                                sys_errno);
+}
+
+/* Those that change nothing where they fail, and all fail on the same paths. */
+tree_call *const tree_calls[TREE_CALLS] = {
+    tree_do_open,           tree_do_create,           tree_do_read_link,
+    tree_do_make_link,      tree_do_rename_to,        tree_do_rename_from,
+    tree_do_may_replace,    tree_do_unlink,           tree_do_stat,
+    tree_do_make_directory, tree_do_remove_directory, tree_do_sync_directory,
+};
+
+void tree_assert_fails(tree_call *made, const char *path,
+                       enum wal_status status)
+{
+    int sys_errno = 0;
+
+    if (made(path, &sys_errno) != status || sys_errno == 0) {
+        print_message("path %s, errno %d\n", path, sys_errno);
+    }
+    sys_errno = 0;
+    assert_int_equal(made(path, &sys_errno), status);
+    assert_int_not_equal(sys_errno, 0);
+}
+
+void tree_assert_all_fail(const char *path, enum wal_status status)
+{
+    for (size_t i = 0; i < TREE_CALLS; i++) {
+        /* An empty path is the root there. */
+        if (tree_calls[i] != tree_do_sync_directory || path[0] != '\0') {
+            tree_assert_fails(tree_calls[i], path, status);
+        }
+    }
+}
+
+void tree_case_assert_outside(void)
+{
+    char content[8] = "";
+
+    world->read_outside(content);
+    assert_string_equal(content, "outside");
+}
+
 enum {
     name_max = 255
 };
-
-static const struct wal__worktree_io *io(void)
-{
-    return tree_case_backend()->io;
-}
 
 /* ------------------------------------------------------- containment --- */
 
@@ -115,33 +335,33 @@ static void test_tree__written_bytes_are_read(void **state)
     size_t count = 0;
     int sys_errno = 0;
 
-    assert_ok(io()->create(io()->ctx, tree_case_root(), "a", 0600, &file,
-                           &sys_errno));
-    assert_ok(io()->write(io()->ctx, file, "two", 3, 5, &count, &sys_errno));
+    assert_ok(
+        io->create(io->ctx, tree_case_root(), "a", 0600, &file, &sys_errno));
+    assert_ok(io->write(io->ctx, file, "two", 3, 5, &count, &sys_errno));
     assert_int_equal(count, 3);
-    assert_ok(io()->file_stat(io()->ctx, file, &st, &sys_errno));
+    assert_ok(io->file_stat(io->ctx, file, &st, &sys_errno));
     assert_int_equal(st.kind, WAL__WORKTREE_REGULAR);
     assert_int_equal(st.size, 8);
-    io()->close(io()->ctx, file);
+    io->close(io->ctx, file);
 
-    assert_ok(io()->open(io()->ctx, tree_case_root(), "a", &file, &sys_errno));
+    assert_ok(io->open(io->ctx, tree_case_root(), "a", &file, &sys_errno));
     assert_ok(
-        io()->read(io()->ctx, file, data, sizeof(data), 0, &count, &sys_errno));
+        io->read(io->ctx, file, data, sizeof(data), 0, &count, &sys_errno));
     assert_int_equal(count, 8);
     assert_memory_equal(data, "\0\0\0\0\0two", 8);
-    assert_ok(io()->read(io()->ctx, file, data, 4, 8, &count, &sys_errno));
+    assert_ok(io->read(io->ctx, file, data, 4, 8, &count, &sys_errno));
     assert_int_equal(count, 0);
     count = 99;
-    assert_int_equal(
-        io()->write(io()->ctx, file, "x", 1, 0, &count, &sys_errno), WAL_EIO);
+    assert_int_equal(io->write(io->ctx, file, "x", 1, 0, &count, &sys_errno),
+                     WAL_EIO);
     assert_int_equal(count, 99);
 
     /* What is open stays, whatever becomes of its name. */
     assert_ok(tree_do_unlink("a", &sys_errno));
     assert_int_equal(tree_case_stat("a").kind, WAL__WORKTREE_ABSENT);
-    assert_ok(io()->read(io()->ctx, file, data, 3, 5, &count, &sys_errno));
+    assert_ok(io->read(io->ctx, file, data, 3, 5, &count, &sys_errno));
     assert_memory_equal(data, "two", 3);
-    io()->close(io()->ctx, file);
+    io->close(io->ctx, file);
 }
 
 static void test_tree__modes_are_exactly_those_set(void **state)
@@ -152,18 +372,18 @@ static void test_tree__modes_are_exactly_those_set(void **state)
     struct wal__worktree_file *file = NULL;
     int sys_errno = 0;
 
-    assert_ok(io()->create(io()->ctx, tree_case_root(), "a", 0600, &file,
-                           &sys_errno));
+    assert_ok(
+        io->create(io->ctx, tree_case_root(), "a", 0600, &file, &sys_errno));
     assert_int_equal(tree_case_stat("a").mode, 0600);
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         struct wal__worktree_stat st = {0};
 
-        assert_ok(io()->set_mode(io()->ctx, file, modes[i], &sys_errno));
+        assert_ok(io->set_mode(io->ctx, file, modes[i], &sys_errno));
         assert_int_equal(tree_case_stat("a").mode, modes[i]);
-        assert_ok(io()->file_stat(io()->ctx, file, &st, &sys_errno));
+        assert_ok(io->file_stat(io->ctx, file, &st, &sys_errno));
         assert_int_equal(st.mode, modes[i]);
     }
-    io()->close(io()->ctx, file);
+    io->close(io->ctx, file);
 }
 
 static void test_tree__links_keep_any_target(void **state)
@@ -175,14 +395,13 @@ static void test_tree__links_keep_any_target(void **state)
     const char *text = "a/../\n\xff/..";
 
     tree_case_link("link", text);
-    assert_ok(io()->read_link(io()->ctx, tree_case_root(), "link", target,
-                              strlen(text), &got, &sys_errno));
+    assert_ok(io->read_link(io->ctx, tree_case_root(), "link", target,
+                            strlen(text), &got, &sys_errno));
     assert_int_equal(got, strlen(text));
     assert_memory_equal(target, text, got);
     got = 99;
-    assert_int_equal(io()->read_link(io()->ctx, tree_case_root(), "link",
-                                     target, strlen(text) - 1, &got,
-                                     &sys_errno),
+    assert_int_equal(io->read_link(io->ctx, tree_case_root(), "link", target,
+                                   strlen(text) - 1, &got, &sys_errno),
                      WAL_ETOOBIG);
     assert_int_equal(got, 99);
 
@@ -204,7 +423,7 @@ static void test_tree__rename_replaces_its_target(void **state)
     before = tree_case_stat("new");
     assert_int_not_equal(before.inode, tree_case_stat("d/old").inode);
     assert_ok(
-        io()->rename(io()->ctx, tree_case_root(), "new", "d/old", &sys_errno));
+        io->rename(io->ctx, tree_case_root(), "new", "d/old", &sys_errno));
     after = tree_case_stat("d/old");
     assert_int_equal(after.inode, before.inode);
     assert_int_equal(after.device, before.device);
@@ -220,7 +439,7 @@ static void test_tree__a_change_is_not_older_than_the_clock(void **state)
     struct wal__worktree_file *file = NULL;
     struct wal__worktree_stat first;
     struct wal__worktree_stat st;
-    int64_t before = io()->now_ns(io()->ctx);
+    int64_t before = io->now_ns(io->ctx);
     size_t put;
     int sys_errno = 0;
 
@@ -229,20 +448,20 @@ static void test_tree__a_change_is_not_older_than_the_clock(void **state)
     assert_true(first.mtime_ns >= before && first.ctime_ns >= before);
 
     /* Time goes on, and a change shows it. */
-    assert_ok(io()->create(io()->ctx, tree_case_root(), "b", 0600, &file,
-                           &sys_errno));
+    assert_ok(
+        io->create(io->ctx, tree_case_root(), "b", 0600, &file, &sys_errno));
     do {
-        assert_ok(io()->write(io()->ctx, file, "x", 1, 0, &put, &sys_errno));
-        assert_ok(io()->file_stat(io()->ctx, file, &st, &sys_errno));
+        assert_ok(io->write(io->ctx, file, "x", 1, 0, &put, &sys_errno));
+        assert_ok(io->file_stat(io->ctx, file, &st, &sys_errno));
     } while (st.mtime_ns <= first.mtime_ns);
     first = st;
     do {
-        assert_ok(io()->set_mode(io()->ctx, file, 0640, &sys_errno));
-        assert_ok(io()->file_stat(io()->ctx, file, &st, &sys_errno));
+        assert_ok(io->set_mode(io->ctx, file, 0640, &sys_errno));
+        assert_ok(io->file_stat(io->ctx, file, &st, &sys_errno));
     } while (st.ctime_ns <= first.ctime_ns);
     assert_int_equal(st.mtime_ns, first.mtime_ns);
-    io()->close(io()->ctx, file);
-    while (io()->now_ns(io()->ctx) <= before) {
+    io->close(io->ctx, file);
+    while (io->now_ns(io->ctx) <= before) {
     }
 }
 
@@ -394,10 +613,10 @@ static void test_tree__denied_access_is_reported(void **state)
     tree_case_directory("d");
     tree_case_directory("d/e");
     tree_case_put("d/x", "x");
-    assert_ok(io()->create(io()->ctx, tree_case_root(), "none", 0, &file,
-                           &sys_errno));
-    assert_ok(io()->set_mode(io()->ctx, file, 0, &sys_errno));
-    io()->close(io()->ctx, file);
+    assert_ok(
+        io->create(io->ctx, tree_case_root(), "none", 0, &file, &sys_errno));
+    assert_ok(io->set_mode(io->ctx, file, 0, &sys_errno));
+    io->close(io->ctx, file);
 
     tree_case_backend()->set_mode("d", 0555);
     tree_case_backend()->drop(true);
@@ -446,10 +665,10 @@ static void test_tree__a_root_must_be_a_directory(void **state)
     assert_true(size + 16 < sizeof(path));
     memcpy(path, tree_case_backend()->root, size);
     memcpy(path + size, "/missing", 9);
-    assert_int_equal(io()->open_root(io()->ctx, path, &other, &sys_errno),
+    assert_int_equal(io->open_root(io->ctx, path, &other, &sys_errno),
                      WAL_ENOTFOUND);
     memcpy(path + size, "/../outside", 12);
-    assert_int_equal(io()->open_root(io()->ctx, path, &other, &sys_errno),
+    assert_int_equal(io->open_root(io->ctx, path, &other, &sys_errno),
                      WAL_ENOTFOUND);
     assert_null(other);
 
@@ -459,10 +678,10 @@ static void test_tree__a_root_must_be_a_directory(void **state)
     memcpy(path + size, "/d", 3);
     tree_case_link("link", path);
     memcpy(path + size, "/link", 6);
-    assert_ok(io()->open_root(io()->ctx, path, &other, &sys_errno));
+    assert_ok(io->open_root(io->ctx, path, &other, &sys_errno));
     kept = tree_case_swap_root(other);
     tree_case_assert_content("x", "through");
-    io()->close_root(io()->ctx, tree_case_swap_root(kept));
+    io->close_root(io->ctx, tree_case_swap_root(kept));
 }
 
 static void test_tree__only_an_empty_directory_is_removed(void **state)
@@ -491,7 +710,7 @@ static void test_tree__syncs_succeed(void **state)
 
     tree_case_directory("d");
     tree_case_put("d/x", "x");
-    assert_ok(io()->sync_all(io()->ctx, tree_case_root(), &sys_errno));
+    assert_ok(io->sync_all(io->ctx, tree_case_root(), &sys_errno));
     assert_ok(tree_do_sync_directory("d", &sys_errno));
     assert_ok(tree_do_sync_directory("", &sys_errno));
 }

@@ -4,8 +4,91 @@
  * struct is in a block of exactly its struct_size, so that the address
  * sanitizer sees every access beyond it.
  */
-#include "tests/lib/kit/struct_kit.h"
+#include "agentwal/admin.h"
+#include "agentwal/blob.h"
+#include "agentwal/checkpoint.h"
+#include "agentwal/convert.h"
+#include "tests/lib/kit/store_kit.h"
 #include "tests/lib/test.h"
+
+enum {
+    STRUCT_MORE = 16, /* bytes that a newer version has */
+    STRUCT_WORDS =
+        64 /* of 8 bytes: room for each struct but errors and paths */
+};
+
+struct struct_world {
+    struct wal_store *store;
+    struct wal_session *session; /* with entries a, b, c; document key;
+                                  * checkpoint c of a file that is not there */
+    struct wal_view *view;
+    uint8_t digest[WAL_DIGEST_SIZE];
+    char root[4096];
+    int next; /* for ids */
+    char id[32];
+};
+
+/* Passes a struct to a call. */
+typedef enum wal_status struct_call(struct struct_world *world, void *given,
+                                    struct wal_error *error);
+
+/* An id that no other call returned, until the next call. */
+static struct wal_slice struct_world_id(struct struct_world *world)
+{
+    (void)snprintf(world->id, sizeof(world->id), "id-%d", world->next++);
+    return kit_text(world->id);
+}
+
+static int32_t struct_put_nothing(void *ctx, const void *data, uint64_t size)
+{
+    (void)ctx;
+    (void)data;
+    (void)size;
+    return 0;
+}
+
+static struct wal_view *struct_open_view(struct struct_world *world)
+{
+    struct wal_view_options options = WAL_INIT(wal_view_options);
+    struct wal_view *view = NULL;
+
+    options.dialect = WAL_STR("claude");
+    options.put = struct_put_nothing;
+    assert_ok(
+        wal_view_open(world->store, world->session, &options, &view, NULL));
+    return view;
+}
+
+static void struct_world_init(struct struct_world *world)
+{
+    struct wal_checkpoint_options options = WAL_INIT(wal_checkpoint_options);
+    struct wal_file file = WAL_INIT(wal_file);
+    struct wal_doc doc = WAL_INIT(wal_doc);
+
+    *world = (struct struct_world){.store = kit_store()};
+    assert_non_null(getcwd(world->root, sizeof(world->root)));
+    world->session = kit_create(world->store, "s");
+    kit_append_all(world->session, "a b c");
+    doc.key = WAL_STR("key");
+    doc.value = WAL_STR("{}");
+    assert_ok(wal_doc_put(NULL, world->session, &doc, NULL, NULL));
+    assert_ok(wal_blob_put(world->store, WAL_STR("text"), world->digest, NULL));
+    file.kind = WAL_FILE_REGULAR;
+    file.path = WAL_STR("f");
+    memcpy(file.digest, world->digest, sizeof(file.digest));
+    options.id = WAL_STR("c");
+    options.root = kit_text(world->root);
+    assert_ok(
+        wal_checkpoint_import(world->session, &file, 1, &options, NULL, NULL));
+    world->view = struct_open_view(world);
+}
+
+static void struct_world_deinit(struct struct_world *world)
+{
+    wal_view_close(world->view);
+    wal_session_close(world->session);
+    kit_close(world->store);
+}
 
 typedef void fill_fn(struct struct_world *world, void *given);
 

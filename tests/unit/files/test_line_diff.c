@@ -13,26 +13,11 @@
 
 #include "engine/files/numstat.h"
 #include "tests/lib/faulty_heap.h"
-#include "tests/lib/rng.h"
 #include "tests/lib/test.h"
-
-static uint64_t seed = 20240611;
-
-static int set_seed(void **state)
-{
-    (void)state;
-    seed = rng_seed(seed);
-    return 0;
-}
-
-static uint64_t next_random(void)
-{
-    return rng_next(&seed);
-}
 
 static uint32_t below(uint32_t limit)
 {
-    return (uint32_t)(next_random() >> 33) % limit;
+    return (uint32_t)(test_random() >> 33) % limit;
 }
 
 /* Numbers -------------------------------------------------------------------*/
@@ -453,5 +438,3 @@ TEST(line_diff__no_memory_changes_nothing)
     assert_false(counts.is_binary);
     assert_true(nth > 8);
 }
-
-TEST_FILE(set_seed, NULL, NULL);

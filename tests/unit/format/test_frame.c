@@ -12,7 +12,6 @@
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"
-#include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 
 #define SALT   UINT64_C(0x0123456789abcdef)
@@ -23,20 +22,6 @@ enum {
     PAYLOAD_SIZE = 29,
     BUFFER_SIZE = 4096
 };
-
-static uint64_t random_state;
-
-static uint64_t random_u64(void)
-{
-    return rng_next(&random_state);
-}
-
-static int seed_random(void **state)
-{
-    (void)state;
-    random_state = rng_seed(1);
-    return 0;
-}
 
 static struct wal__frame an_entry(uint32_t size)
 {
@@ -128,27 +113,27 @@ static struct wal__frame a_random_frame(void)
         WAL__FRAME_DOC_DELETE, WAL__FRAME_REDACT,  WAL__FRAME_COMMIT,
         WAL__FRAME_INDEX,      WAL__FRAME_SEAL,    200,
     };
-    struct wal__frame frame = an_entry((uint32_t)(random_u64() % 1000));
+    struct wal__frame frame = an_entry((uint32_t)(test_random() % 1000));
 
-    frame.type = types[random_u64() % sizeof(types)];
-    frame.flags = (uint8_t)(random_u64() % 128);
+    frame.type = types[test_random() % sizeof(types)];
+    frame.flags = (uint8_t)(test_random() % 128);
     if (frame.type == 200) {
         frame.flags |= WAL__FRAME_IGNORABLE;
     }
     if ((frame.flags & WAL__FRAME_LZ4) != 0) {
         frame.raw_size =
-            (uint32_t)(random_u64() % (frame.stored_size * 255u + 1));
+            (uint32_t)(test_random() % (frame.stored_size * 255u + 1));
     }
-    frame.stream = (uint8_t)random_u64();
-    frame.kind = (uint8_t)random_u64();
-    frame.session = (uint32_t)random_u64();
+    frame.stream = (uint8_t)test_random();
+    frame.kind = (uint8_t)test_random();
+    frame.session = (uint32_t)test_random();
     frame.sequence = 0;
     frame.parent = 0;
     if (wal__frame_is_sequenced(frame.type)) {
-        frame.sequence = random_u64() | 1;
-        frame.parent = random_u64() % frame.sequence;
+        frame.sequence = test_random() | 1;
+        frame.parent = test_random() % frame.sequence;
     }
-    frame.id_hash = random_u64();
+    frame.id_hash = test_random();
     return frame;
 }
 
@@ -160,12 +145,12 @@ TEST(frame__round_trip_of_random_frames)
     for (int i = 0; i < ROUNDS; i++) {
         struct wal__frame frame = a_random_frame();
         struct wal__frame read;
-        uint64_t salt = random_u64();
-        uint64_t offset = random_u64() % (1u << 26) & ~UINT64_C(7);
+        uint64_t salt = test_random();
+        uint64_t offset = test_random() % (1u << 26) & ~UINT64_C(7);
         size_t span;
 
         for (size_t b = 0; b < sizeof(payload); b++) {
-            payload[b] = (uint8_t)random_u64();
+            payload[b] = (uint8_t)test_random();
         }
         span = write_frame(&frame, payload, salt, offset, out);
         assert_int_equal(wal__frame_decode(out, span, salt, offset, &read),
@@ -480,5 +465,3 @@ TEST(frame__chain_covers_both_checksums_in_order)
     assert_int_not_equal(wal__frame_chain_crc(wal__frame_chain_crc(5, &b), &a),
                          wal__crc32(5, links, sizeof(links)));
 }
-
-TEST_FILE(seed_random, NULL, NULL);

@@ -16,7 +16,6 @@
 #include "format/bytes/crc32.h"
 #include "format/index/index_fmt.h"
 #include "format/segment/record.h"
-#include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 
 enum {
@@ -26,19 +25,11 @@ enum {
 /* The source of random texts. */
 static uint8_t pool[WAL__TEXT_MAX + 1];
 
-static uint64_t random_state;
-
-static uint64_t random_u64(void)
-{
-    return rng_next(&random_state);
-}
-
 static int set_up(void **state)
 {
     (void)state;
-    random_state = rng_seed(1);
     for (size_t i = 0; i < sizeof(pool); i++) {
-        pool[i] = (uint8_t)random_u64();
+        pool[i] = (uint8_t)test_random();
     }
     return 0;
 }
@@ -47,40 +38,40 @@ static int set_up(void **state)
 static struct wal__span random_text(size_t min, size_t max)
 {
     struct wal__span text = {pool, min};
-    uint64_t choice = random_u64() % 4;
+    uint64_t choice = test_random() % 4;
 
     if (choice == 1) {
         text.size = max;
     } else if (choice > 1) {
-        text.size = min + random_u64() % (max - min + 1);
+        text.size = min + test_random() % (max - min + 1);
     }
-    text.data += random_u64() % (sizeof(pool) - text.size + 1);
+    text.data += test_random() % (sizeof(pool) - text.size + 1);
     return text;
 }
 
 static struct wal__summary random_summary(size_t text_max)
 {
     struct wal__summary summary = {
-        .number = (uint32_t)random_u64() | 1,
-        .flags = (uint32_t)random_u64() % 8,
-        .session_position = random_u64(),
-        .fork_sequence = random_u64(),
-        .fork_owner = (uint32_t)random_u64(),
-        .depth = (uint32_t)random_u64(),
-        .created_ms = (int64_t)random_u64(),
-        .updated_ms = (int64_t)random_u64(),
-        .last_sequence = random_u64(),
-        .entries = random_u64(),
-        .inherited = random_u64(),
-        .bytes = random_u64(),
-        .head_sequence = random_u64(),
-        .segment = random_u64(),
-        .first_sequence = random_u64(),
-        .fork_record = random_u64(),
-        .first_owner = (uint32_t)random_u64(),
-        .fork_source = (uint32_t)random_u64(),
-        .documents = (uint32_t)random_u64(),
-        .schema_version = (uint32_t)random_u64(),
+        .number = (uint32_t)test_random() | 1,
+        .flags = (uint32_t)test_random() % 8,
+        .session_position = test_random(),
+        .fork_sequence = test_random(),
+        .fork_owner = (uint32_t)test_random(),
+        .depth = (uint32_t)test_random(),
+        .created_ms = (int64_t)test_random(),
+        .updated_ms = (int64_t)test_random(),
+        .last_sequence = test_random(),
+        .entries = test_random(),
+        .inherited = test_random(),
+        .bytes = test_random(),
+        .head_sequence = test_random(),
+        .segment = test_random(),
+        .first_sequence = test_random(),
+        .fork_record = test_random(),
+        .first_owner = (uint32_t)test_random(),
+        .fork_source = (uint32_t)test_random(),
+        .documents = (uint32_t)test_random(),
+        .schema_version = (uint32_t)test_random(),
         .id = random_text(1, WAL__ID_MAX),
         .head_id = random_text(0, WAL__ID_MAX),
         .parent_id = random_text(0, WAL__ID_MAX),
@@ -133,7 +124,7 @@ TEST(index_fmt__summary_round_trip)
     for (int i = 0; i < ROUNDS; i++) {
         struct wal__summary summary = random_summary(WAL__TEXT_MAX);
         struct wal__summary read;
-        uint32_t offset = (uint32_t)random_u64() % 100;
+        uint32_t offset = (uint32_t)test_random() % 100;
         size_t size = offset + wal__summary_text_size(&summary);
         uint8_t at[WAL__SUMMARY_SIZE];
         uint8_t *texts = allocate(size);
@@ -266,14 +257,14 @@ TEST(index_fmt__posting_round_trip)
 {
     for (int i = 0; i < ROUNDS; i++) {
         struct wal__posting posting = {
-            .offset = (uint32_t)random_u64(),
-            .type = (uint8_t)random_u64(),
-            .flags = (uint8_t)random_u64(),
-            .stream = (uint8_t)random_u64(),
-            .kind = (uint8_t)random_u64(),
-            .sequence = random_u64(),
-            .parent = random_u64(),
-            .id_hash = random_u64(),
+            .offset = (uint32_t)test_random(),
+            .type = (uint8_t)test_random(),
+            .flags = (uint8_t)test_random(),
+            .stream = (uint8_t)test_random(),
+            .kind = (uint8_t)test_random(),
+            .sequence = test_random(),
+            .parent = test_random(),
+            .id_hash = test_random(),
         };
         struct wal__posting read;
         uint8_t at[WAL__POSTING_SIZE];
@@ -308,14 +299,14 @@ static struct sample make_sample(void)
             {
                 .session_count = SESSIONS,
                 .posting_count = POSTINGS,
-                .id = random_u64(),
+                .id = test_random(),
                 .end = 8192,
-                .first_sequence = random_u64(),
-                .last_sequence = random_u64(),
-                .chain = (uint32_t)random_u64(),
+                .first_sequence = test_random(),
+                .last_sequence = test_random(),
+                .chain = (uint32_t)test_random(),
                 .commit_offset = 8191,
-                .epoch = random_u64(),
-                .last_session = (uint32_t)random_u64(),
+                .epoch = test_random(),
+                .last_session = (uint32_t)test_random(),
                 .uuid = "0123456789abcde",
             },
     };
@@ -548,18 +539,18 @@ TEST(index_fmt__catalogue_header_round_trip)
 {
     for (int i = 0; i < ROUNDS; i++) {
         struct wal__catalogue_header header = {
-            .session_count = (uint32_t)random_u64(),
-            .text_size = random_u64(),
-            .position = random_u64(),
-            .last_sequence = random_u64(),
-            .chain = (uint32_t)random_u64(),
-            .last_session = (uint32_t)random_u64(),
+            .session_count = (uint32_t)test_random(),
+            .text_size = test_random(),
+            .position = test_random(),
+            .last_sequence = test_random(),
+            .chain = (uint32_t)test_random(),
+            .last_session = (uint32_t)test_random(),
             .uuid = "fedcba987654321",
-            .table_crc = (uint32_t)random_u64(),
+            .table_crc = (uint32_t)test_random(),
         };
 
         header.hidden_count =
-            (uint32_t)(random_u64() % ((uint64_t)header.session_count + 1));
+            (uint32_t)(test_random() % ((uint64_t)header.session_count + 1));
 
         struct wal__catalogue_header read;
         uint8_t at[WAL__CATALOGUE_HEADER_SIZE];

@@ -14,7 +14,6 @@
 #include "format/bytes/bytes.h"
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
-#include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 
 enum {
@@ -24,19 +23,11 @@ enum {
 /* The source of random texts. */
 static uint8_t pool[WAL__METADATA_MAX + 1];
 
-static uint64_t random_state;
-
-static uint64_t random_u64(void)
-{
-    return rng_next(&random_state);
-}
-
 static int set_up(void **state)
 {
     (void)state;
-    random_state = rng_seed(1);
     for (size_t i = 0; i < sizeof(pool); i++) {
-        pool[i] = (uint8_t)random_u64();
+        pool[i] = (uint8_t)test_random();
     }
     return 0;
 }
@@ -46,7 +37,7 @@ static struct wal__span random_text(size_t min, size_t max)
 {
     struct wal__span text = {NULL, 0};
 
-    switch (random_u64() % 4) {
+    switch (test_random() % 4) {
     case 0:
         text.size = min;
         break;
@@ -54,11 +45,11 @@ static struct wal__span random_text(size_t min, size_t max)
         text.size = max;
         break;
     default:
-        text.size = min + (size_t)(random_u64() % (max - min + 1));
+        text.size = min + (size_t)(test_random() % (max - min + 1));
         break;
     }
     if (text.size > 0) {
-        text.data = pool + random_u64() % (sizeof(pool) - text.size + 1);
+        text.data = pool + test_random() % (sizeof(pool) - text.size + 1);
     }
     return text;
 }
@@ -214,21 +205,21 @@ static void open_round_trip(void)
 {
     struct wal__damage damage[WAL__DAMAGE_MAX];
     struct wal__open_record open = {
-        .previous_id = random_u64() | 1,
-        .previous_end = 4096 + random_u64() % (60u << 20),
-        .last_sequence = random_u64(),
-        .chain = (uint32_t)random_u64(),
-        .damage_count = (uint32_t)(random_u64() % (WAL__DAMAGE_MAX + 1)),
-        .epoch = random_u64() | 1,
+        .previous_id = test_random() | 1,
+        .previous_end = 4096 + test_random() % (60u << 20),
+        .last_sequence = test_random(),
+        .chain = (uint32_t)test_random(),
+        .damage_count = (uint32_t)(test_random() % (WAL__DAMAGE_MAX + 1)),
+        .epoch = test_random() | 1,
     };
     struct wal__open_record read;
     struct wal__span payload;
 
     for (uint32_t i = 0; i < open.damage_count; i++) {
-        damage[i].offset = (uint64_t)i * 8192 + random_u64() % 8192;
-        damage[i].size = random_u64();
-        damage[i].first_sequence = random_u64();
-        damage[i].last_sequence = random_u64();
+        damage[i].offset = (uint64_t)i * 8192 + test_random() % 8192;
+        damage[i].size = test_random();
+        damage[i].first_sequence = test_random();
+        damage[i].last_sequence = test_random();
     }
     payload = make_open(&open, damage);
     assert_int_equal(wal__open_record_decode(payload, &read), WAL__FMT_OK);
@@ -332,17 +323,17 @@ static struct wal__span make_session(const struct wal__session_record *session)
 static void session_round_trip(void)
 {
     struct wal__session_record session = {
-        .created_ms = (int64_t)random_u64(),
-        .schema_version = (uint32_t)random_u64() | 1,
-        .flags = (uint32_t)(random_u64() % 4),
+        .created_ms = (int64_t)test_random(),
+        .schema_version = (uint32_t)test_random() | 1,
+        .flags = (uint32_t)(test_random() % 4),
         .id = random_text(1, WAL__ID_MAX),
         .cwd = random_text(0, WAL__TEXT_MAX),
         .project = random_text(0, WAL__TEXT_MAX),
         .title = random_text(0, WAL__TEXT_MAX),
         .parent_id = random_text(0, WAL__ID_MAX),
         .source = random_text(0, WAL__TEXT_MAX),
-        .metadata = random_text(0, random_u64() % 64 == 0 ? WAL__METADATA_MAX
-                                                          : WAL__TEXT_MAX),
+        .metadata = random_text(0, test_random() % 64 == 0 ? WAL__METADATA_MAX
+                                                           : WAL__TEXT_MAX),
     };
     struct wal__session_record read;
     struct wal__span payload = make_session(&session);
@@ -478,7 +469,7 @@ make_session_0(const struct wal__session_record *session, int64_t created_s)
 static void session_0_is_read(void)
 {
     struct wal__session_record session = {
-        .flags = (uint32_t)(random_u64() % 2),
+        .flags = (uint32_t)(test_random() % 2),
         .id = random_text(1, WAL__ID_MAX),
         .cwd = random_text(0, WAL__TEXT_MAX),
         .project = random_text(0, WAL__TEXT_MAX),
@@ -486,7 +477,7 @@ static void session_0_is_read(void)
         .source = random_text(0, WAL__TEXT_MAX),
         .metadata = random_text(0, WAL__TEXT_MAX),
     };
-    int64_t created_s = (int64_t)(random_u64() % (1u << 31)) - (1 << 30);
+    int64_t created_s = (int64_t)(test_random() % (1u << 31)) - (1 << 30);
     struct wal__session_record read;
     struct wal__span payload = make_session_0(&session, created_s);
 
@@ -575,7 +566,7 @@ static struct wal__span make_entry(const struct wal__entry_record *entry)
 static void entry_round_trip(void)
 {
     struct wal__entry_record entry = {
-        .form = (uint8_t)(random_u64() % 2),
+        .form = (uint8_t)(test_random() % 2),
         .id = random_text(1, 255),
         .type = random_text(0, 255),
         .time = random_text(0, WAL__TIME_MAX),
@@ -608,7 +599,7 @@ static void outside_round_trip(void)
 {
     struct wal__span digest = random_text(32, 32);
     struct wal__entry_record entry = {
-        .form = (uint8_t)(random_u64() % 2),
+        .form = (uint8_t)(test_random() % 2),
         .id = random_text(1, 255),
         .type = random_text(0, 255),
         .time = random_text(0, WAL__TIME_MAX),
@@ -616,7 +607,7 @@ static void outside_round_trip(void)
         .meta = random_text(0, 5000),
         .payload = random_text(0, WAL__EXCERPT_MAX),
         .digest = digest.data,
-        .payload_size = WAL__PAYLOAD_INLINE_MAX + 1 + random_u64() % (1 << 30),
+        .payload_size = WAL__PAYLOAD_INLINE_MAX + 1 + test_random() % (1 << 30),
     };
     struct wal__entry_record read;
     struct wal__span payload = make_entry(&entry);
@@ -802,11 +793,11 @@ TEST(record__kinds_are_the_formats)
 static void fork_round_trip(void)
 {
     struct wal__fork_record fork = {
-        .inherited = random_u64(),
-        .depth = (uint32_t)(random_u64() % (WAL__LINEAGE_MAX + 1)),
-        .source = (uint32_t)random_u64() | 1,
-        .owner = (uint32_t)random_u64() | 1,
-        .stream = (uint8_t)random_u64(),
+        .inherited = test_random(),
+        .depth = (uint32_t)(test_random() % (WAL__LINEAGE_MAX + 1)),
+        .source = (uint32_t)test_random() | 1,
+        .owner = (uint32_t)test_random() | 1,
+        .stream = (uint8_t)test_random(),
         .source_id = random_text(1, 255),
         .owner_id = random_text(1, 255),
         .entry_id = random_text(0, 255),
@@ -936,15 +927,15 @@ static void commit_round_trip(void)
 {
     static uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
     struct wal__commit_record commit = {
-        .first_sequence = random_u64(),
-        .frame_count = (uint32_t)random_u64(),
-        .group_size = (uint32_t)random_u64(),
-        .chain = (uint32_t)random_u64(),
-        .durable_off = 4096 + (uint32_t)(random_u64() % (60u << 20)),
-        .epoch = random_u64() | 1,
-        .clock_ms = (int64_t)random_u64(),
-        .pack_durable = random_u64(),
-        .flags = (uint32_t)(random_u64() % 2),
+        .first_sequence = test_random(),
+        .frame_count = (uint32_t)test_random(),
+        .group_size = (uint32_t)test_random(),
+        .chain = (uint32_t)test_random(),
+        .durable_off = 4096 + (uint32_t)(test_random() % (60u << 20)),
+        .epoch = test_random() | 1,
+        .clock_ms = (int64_t)test_random(),
+        .pack_durable = test_random(),
+        .flags = (uint32_t)(test_random() % 2),
         .session_count =
             (uint32_t)random_text(0, WAL__COMMIT_SESSIONS_MAX).size,
     };
@@ -952,7 +943,7 @@ static void commit_round_trip(void)
     struct wal__span payload;
 
     for (uint32_t i = 0; i < commit.session_count; i++) {
-        sessions[i] = i * 1000 + (uint32_t)(random_u64() % 1000);
+        sessions[i] = i * 1000 + (uint32_t)(test_random() % 1000);
     }
     payload = make_commit(&commit, sessions);
     assert_int_equal(wal__commit_record_decode(payload, &read), WAL__FMT_OK);
@@ -1108,7 +1099,7 @@ static struct wal__span make_doc(const struct wal__doc_record *doc)
 static void doc_round_trip(void)
 {
     struct wal__doc_record doc = {
-        .modified_ms = (int64_t)random_u64(),
+        .modified_ms = (int64_t)test_random(),
         .key = random_text(1, WAL__KEY_MAX),
         .value = random_text(0, VALUE_SIZE),
     };
@@ -1209,7 +1200,7 @@ static struct wal__span make_redact(const struct wal__redact_record *redact)
 static void redact_round_trip(void)
 {
     struct wal__redact_record redact = {
-        .session = (uint32_t)random_u64() | 1,
+        .session = (uint32_t)test_random() | 1,
         .entry_id = random_text(1, WAL__ID_MAX),
         .target_id = random_text(1, WAL__ID_MAX),
         .reason = random_text(0, WAL__TEXT_MAX),

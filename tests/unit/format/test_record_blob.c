@@ -15,7 +15,6 @@
 #include "format/bytes/crc32.h"
 #include "format/index/file_list.h"
 #include "format/index/index_fmt.h"
-#include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 
 enum {
@@ -26,26 +25,12 @@ enum {
     AT_CHUNK_COUNT = 40
 };
 
-static uint64_t random_state;
-
-static uint64_t random_u64(void)
-{
-    return rng_next(&random_state);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    random_state = rng_seed(1);
-    return 0;
-}
-
 static struct wal__digest random_digest(void)
 {
     struct wal__digest digest;
 
     for (size_t i = 0; i < sizeof(digest.bytes); i++) {
-        digest.bytes[i] = (uint8_t)random_u64();
+        digest.bytes[i] = (uint8_t)test_random();
     }
     return digest;
 }
@@ -498,23 +483,23 @@ static enum wal__fmt check(const uint8_t *data, size_t size)
 
 static struct wal__file_record random_file(uint32_t rank, char *path)
 {
-    struct wal__file_record file = {.kind = (uint8_t)(random_u64() % 3)};
+    struct wal__file_record file = {.kind = (uint8_t)(test_random() % 3)};
 
     file.path.data = (const uint8_t *)path;
     file.path.size = (size_t)sprintf(path, "d%03u/%0*u", rank,
-                                     1 + (int)(random_u64() % 60), rank);
+                                     1 + (int)(test_random() % 60), rank);
     if (file.kind == WAL__FILE_ABSENT) {
         return file;
     }
-    file.flags = (uint8_t)(random_u64() % 4);
-    file.mode = (uint32_t)(random_u64() % 4096);
-    file.size = random_u64();
-    file.mtime_ns = (int64_t)random_u64();
-    file.ctime_ns = (int64_t)random_u64();
-    file.inode = random_u64();
-    file.device = random_u64();
+    file.flags = (uint8_t)(test_random() % 4);
+    file.mode = (uint32_t)(test_random() % 4096);
+    file.size = test_random();
+    file.mtime_ns = (int64_t)test_random();
+    file.ctime_ns = (int64_t)test_random();
+    file.inode = test_random();
+    file.device = test_random();
     for (size_t i = 0; i < sizeof(file.digest.bytes); i++) {
-        file.digest.bytes[i] = (uint8_t)random_u64();
+        file.digest.bytes[i] = (uint8_t)test_random();
     }
     return file;
 }
@@ -540,7 +525,7 @@ TEST(file_list__round_trip)
 
     for (int round = 0; round < ROUNDS; round++) {
         struct wal__file_record files[FILES_MAX];
-        uint32_t count = (uint32_t)(random_u64() % (FILES_MAX + 1));
+        uint32_t count = (uint32_t)(test_random() % (FILES_MAX + 1));
         struct wal__file_list list;
         struct list bytes;
 
@@ -694,5 +679,3 @@ TEST(file_path__valid_paths)
     longest[5] = 0;
     assert_false(wal__file_path_is_normalized(path));
 }
-
-TEST_FILE(set_up, NULL, NULL);

@@ -26,20 +26,6 @@ enum {
     INHERITED = 17
 };
 
-static uint64_t random_state;
-
-static uint64_t random_u64(void)
-{
-    return rng_next(&random_state);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    random_state = rng_seed(1);
-    return 0;
-}
-
 static uint64_t hash_of_main(void)
 {
     return wal__id_hash("main", 4);
@@ -128,18 +114,18 @@ static uint64_t model_head(const struct model *model, uint32_t stream)
 static uint64_t random_parent(const struct model *model, uint32_t stream,
                               uint64_t sequence)
 {
-    uint64_t choice = random_u64() % 10;
+    uint64_t choice = test_random() % 10;
 
     for (uint32_t i = model->count; i > 0 && choice > 1; i--) {
         const struct wal__posting *posting = &model->postings[i - 1];
 
         if (posting->type == WAL__FRAME_ENTRY && posting->stream == stream &&
-            (choice > 4 || random_u64() % 8 == 0)) {
+            (choice > 4 || test_random() % 8 == 0)) {
             return posting->sequence;
         }
     }
     if (choice == 0) {
-        return random_u64() % 3 == 0 ? 0 : random_u64() % sequence;
+        return test_random() % 3 == 0 ? 0 : test_random() % sequence;
     }
     return FORK_SEQUENCE;
 }
@@ -155,16 +141,16 @@ static struct wal__posting random_posting(const struct model *model,
         WAL__KIND_MESSAGE, WAL__KIND_MESSAGE, WAL__KIND_COMPACTION,
         WAL__KIND_COMPACTION_SUMMARY, WAL__KIND_NAMED};
     struct wal__posting posting = {
-        .type = types[random_u64() % sizeof(types)],
-        .flags = random_u64() % 3 != 0 ? WAL__FRAME_MOVES_HEAD : 0,
-        .stream = (uint8_t)(random_u64() % 3),
-        .kind = kinds[random_u64() % sizeof(kinds)],
+        .type = types[test_random() % sizeof(types)],
+        .flags = test_random() % 3 != 0 ? WAL__FRAME_MOVES_HEAD : 0,
+        .stream = (uint8_t)(test_random() % 3),
+        .kind = kinds[test_random() % sizeof(kinds)],
         .sequence = sequence,
-        .id_hash = random_u64() % 300, /* so that some are equal */
+        .id_hash = test_random() % 300, /* so that some are equal */
     };
 
     posting.parent = random_parent(model, posting.stream, sequence);
-    if (posting.type == WAL__FRAME_HEAD && random_u64() % 2 == 0) {
+    if (posting.type == WAL__FRAME_HEAD && test_random() % 2 == 0) {
         posting.id_hash = hash_of_main();
     }
     return posting;
@@ -214,9 +200,9 @@ static void assert_compactions(const struct wal__stream *stream)
         uint32_t wanted = UINT32_MAX;
         uint32_t found = UINT32_MAX;
 
-        stretch.first = (uint32_t)random_u64() % stream->entry_count;
+        stretch.first = (uint32_t)test_random() % stream->entry_count;
         stretch.count =
-            1 + (uint32_t)random_u64() % (stream->entry_count - stretch.first);
+            1 + (uint32_t)test_random() % (stream->entry_count - stretch.first);
         for (uint32_t j = 0; j < stretch.count; j++) {
             uint8_t kind = stream->entries[stretch.first + j].kind;
 
@@ -330,13 +316,13 @@ static void begin(struct wal__branch *branch, const struct wal__heap *heap,
                   struct model *model)
 {
     memset(model, 0, sizeof(*model));
-    model->is_fork = random_u64() % 2 == 0;
+    model->is_fork = test_random() % 2 == 0;
     wal__branch_init(branch, heap, 1);
     if (model->is_fork) {
         wal__branch_set_fork(branch, FORK_SEQUENCE, 1, INHERITED);
     }
-    if (random_u64() % 2 == 0) {
-        wal__branch_expect(branch, random_u64() % (2 * RECORDS));
+    if (test_random() % 2 == 0) {
+        wal__branch_expect(branch, test_random() % (2 * RECORDS));
     }
 }
 
@@ -364,8 +350,8 @@ TEST(branch__random_trees_agree_with_a_parent_walk)
     for (int round = 0; round < ROUNDS; round++) {
         struct wal__branch branch;
         uint64_t sequence = FORK_SEQUENCE;
-        uint32_t records = (uint32_t)random_u64() % RECORDS;
-        uint32_t loaded = (uint32_t)random_u64() % (records + 1);
+        uint32_t records = (uint32_t)test_random() % RECORDS;
+        uint32_t loaded = (uint32_t)test_random() % (records + 1);
 
         begin(&branch, &wal__heap_libc, &model);
         if (round % 2 == 0) {
@@ -375,7 +361,7 @@ TEST(branch__random_trees_agree_with_a_parent_walk)
             if (branch.ids_deferred && model.count == loaded) {
                 assert_ok(add_ids(&branch, &model));
             }
-            sequence += 1 + random_u64() % 3;
+            sequence += 1 + test_random() % 3;
 
             struct wal__posting posting = random_posting(&model, sequence);
 
@@ -612,7 +598,7 @@ static uint64_t hash_of(uint64_t sequence)
 }
 
 /* Adds what the table lacks for a fork at `limit`. */
-static enum wal_status index_ids(const struct sessions_model *sessions_model,
+static enum wal_status index_ids(const struct sessions_model *model,
                                  const struct wal__lineage_view *view,
                                  uint64_t limit)
 {
@@ -623,8 +609,7 @@ static enum wal_status index_ids(const struct sessions_model *sessions_model,
     while (status == WAL_OK &&
            wal__lineage_next_unindexed(view, limit, &rank, &up_to)) {
         struct wal__lineage_level level = wal__lineage_level(view, rank);
-        const struct model_session *session =
-            &sessions_model->sessions[level.session];
+        const struct model_session *session = &model->sessions[level.session];
 
         for (uint32_t i = 0; i < ENTRIES && status == WAL_OK; i++) {
             uint64_t sequence = session->first + i;
@@ -642,44 +627,42 @@ static enum wal_status index_ids(const struct sessions_model *sessions_model,
 }
 
 /* Adds a fork of `owner` at one of its entries; owner 0: no fork. */
-static enum wal_status add_session(struct sessions_model *sessions_model,
+static enum wal_status add_session(struct sessions_model *model,
                                    const struct wal__heap *heap, uint32_t owner,
                                    uint64_t fork)
 {
-    struct model_session *added =
-        &sessions_model->sessions[sessions_model->count + 1];
+    struct model_session *added = &model->sessions[model->count + 1];
     enum wal_status status = WAL_OK;
 
     *added = (struct model_session){.owner = owner, .fork = fork};
-    added->first = sessions_model->sequence + 1;
+    added->first = model->sequence + 1;
     if (owner != 0) {
-        status = wal__lineage_extend(
-            heap, &sessions_model->sessions[owner].view, owner,
-            sessions_model->sessions[owner].fork, &added->view);
+        status = wal__lineage_extend(heap, &model->sessions[owner].view, owner,
+                                     model->sessions[owner].fork, &added->view);
     }
     if (status == WAL_OK) {
-        sessions_model->count++;
-        sessions_model->sequence += ENTRIES;
+        model->count++;
+        model->sequence += ENTRIES;
     }
     return status;
 }
 
-static void release_all(struct sessions_model *sessions_model)
+static void release_all(struct sessions_model *model)
 {
-    for (uint32_t i = 1; i <= sessions_model->count; i++) {
-        wal__lineage_release(&sessions_model->sessions[i].view);
+    for (uint32_t i = 1; i <= model->count; i++) {
+        wal__lineage_release(&model->sessions[i].view);
     }
 }
 
 /* The session that owns the sequence as `number` sees it; 0: it is not seen. */
-static uint32_t model_owner(const struct sessions_model *sessions_model,
-                            uint32_t number, uint64_t sequence)
+static uint32_t model_owner(const struct sessions_model *model, uint32_t number,
+                            uint64_t sequence)
 {
-    const struct model_session *session = &sessions_model->sessions[number];
+    const struct model_session *session = &model->sessions[number];
     uint64_t limit = session->fork;
 
     for (number = session->owner; number != 0; number = session->owner) {
-        session = &sessions_model->sessions[number];
+        session = &model->sessions[number];
         if (sequence >= session->first && sequence < session->first + ENTRIES) {
             return sequence <= limit ? number : 0;
         }
@@ -710,15 +693,13 @@ static uint32_t find_id(const struct model_session *session, uint64_t sequence)
     return found;
 }
 
-static void check_session(const struct sessions_model *sessions_model,
-                          uint32_t number)
+static void check_session(const struct sessions_model *model, uint32_t number)
 {
-    const struct model_session *session = &sessions_model->sessions[number];
+    const struct model_session *session = &model->sessions[number];
     uint32_t rank;
 
-    for (uint64_t sequence = 1; sequence <= sessions_model->sequence;
-         sequence++) {
-        uint32_t owner = model_owner(sessions_model, number, sequence);
+    for (uint64_t sequence = 1; sequence <= model->sequence; sequence++) {
+        uint32_t owner = model_owner(model, number, sequence);
 
         assert_int_equal(find_id(session, sequence), owner);
         if (owner == 0 || sequence > session->fork) {
@@ -732,113 +713,106 @@ static void check_session(const struct sessions_model *sessions_model,
     assert_false(wal__lineage_find_sequence(&session->view, 0, &rank));
 }
 
-static uint32_t random_session(const struct sessions_model *sessions_model,
+static uint32_t random_session(const struct sessions_model *model,
                                uint32_t shape)
 {
-    uint64_t random = rng_next(&random_state);
+    uint64_t random = test_random();
 
-    if (sessions_model->count == 0 || random % 20 == 0) {
+    if (model->count == 0 || random % 20 == 0) {
         return 0;
     }
     /* A chain, a comb, or any tree. */
     if (shape == 0) {
-        return sessions_model->count;
+        return model->count;
     }
-    return shape == 1 && sessions_model->count > 1
-               ? sessions_model->count - (uint32_t)(random >> 8) % 2
-               : 1 + (uint32_t)(random >> 8) % sessions_model->count;
+    return shape == 1 && model->count > 1
+               ? model->count - (uint32_t)(random >> 8) % 2
+               : 1 + (uint32_t)(random >> 8) % model->count;
 }
 
-TEST_WITH(lineage_list__random_forks_equal_model, set_up, NULL)
+TEST(lineage_list__random_forks_equal_model)
 {
     for (uint32_t round = 0; round < 12; round++) {
-        static struct sessions_model sessions_model;
+        static struct sessions_model model;
 
-        sessions_model = (struct sessions_model){.count = 0};
-        while (sessions_model.count < SESSIONS) {
-            uint32_t owner = random_session(&sessions_model, round % 3);
+        model = (struct sessions_model){.count = 0};
+        while (model.count < SESSIONS) {
+            uint32_t owner = random_session(&model, round % 3);
             uint64_t fork = owner == 0 ? 0
-                                       : sessions_model.sessions[owner].first +
-                                             rng_next(&random_state) % ENTRIES;
-            uint32_t number = sessions_model.count + 1;
+                                       : model.sessions[owner].first +
+                                             test_random() % ENTRIES;
+            uint32_t number = model.count + 1;
 
-            assert_ok(
-                add_session(&sessions_model, &wal__heap_libc, owner, fork));
+            assert_ok(add_session(&model, &wal__heap_libc, owner, fork));
             /* Some are never looked up before their forks are. */
-            if (rng_next(&random_state) % 2 == 0) {
-                assert_ok(index_ids(&sessions_model,
-                                    &sessions_model.sessions[number].view,
-                                    fork));
-                check_session(&sessions_model, number);
+            if (test_random() % 2 == 0) {
+                assert_ok(
+                    index_ids(&model, &model.sessions[number].view, fork));
+                check_session(&model, number);
             }
         }
-        for (uint32_t i = 1; i <= sessions_model.count; i++) {
-            assert_ok(index_ids(&sessions_model,
-                                &sessions_model.sessions[i].view,
-                                sessions_model.sessions[i].fork));
-            check_session(&sessions_model, i);
+        for (uint32_t i = 1; i <= model.count; i++) {
+            assert_ok(index_ids(&model, &model.sessions[i].view,
+                                model.sessions[i].fork));
+            check_session(&model, i);
         }
-        release_all(&sessions_model);
+        release_all(&model);
     }
 }
 
 /* Every level has a second fork, which is forked too: the lists part at each
  * of them, and are joined again before there are too many. */
-TEST_WITH(lineage_list__lists_that_part_are_bounded, set_up, NULL)
+TEST(lineage_list__lists_that_part_are_bounded)
 {
-    static struct sessions_model sessions_model;
+    static struct sessions_model model;
     struct wal__lineage_view second;
     uint32_t newest;
 
-    sessions_model = (struct sessions_model){.count = 0};
-    assert_ok(add_session(&sessions_model, &wal__heap_libc, 0, 0));
+    model = (struct sessions_model){.count = 0};
+    assert_ok(add_session(&model, &wal__heap_libc, 0, 0));
     newest = 1;
     for (uint32_t i = 0; i < DEPTH; i++) {
-        uint64_t fork = sessions_model.sessions[newest].first;
+        uint64_t fork = model.sessions[newest].first;
 
-        assert_ok(add_session(&sessions_model, &wal__heap_libc, newest, fork));
+        assert_ok(add_session(&model, &wal__heap_libc, newest, fork));
         assert_ok(wal__lineage_extend(
-            &wal__heap_libc,
-            &sessions_model.sessions[sessions_model.count].view,
-            sessions_model.count,
-            sessions_model.sessions[sessions_model.count].fork, &second));
+            &wal__heap_libc, &model.sessions[model.count].view, model.count,
+            model.sessions[model.count].fork, &second));
         wal__lineage_release(&second);
-        assert_ok(
-            add_session(&sessions_model, &wal__heap_libc, newest, fork + 1));
-        newest = sessions_model.count;
+        assert_ok(add_session(&model, &wal__heap_libc, newest, fork + 1));
+        newest = model.count;
     }
-    assert_ok(index_ids(&sessions_model, &sessions_model.sessions[newest].view,
-                        sessions_model.sessions[newest].fork));
-    check_session(&sessions_model, newest);
-    assert_int_equal(sessions_model.sessions[newest].view.count, DEPTH);
-    release_all(&sessions_model);
+    assert_ok(index_ids(&model, &model.sessions[newest].view,
+                        model.sessions[newest].fork));
+    check_session(&model, newest);
+    assert_int_equal(model.sessions[newest].view.count, DEPTH);
+    release_all(&model);
 }
 
 /* A chain shares one list: a level more takes no more memory at the end of it
  * than at its beginning. */
-TEST_WITH(lineage_list__a_chain_shares_one_list, set_up, NULL)
+TEST(lineage_list__a_chain_shares_one_list)
 {
-    static struct sessions_model sessions_model;
+    static struct sessions_model model;
     uint64_t share = 0;
 
-    sessions_model = (struct sessions_model){.count = 0};
-    assert_ok(add_session(&sessions_model, &wal__heap_libc, 0, 0));
-    while (sessions_model.count < SESSIONS) {
-        assert_ok(add_session(&sessions_model, &wal__heap_libc,
-                              sessions_model.count, sessions_model.sequence));
+    model = (struct sessions_model){.count = 0};
+    assert_ok(add_session(&model, &wal__heap_libc, 0, 0));
+    while (model.count < SESSIONS) {
+        assert_ok(
+            add_session(&model, &wal__heap_libc, model.count, model.sequence));
     }
-    for (uint32_t i = 2; i <= sessions_model.count; i++) {
-        assert_ptr_equal(sessions_model.sessions[i].view.lineage,
-                         sessions_model.sessions[2].view.lineage);
-        share += wal__lineage_share(&sessions_model.sessions[i].view);
+    for (uint32_t i = 2; i <= model.count; i++) {
+        assert_ptr_equal(model.sessions[i].view.lineage,
+                         model.sessions[2].view.lineage);
+        share += wal__lineage_share(&model.sessions[i].view);
     }
     assert_true(share < SESSIONS * 64);
-    release_all(&sessions_model);
+    release_all(&model);
 }
 
 /* The source of the first fork was lost. */
-TEST_WITH(lineage_list__below_a_root_that_is_a_fork_nothing_is_found, set_up,
-          NULL)
+TEST(lineage_list__below_a_root_that_is_a_fork_nothing_is_found)
 {
     struct wal__lineage_view none = {NULL, 0};
     struct wal__lineage_view view;
@@ -853,43 +827,40 @@ TEST_WITH(lineage_list__below_a_root_that_is_a_fork_nothing_is_found, set_up,
     wal__lineage_release(&view);
 }
 
-static enum wal_status fill_model(struct sessions_model *sessions_model,
+static enum wal_status fill_model(struct sessions_model *model,
                                   const struct wal__heap *heap)
 {
-    enum wal_status status = add_session(sessions_model, heap, 0, 0);
+    enum wal_status status = add_session(model, heap, 0, 0);
 
     for (uint32_t i = 0; i < 24 && status == WAL_OK; i++) {
-        uint32_t owner = sessions_model->count - (i % 3 == 2);
-        uint64_t fork = sessions_model->sessions[owner].first + i % ENTRIES;
+        uint32_t owner = model->count - (i % 3 == 2);
+        uint64_t fork = model->sessions[owner].first + i % ENTRIES;
 
-        status = add_session(sessions_model, heap, owner, fork);
+        status = add_session(model, heap, owner, fork);
         if (status == WAL_OK) {
-            status = index_ids(
-                sessions_model,
-                &sessions_model->sessions[sessions_model->count].view, fork);
+            status =
+                index_ids(model, &model->sessions[model->count].view, fork);
         }
     }
     return status;
 }
 
-TEST_WITH(lineage_list__each_allocation_fails, set_up, NULL)
+TEST(lineage_list__each_allocation_fails)
 {
     uint64_t failing = 0;
     enum wal_status status;
 
     do {
-        static struct sessions_model sessions_model;
+        static struct sessions_model model;
         struct faulty_heap faulty;
 
         faulty_heap_init(&faulty, &wal__heap_libc);
-        sessions_model = (struct sessions_model){.count = 0};
+        model = (struct sessions_model){.count = 0};
         faulty_heap_fail(&faulty, ++failing, false);
-        status = fill_model(&sessions_model, &faulty.heap);
+        status = fill_model(&model, &faulty.heap);
         assert_true(status == WAL_OK || status == WAL_ENOMEM);
-        release_all(&sessions_model);
+        release_all(&model);
         assert_int_equal(faulty.live, 0);
     } while (status != WAL_OK);
     assert_true(failing > 5);
 }
-
-TEST_FILE(set_up, NULL, NULL);

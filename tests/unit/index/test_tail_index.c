@@ -12,7 +12,6 @@
 #include "engine/store/tail_index.h"
 #include "format/bytes/crc32.h"
 #include "tests/lib/faulty_heap.h"
-#include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 
 enum {
@@ -20,20 +19,6 @@ enum {
     SESSIONS = 60, /* numbers are 1 to this */
     ROUNDS = 30
 };
-
-static uint64_t random_state;
-
-static uint64_t random_u64(void)
-{
-    return rng_next(&random_state);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    random_state = rng_seed(1);
-    return 0;
-}
 
 struct model {
     struct wal__posting postings[POSTINGS];
@@ -48,15 +33,15 @@ static void add_random(struct wal__tail_index *tail, struct model *model)
 
     *posting = (struct wal__posting){
         .offset = 4096 + 64 * at,
-        .type = (uint8_t)random_u64(),
-        .flags = (uint8_t)random_u64(),
-        .stream = (uint8_t)random_u64(),
-        .kind = (uint8_t)random_u64(),
+        .type = (uint8_t)test_random(),
+        .flags = (uint8_t)test_random(),
+        .stream = (uint8_t)test_random(),
+        .kind = (uint8_t)test_random(),
         .sequence = at + 1,
         .parent = at,
-        .id_hash = random_u64(),
+        .id_hash = test_random(),
     };
-    model->sessions[at] = 1 + (uint32_t)(random_u64() % SESSIONS);
+    model->sessions[at] = 1 + (uint32_t)(test_random() % SESSIONS);
     assert_ok(wal__tail_index_add(tail, model->sessions[at], posting));
     model->count++;
 }
@@ -207,7 +192,7 @@ TEST(tail_index__random_postings_agree_with_the_model)
 
     wal__tail_index_init(&tail, &wal__heap_libc);
     for (int round = 0; round < ROUNDS; round++) {
-        uint32_t count = (uint32_t)random_u64() % POSTINGS;
+        uint32_t count = (uint32_t)test_random() % POSTINGS;
 
         model.count = 0;
         while (model.count < count) {
@@ -288,8 +273,8 @@ TEST(tail_index__continues_after_an_adopted_index)
 
     wal__buf_init(&bytes, &wal__heap_libc);
     for (int round = 0; round < ROUNDS; round++) {
-        uint32_t begin = 1 + (uint32_t)random_u64() % (POSTINGS / 4);
-        uint32_t end = begin + (uint32_t)random_u64() % (POSTINGS / 2);
+        uint32_t begin = 1 + (uint32_t)test_random() % (POSTINGS / 4);
+        uint32_t end = begin + (uint32_t)test_random() % (POSTINGS / 2);
 
         model.count = 0;
         wal__tail_index_init(&first, &wal__heap_libc);
@@ -534,5 +519,3 @@ TEST(tail_index__failed_encode_writes_nothing)
     wal__tail_index_deinit(&tail);
     assert_int_equal(heap.live, 0);
 }
-
-TEST_FILE(set_up, NULL, NULL);

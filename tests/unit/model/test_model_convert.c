@@ -14,6 +14,7 @@
  */
 #include <fts.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,11 +23,222 @@
 #include <unistd.h>
 
 #include "convert/model/model_table.h"
-#include "tests/lib/json_mutate.h"
+#include "format/json/json_scan.h"
 #include "tests/lib/kit/model_kit.h"
 #include "tests/lib/rng.h"
 #include "tests/lib/sanitizers.h"
 #include "tests/lib/test.h"
+
+/* The same seed gives the same damage. */
+#define VALUES_MAX 512
+
+static const char *const values[] = {
+    "null",
+    "true",
+    "false",
+    "0",
+    "-1",
+    "1.50",
+    "1e999",
+    "9223372036854775808",
+    "\"\"",
+    "\" \"",
+    "\"x\"",
+    "\"\\u0001\"",
+    "\"\\n\"",
+    "\"../..\"",
+    "\"\\ud83d\\ude00\"",
+    "\"00000000\"",
+    "\"user\"",
+    "\"assistant\"",
+    "\"2026-01-02T03:04:05Z\"",
+    "\"9999-99-99T99:99:99Z\"",
+    "[]",
+    "{}",
+    "[[]]",
+    "[null]",
+    "[{}]",
+    "{\"type\":\"text\",\"text\":\"t\"}",
+    "[{\"type\":\"text\",\"text\":\"t\"},{\"type\":\"text\",\"text\":\"\"}]",
+    "{\"\":\"\"}",
+    "{\"type\":7,\"type\":\"text\"}",
+    " { \"a\" : [ 1 , 2 ] } "};
+
+/* Puts `with` in the place of bytes of the text; answers the new size. */
+static size_t replace(char **text, size_t size, size_t at, size_t count,
+                      const char *with, size_t with_size)
+{
+    char *old = *text;
+    char *made = malloc(size - count + with_size + 1);
+
+    memcpy(made, old, at);
+    memcpy(made + at, with, with_size);
+    memcpy(made + at + with_size, old + at + count, size - at - count);
+    *text = made;
+    free(old);
+    made[size - count + with_size] = '\0';
+    return size - count + with_size;
+}
+
+struct value {
+    size_t at;
+    size_t size;
+    bool is_key;
+};
+
+/* Values and keys of a text, of which at most VALUES_MAX are found. */
+static size_t find_values(const char *text, size_t size, struct value *found)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token token;
+    size_t open[WAL__JSON_DEPTH_MAX];
+    size_t depth = 0;
+    size_t count = 0;
+
+    wal__json_scan_init(&scan, text, size);
+    while (count < VALUES_MAX &&
+           wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
+           token.kind != WAL__JSON_END) {
+        size_t at = (size_t)((const char *)token.span.data - text);
+        bool ends = token.kind == WAL__JSON_OBJECT_END ||
+                    token.kind == WAL__JSON_ARRAY_END;
+        if (ends) {
+            struct value *value = &found[open[--depth]];
+            value->size = at + 1 - value->at;
+            continue;
+        }
+        if (token.kind == WAL__JSON_OBJECT || token.kind == WAL__JSON_ARRAY) {
+            open[depth++] = count;
+        }
+        found[count++] = (struct value){.at = at,
+                                        .size = token.span.size,
+                                        .is_key = token.kind == WAL__JSON_KEY};
+    }
+    return depth == 0 ? count : 0;
+}
+
+/* One value of the text becomes another. */
+static size_t mutate_value(uint64_t *chance, char **text, size_t begin,
+                           size_t size, size_t total)
+{
+    struct value found[VALUES_MAX];
+    size_t count = find_values(*text + begin, size, found);
+    const char *with =
+        values[rng_below(chance, sizeof(values) / sizeof(values[0]))];
+    struct value one;
+    struct value two;
+    char *copy;
+
+    if (count == 0) {
+        return total;
+    }
+    one = found[rng_below(chance, count)];
+    two = found[rng_below(chance, count)];
+    if (one.is_key) {
+        with = rng_below(chance, 2) > 0 ? "\"id\"" : "\"x\"";
+        return replace(text, total, begin + one.at, one.size, with,
+                       strlen(with));
+    }
+    if (rng_below(chance, 3) > 0 || two.is_key) {
+        return replace(text, total, begin + one.at, one.size, with,
+                       strlen(with));
+    }
+    copy = malloc(two.size + 1);
+    memcpy(copy, *text + begin + two.at, two.size);
+    total = replace(text, total, begin + one.at, one.size, copy, two.size);
+    free(copy);
+    return total;
+}
+
+static size_t mutate_bytes(uint64_t *chance, char **text, size_t begin,
+                           size_t size, size_t total)
+{
+    size_t at = begin + rng_below(chance, size + 1);
+    size_t left = begin + size - at;
+    size_t count = left > 0 ? 1 + rng_below(chance, left) : 0;
+    char bytes[8];
+    char *copy;
+
+    switch (rng_below(chance, 5)) {
+    case 0:
+        if (left > 0) {
+            (*text)[at] ^= (char)(1 << rng_below(chance, 8));
+        }
+        return total;
+    case 1: /* torn */
+        return replace(text, total, at, count, "", 0);
+    case 2:
+        for (size_t i = 0; i < sizeof(bytes); i++) {
+            bytes[i] = (char)rng_next(chance);
+        }
+        return replace(text, total, at, 0, bytes,
+                       1 + rng_below(chance, sizeof(bytes)));
+    case 3:
+        return replace(text, total, at, 0, "\0\0\0\0\0\0\0\0", 8);
+    default: /* a piece of another place */
+        copy = malloc(count + 1);
+        memcpy(copy, *text + at, count);
+        total =
+            replace(text, total, rng_below(chance, total + 1), 0, copy, count);
+        free(copy);
+        return total;
+    }
+}
+
+/* The line that the byte at `at` is in. */
+static void line_at(const char *text, size_t size, size_t at, size_t *begin,
+                    size_t *end)
+{
+    *begin = at;
+    *end = at;
+    while (*begin > 0 && text[*begin - 1] != '\n') {
+        (*begin)--;
+    }
+    while (*end < size && text[*end] != '\n') {
+        (*end)++;
+    }
+}
+
+/* A line comes again somewhere, or goes, or both. */
+static size_t mutate_lines(uint64_t *chance, char **text, size_t size,
+                           size_t begin, size_t end)
+{
+    size_t count = end < size ? end + 1 - begin : end - begin;
+    size_t kind = rng_below(chance, 3);
+    size_t to;
+    size_t to_end;
+    char *copy = malloc(count + 1);
+
+    memcpy(copy, *text + begin, count);
+    if (kind != 0) {
+        size = replace(text, size, begin, count, "", 0);
+    }
+    if (kind != 1) {
+        line_at(*text, size, rng_below(chance, size + 1), &to, &to_end);
+        size = replace(text, size, to, 0, copy, count);
+    }
+    free(copy);
+    return size;
+}
+
+/* Damages a text in its own allocation, which may move; answers its size. What
+ * is of lines is damaged in one line, or lines of it change places. */
+static size_t json_mutate(uint64_t *chance, char **text, size_t size,
+                          bool is_lines)
+{
+    size_t begin = 0;
+    size_t end = size;
+
+    if (is_lines) {
+        line_at(*text, size, rng_below(chance, size + 1), &begin, &end);
+        if (rng_below(chance, 6) == 0) {
+            return mutate_lines(chance, text, size, begin, end);
+        }
+    }
+    return rng_below(chance, 3) > 0
+               ? mutate_value(chance, text, begin, end - begin, size)
+               : mutate_bytes(chance, text, begin, end - begin, size);
+}
 
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
@@ -551,9 +763,11 @@ TEST(model_convert__permitted_losses_are_the_table)
     free(table);
 }
 
-#define ROUNDS      60
+#define ROUNDS 60
+
 #define ROUNDS_LONG 20000
-#define DAMAGE_MAX  6
+
+#define DAMAGE_MAX 6
 
 static void add_file(struct model_kit_files *files, const char *path,
                      const char *name, const struct wal__dialect *dialect)
@@ -600,13 +814,13 @@ static bool add_session(struct model_kit_files *files,
     return files->count > 0;
 }
 
-static void damage(struct json_random *chance, struct model_kit_files *files)
+static void damage(uint64_t *chance, struct model_kit_files *files)
 {
-    size_t count = 1 + json_random_below(chance, DAMAGE_MAX);
+    size_t count = 1 + rng_below(chance, DAMAGE_MAX);
 
     for (size_t i = 0; i < count; i++) {
         struct model_kit_file *file =
-            &files->items[json_random_below(chance, files->count)];
+            &files->items[rng_below(chance, files->count)];
         file->size =
             json_mutate(chance, &file->data, file->size, !file->is_document);
     }
@@ -793,7 +1007,7 @@ static void convert_mutated(const char *what, const struct model_kit *before,
 
 static void convert_damaged(const struct wal__dialect *from, uint64_t round)
 {
-    struct json_random chance = {.state = round};
+    uint64_t chance = round;
     struct model_kit_files files = {.items = NULL};
     const struct wal__dialect *to;
     struct model_kit kit;

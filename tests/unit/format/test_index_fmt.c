@@ -16,38 +16,11 @@
 #include "format/bytes/crc32.h"
 #include "format/index/index_fmt.h"
 #include "format/segment/record.h"
-#include "tests/lib/test.h"
+#include "tests/lib/codec.h"
 
 enum {
     ROUNDS = 1000
 };
-
-/* The source of random texts. */
-static uint8_t pool[WAL__TEXT_MAX + 1];
-
-static int set_up(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof(pool); i++) {
-        pool[i] = (uint8_t)test_random();
-    }
-    return 0;
-}
-
-/* `min` to `max` bytes, often one of the two. */
-static struct wal__span random_text(size_t min, size_t max)
-{
-    struct wal__span text = {pool, min};
-    uint64_t choice = test_random() % 4;
-
-    if (choice == 1) {
-        text.size = max;
-    } else if (choice > 1) {
-        text.size = min + test_random() % (max - min + 1);
-    }
-    text.data += test_random() % (sizeof(pool) - text.size + 1);
-    return text;
-}
 
 static struct wal__summary random_summary(size_t text_max)
 {
@@ -72,26 +45,18 @@ static struct wal__summary random_summary(size_t text_max)
         .fork_source = (uint32_t)test_random(),
         .documents = (uint32_t)test_random(),
         .schema_version = (uint32_t)test_random(),
-        .id = random_text(1, WAL__ID_MAX),
-        .head_id = random_text(0, WAL__ID_MAX),
-        .parent_id = random_text(0, WAL__ID_MAX),
-        .cwd = random_text(0, text_max),
-        .project = random_text(0, text_max),
-        .title = random_text(0, text_max),
-        .source = random_text(0, text_max),
-        .first_text = random_text(0, WAL__SUMMARY_FIRST_MAX),
+        .id = codec_text(1, WAL__ID_MAX),
+        .head_id = codec_text(0, WAL__ID_MAX),
+        .parent_id = codec_text(0, WAL__ID_MAX),
+        .cwd = codec_text(0, text_max),
+        .project = codec_text(0, text_max),
+        .title = codec_text(0, text_max),
+        .source = codec_text(0, text_max),
+        .first_text = codec_text(0, WAL__SUMMARY_FIRST_MAX),
     };
 
     summary.id_hash = wal__id_hash(summary.id.data, summary.id.size);
     return summary;
-}
-
-static void assert_span_equal(struct wal__span a, struct wal__span b)
-{
-    assert_int_equal(a.size, b.size);
-    if (a.size > 0) {
-        assert_memory_equal(a.data, b.data, a.size);
-    }
 }
 
 static void assert_summary_equal(const struct wal__summary *a,
@@ -99,22 +64,14 @@ static void assert_summary_equal(const struct wal__summary *a,
 {
     /* All before the spans are numbers, without holes. */
     assert_memory_equal(a, b, offsetof(struct wal__summary, id));
-    assert_span_equal(a->id, b->id);
-    assert_span_equal(a->head_id, b->head_id);
-    assert_span_equal(a->parent_id, b->parent_id);
-    assert_span_equal(a->cwd, b->cwd);
-    assert_span_equal(a->project, b->project);
-    assert_span_equal(a->title, b->title);
-    assert_span_equal(a->source, b->source);
-    assert_span_equal(a->first_text, b->first_text);
-}
-
-static uint8_t *allocate(size_t size)
-{
-    uint8_t *bytes = malloc(size);
-
-    assert_non_null(bytes);
-    return bytes;
+    codec_assert_same_text(a->id, b->id);
+    codec_assert_same_text(a->head_id, b->head_id);
+    codec_assert_same_text(a->parent_id, b->parent_id);
+    codec_assert_same_text(a->cwd, b->cwd);
+    codec_assert_same_text(a->project, b->project);
+    codec_assert_same_text(a->title, b->title);
+    codec_assert_same_text(a->source, b->source);
+    codec_assert_same_text(a->first_text, b->first_text);
 }
 
 /* ------------------------------------------------------------ summaries --- */
@@ -127,7 +84,7 @@ TEST(index_fmt__summary_round_trip)
         uint32_t offset = (uint32_t)test_random() % 100;
         size_t size = offset + wal__summary_text_size(&summary);
         uint8_t at[WAL__SUMMARY_SIZE];
-        uint8_t *texts = allocate(size);
+        uint8_t *texts = codec_block(size);
 
         assert_true(wal__summary_is_valid(&summary));
         assert_true(wal__summary_text_size(&summary) <= WAL__SUMMARY_TEXT_MAX);
@@ -180,44 +137,41 @@ TEST(index_fmt__summary_layout_is_as_specified)
     assert_memory_equal(texts, "ihhpppccccrrrrrttttttsssssssffffffff", 36);
 }
 
-/* Decodes a valid summary of which `size` bytes at `offset` were set. */
-static enum wal__fmt decode_with(size_t offset, size_t size, uint32_t value)
+static enum wal__fmt decode_summary(struct wal__span bytes)
 {
     static const uint8_t texts[64] = "id";
-    struct wal__summary summary = {.number = 1, .id = {texts, 2}};
     struct wal__summary read;
-    uint8_t at[WAL__SUMMARY_SIZE];
-    uint8_t text[2];
 
-    wal__summary_encode(&summary, 0, at, text);
-    for (size_t i = 0; i < size; i++) {
-        at[offset + i] = (uint8_t)(value >> (8 * i));
-    }
-    return wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)},
-                               &read);
+    return wal__summary_decode(bytes.data,
+                               (struct wal__span){texts, sizeof(texts)}, &read);
 }
 
 TEST(index_fmt__summary_field_out_of_range_is_rejected)
 {
-    assert_int_equal(decode_with(0, 4, 1), WAL__FMT_OK);
-    assert_int_equal(decode_with(0, 4, 0), WAL__FMT_FIELD);
-    assert_int_equal(decode_with(0, 4, UINT32_MAX), WAL__FMT_OK);
-    assert_int_equal(decode_with(4, 4, 127), WAL__FMT_OK);
-    assert_int_equal(decode_with(4, 4, 128), WAL__FMT_FIELD);
-    assert_int_equal(decode_with(112, 4, 62), WAL__FMT_OK);
-    assert_int_equal(decode_with(112, 4, 63), WAL__FMT_FIELD);
-    assert_int_equal(decode_with(112, 4, 64), WAL__FMT_FIELD);
-    assert_int_equal(decode_with(112, 4, UINT32_MAX), WAL__FMT_FIELD);
-    assert_int_equal(decode_with(116, 1, 0), WAL__FMT_FIELD);
-    assert_int_equal(decode_with(117, 1, 62), WAL__FMT_OK);
-    assert_int_equal(decode_with(117, 1, 63), WAL__FMT_FIELD);
-    assert_int_equal(decode_with(118, 1, 255), WAL__FMT_FIELD);
-    assert_int_equal(decode_with(119, 1, 62), WAL__FMT_OK);
-    assert_int_equal(decode_with(119, 1, 63), WAL__FMT_FIELD);
+    struct wal__summary summary = {.number = 1,
+                                   .id = {(const uint8_t *)"id", 2}};
+    uint8_t at[WAL__SUMMARY_SIZE];
+    uint8_t text[2];
+    const struct wal__span payload = {at, sizeof(at)};
+    static const struct codec_change changes[] = {
+        {0, 4, 1, OK},        {0, 4, 0, FIELD},    {0, 4, UINT32_MAX, OK},
+        {4, 4, 127, OK},      {4, 4, 128, FIELD},  {112, 4, 62, OK},
+        {112, 4, 63, FIELD},  {112, 4, 64, FIELD}, {112, 4, UINT32_MAX, FIELD},
+        {116, 1, 0, FIELD},   {117, 1, 62, OK},    {117, 1, 63, FIELD},
+        {118, 1, 255, FIELD}, {119, 1, 62, OK},    {119, 1, 63, FIELD}};
+
+    wal__summary_encode(&summary, 0, at, text);
+    CODEC_ASSERT_CHANGES(decode_summary, payload, changes);
     for (size_t offset = 120; offset < 128; offset += 2) {
-        assert_int_equal(decode_with(offset, 2, 62), WAL__FMT_OK);
-        assert_int_equal(decode_with(offset, 2, 63), WAL__FMT_FIELD);
-        assert_int_equal(decode_with(offset, 2, UINT16_MAX), WAL__FMT_FIELD);
+        assert_int_equal(
+            codec_decode_with(decode_summary, payload, offset, 2, 62),
+            WAL__FMT_OK);
+        assert_int_equal(
+            codec_decode_with(decode_summary, payload, offset, 2, 63),
+            WAL__FMT_FIELD);
+        assert_int_equal(
+            codec_decode_with(decode_summary, payload, offset, 2, UINT16_MAX),
+            WAL__FMT_FIELD);
     }
 }
 
@@ -321,7 +275,7 @@ static struct sample make_sample(void)
             (uint32_t)wal__summary_text_size(&sample.summaries[i]);
     }
     sample.size = wal__index_size(SESSIONS, POSTINGS, sample.header.text_size);
-    sample.bytes = allocate(sample.size);
+    sample.bytes = codec_block(sample.size);
     memset(sample.bytes, 0x5a, sample.size);
     for (uint32_t i = 0; i < SESSIONS; i++) {
         wal__summary_encode(
@@ -410,7 +364,7 @@ TEST(index_fmt__truncated_index_is_rejected)
     struct wal__index index;
 
     for (size_t size = 0; size < sample.size; size++) {
-        uint8_t *cut = allocate(size + 1);
+        uint8_t *cut = codec_block(size + 1);
 
         memcpy(cut, sample.bytes, size);
         assert_int_equal(
@@ -440,20 +394,6 @@ TEST(index_fmt__flipped_bit_is_rejected)
         sample.bytes[bit / 8] ^= mask;
     }
     free(sample.bytes);
-}
-
-/* Decodes the sample with some bytes of its header set and both CRCs right. */
-static enum wal__fmt decode_header_with(size_t offset, uint32_t value)
-{
-    struct sample sample = make_sample();
-    struct wal__index index;
-    enum wal__fmt fmt;
-
-    wal__put32(sample.bytes + offset, value);
-    wal__put32(sample.bytes + 108, wal__crc32(0, sample.bytes, 108));
-    fmt = decode(&sample, &index);
-    free(sample.bytes);
-    return fmt;
 }
 
 /* Version 2 is read for what it proves, and no other than these. A catalogue of
@@ -493,24 +433,39 @@ TEST(index_fmt__older_version_is_decoded_on_request)
     free(sample.bytes);
 }
 
+/* Of a header that was changed, with its checksum right. */
+static enum wal__fmt decode_index(struct wal__span bytes)
+{
+    struct wal__index index;
+
+    wal__put32((uint8_t *)(uintptr_t)bytes.data + 108,
+               wal__crc32(0, bytes.data, 108));
+    return wal__index_decode(bytes, &index);
+}
+
 TEST(index_fmt__header_field_out_of_range_is_rejected)
 {
-    assert_int_equal(decode_header_with(8, 2), WAL__FMT_VERSION);
-    assert_int_equal(decode_header_with(8, 3), WAL__FMT_OK);
-    assert_int_equal(decode_header_with(8, 4), WAL__FMT_OK);
-    assert_int_equal(decode_header_with(8, 5), WAL__FMT_VERSION);
-    assert_int_equal(decode_header_with(12, POSTINGS + 1), WAL__FMT_SHORT);
-    assert_int_equal(decode_header_with(12, SESSIONS - 1), WAL__FMT_FIELD);
-    assert_int_equal(decode_header_with(12, SESSIONS + 1), WAL__FMT_SHORT);
-    assert_int_equal(decode_header_with(16, UINT32_MAX), WAL__FMT_FIELD);
-    assert_int_equal(decode_header_with(20, UINT32_MAX), WAL__FMT_SHORT);
-    assert_int_equal(decode_header_with(20, 0), WAL__FMT_FIELD);
-    assert_int_equal(decode_header_with(60, 0), WAL__FMT_OK);
-    assert_int_equal(decode_header_with(60, 8192), WAL__FMT_FIELD);
-    assert_int_equal(decode_header_with(76, 1), WAL__FMT_FIELD);
-    assert_int_equal(decode_header_with(96, 1), WAL__FMT_FIELD);
-    assert_int_equal(decode_header_with(100, 1), WAL__FMT_FIELD);
-    assert_int_equal(decode_header_with(104, 1), WAL__FMT_DATA_CRC);
+    struct sample sample = make_sample();
+    const struct wal__span payload = {sample.bytes, sample.size};
+    static const struct codec_change changes[] = {{8, 4, 2, VERSION},
+                                                  {8, 4, 3, OK},
+                                                  {8, 4, 4, OK},
+                                                  {8, 4, 5, VERSION},
+                                                  {12, 4, POSTINGS + 1, SHORT},
+                                                  {12, 4, SESSIONS - 1, FIELD},
+                                                  {12, 4, SESSIONS + 1, SHORT},
+                                                  {16, 4, UINT32_MAX, FIELD},
+                                                  {20, 4, UINT32_MAX, SHORT},
+                                                  {20, 4, 0, FIELD},
+                                                  {60, 4, 0, OK},
+                                                  {60, 4, 8192, FIELD},
+                                                  {76, 4, 1, FIELD},
+                                                  {96, 4, 1, FIELD},
+                                                  {100, 4, 1, FIELD},
+                                                  {104, 4, 1, DATA_CRC}};
+
+    CODEC_ASSERT_CHANGES(decode_index, payload, changes);
+    free(sample.bytes);
 }
 
 /* A checksum holds over bytes that a broken writer made. */
@@ -593,30 +548,27 @@ TEST(index_fmt__catalogue_header_faults_are_rejected)
     }
 }
 
-/* Decodes a header of three sessions with one byte set and its CRC right. */
-static enum wal__fmt decode_catalogue_with(size_t offset, uint8_t value)
+static enum wal__fmt decode_catalogue(struct wal__span bytes)
 {
-    struct wal__catalogue_header header = {.session_count = 3};
-    uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
+    struct wal__catalogue_header header;
 
-    wal__catalogue_header_encode(&header, at);
-    at[offset] = value;
-    wal__put32(at + 124, wal__crc32(0, at, 124));
-    return wal__catalogue_header_decode((struct wal__span){at, sizeof(at)},
-                                        &header);
+    wal__put32((uint8_t *)(uintptr_t)bytes.data + 124,
+               wal__crc32(0, bytes.data, 124));
+    return wal__catalogue_header_decode(bytes, &header);
 }
 
 TEST(index_fmt__catalogue_field_out_of_range_is_rejected)
 {
-    assert_int_equal(decode_catalogue_with(8, 2), WAL__FMT_VERSION);
-    assert_int_equal(decode_catalogue_with(8, 3), WAL__FMT_OK);
-    assert_int_equal(decode_catalogue_with(8, 4), WAL__FMT_OK);
-    assert_int_equal(decode_catalogue_with(8, 5), WAL__FMT_VERSION);
-    assert_int_equal(decode_catalogue_with(68, 3), WAL__FMT_OK);
-    assert_int_equal(decode_catalogue_with(68, 4), WAL__FMT_FIELD);
-    assert_int_equal(decode_catalogue_with(72, 1), WAL__FMT_OK);
-    assert_int_equal(decode_catalogue_with(76, 1), WAL__FMT_FIELD);
-    assert_int_equal(decode_catalogue_with(123, 1), WAL__FMT_FIELD);
+    struct wal__catalogue_header header = {.session_count = 3};
+    uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
+    const struct wal__span payload = {at, sizeof(at)};
+    static const struct codec_change changes[] = {
+        {8, 1, 2, VERSION}, {8, 1, 3, OK},     {8, 1, 4, OK},
+        {8, 1, 5, VERSION}, {68, 1, 3, OK},    {68, 1, 4, FIELD},
+        {72, 1, 1, OK},     {76, 1, 1, FIELD}, {123, 1, 1, FIELD}};
+
+    wal__catalogue_header_encode(&header, at);
+    CODEC_ASSERT_CHANGES(decode_catalogue, payload, changes);
 }
 
 TEST(index_fmt__catalogue_sections_begin_on_pages)
@@ -653,5 +605,3 @@ TEST(index_fmt__catalogue_layout_bounds_texts)
     header.text_size = UINT64_MAX;
     assert_int_equal(wal__catalogue_layout(&header, &layout), WAL__FMT_FIELD);
 }
-
-TEST_FILE(set_up, NULL, NULL);

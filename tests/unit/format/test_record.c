@@ -14,45 +14,14 @@
 #include "format/bytes/bytes.h"
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
-#include "tests/lib/test.h"
+#include "tests/lib/codec.h"
 
 enum {
     ROUNDS = 1000
 };
 
-/* The source of random texts. */
+/* Of texts whose bytes do not matter. */
 static uint8_t pool[WAL__METADATA_MAX + 1];
-
-static int set_up(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof(pool); i++) {
-        pool[i] = (uint8_t)test_random();
-    }
-    return 0;
-}
-
-/* `min` to `max` bytes, often one of the two. */
-static struct wal__span random_text(size_t min, size_t max)
-{
-    struct wal__span text = {NULL, 0};
-
-    switch (test_random() % 4) {
-    case 0:
-        text.size = min;
-        break;
-    case 1:
-        text.size = max;
-        break;
-    default:
-        text.size = min + (size_t)(test_random() % (max - min + 1));
-        break;
-    }
-    if (text.size > 0) {
-        text.data = pool + test_random() % (sizeof(pool) - text.size + 1);
-    }
-    return text;
-}
 
 static struct wal__span text_of(const char *text)
 {
@@ -61,46 +30,41 @@ static struct wal__span text_of(const char *text)
     return span;
 }
 
-static void assert_same_text(struct wal__span a, struct wal__span b)
-{
-    assert_int_equal(a.size, b.size);
-    if (a.size > 0) {
-        assert_memory_equal(a.data, b.data, a.size);
-    }
-}
+#define DECODE(record)                                             \
+    static enum wal__fmt decode_##record(struct wal__span payload) \
+    {                                                              \
+        struct wal__##record##_record out;                         \
+                                                                   \
+        return wal__##record##_record_decode(payload, &out);       \
+    }                                                              \
+    _Static_assert(1, "")
 
-static uint8_t *new_block(size_t size)
-{
-    uint8_t *block = malloc(size + (size == 0));
+#define MAKE(record)                                     \
+    static struct wal__span make_##record(               \
+        const struct wal__##record##_record *from)       \
+    {                                                    \
+        size_t size = wal__##record##_record_size(from); \
+        uint8_t *block = codec_block(size);              \
+                                                         \
+        wal__##record##_record_encode(from, block);      \
+        return (struct wal__span){block, size};          \
+    }                                                    \
+    _Static_assert(1, "")
 
-    assert_non_null(block);
-    return block;
-}
-
-/* The block under a span from new_block. */
-static void free_block(struct wal__span span)
-{
-    free((void *)(uintptr_t)span.data);
-}
-
-/* A copy of the payload's first `size` bytes, padded with zeros. */
-static struct wal__span resized(struct wal__span payload, size_t size)
-{
-    uint8_t *block = new_block(size);
-    struct wal__span copy = {block, size};
-    size_t kept = size < payload.size ? size : payload.size;
-
-    memset(block, 0, size);
-    memcpy(block, payload.data, kept);
-    return copy;
-}
-
-static enum wal__fmt decode_open(struct wal__span payload)
-{
-    struct wal__open_record out;
-
-    return wal__open_record_decode(payload, &out);
-}
+DECODE(open);
+DECODE(entry);
+DECODE(fork);
+DECODE(head);
+DECODE(commit);
+DECODE(seal);
+DECODE(doc);
+DECODE(redact);
+MAKE(session);
+MAKE(entry);
+MAKE(fork);
+MAKE(head);
+MAKE(doc);
+MAKE(redact);
 
 static enum wal__fmt decode_session(struct wal__span payload)
 {
@@ -116,139 +80,67 @@ static enum wal__fmt decode_session_0(struct wal__span payload)
     return wal__session_record_decode(payload, 0, &out);
 }
 
-static enum wal__fmt decode_entry(struct wal__span payload)
-{
-    struct wal__entry_record out;
-
-    return wal__entry_record_decode(payload, &out);
-}
-
-static enum wal__fmt decode_fork(struct wal__span payload)
-{
-    struct wal__fork_record out;
-
-    return wal__fork_record_decode(payload, &out);
-}
-
-static enum wal__fmt decode_head(struct wal__span payload)
-{
-    struct wal__head_record out;
-
-    return wal__head_record_decode(payload, &out);
-}
-
-static enum wal__fmt decode_commit(struct wal__span payload)
-{
-    struct wal__commit_record out;
-
-    return wal__commit_record_decode(payload, &out);
-}
-
-static enum wal__fmt decode_seal(struct wal__span payload)
-{
-    struct wal__seal_record out;
-
-    return wal__seal_record_decode(payload, &out);
-}
-
-typedef enum wal__fmt decode_fn(struct wal__span payload);
-
-/* Cut, it is SHORT inside its fixed part and FIELD in its texts; longer, it is
- * FIELD. */
-static void assert_size_is_exact(decode_fn *decode, struct wal__span payload,
-                                 size_t fixed_size)
-{
-    assert_int_equal(decode(payload), WAL__FMT_OK);
-    for (size_t size = 0; size <= payload.size + 9; size++) {
-        struct wal__span other = resized(payload, size);
-        enum wal__fmt expected =
-            size < fixed_size ? WAL__FMT_SHORT : WAL__FMT_FIELD;
-
-        if (size != payload.size) {
-            assert_int_equal(decode(other), expected);
-        }
-        free_block(other);
-    }
-}
-
-/* The payload with another number of `width` bytes at `offset`. */
-static enum wal__fmt decode_with(decode_fn *decode, struct wal__span payload,
-                                 size_t offset, size_t width, uint64_t value)
-{
-    uint8_t *block = new_block(payload.size);
-    struct wal__span copy = {block, payload.size};
-    enum wal__fmt fmt;
-
-    memcpy(block, payload.data, payload.size);
-    for (size_t i = 0; i < width; i++) {
-        block[offset + i] = (uint8_t)(value >> (8 * i));
-    }
-    fmt = decode(copy);
-    free(block);
-    return fmt;
-}
-
 /* OPEN */
 
 static struct wal__span make_open(const struct wal__open_record *open,
                                   const struct wal__damage *damage)
 {
     size_t size = wal__open_record_size(open->damage_count);
-    uint8_t *block = new_block(size);
+    uint8_t *block = codec_block(size);
     struct wal__span payload = {block, size};
 
     wal__open_record_encode(open, damage, block);
     return payload;
 }
 
-static void open_round_trip(void)
-{
-    struct wal__damage damage[WAL__DAMAGE_MAX];
-    struct wal__open_record open = {
-        .previous_id = test_random() | 1,
-        .previous_end = 4096 + test_random() % (60u << 20),
-        .last_sequence = test_random(),
-        .chain = (uint32_t)test_random(),
-        .damage_count = (uint32_t)(test_random() % (WAL__DAMAGE_MAX + 1)),
-        .epoch = test_random() | 1,
-    };
-    struct wal__open_record read;
-    struct wal__span payload;
-
-    for (uint32_t i = 0; i < open.damage_count; i++) {
-        damage[i].offset = (uint64_t)i * 8192 + test_random() % 8192;
-        damage[i].size = test_random();
-        damage[i].first_sequence = test_random();
-        damage[i].last_sequence = test_random();
-    }
-    payload = make_open(&open, damage);
-    assert_int_equal(wal__open_record_decode(payload, &read), WAL__FMT_OK);
-    assert_true(read.previous_id == open.previous_id);
-    assert_true(read.previous_end == open.previous_end);
-    assert_true(read.last_sequence == open.last_sequence);
-    assert_int_equal(read.chain, open.chain);
-    assert_int_equal(read.damage_count, open.damage_count);
-    assert_true(read.epoch == open.epoch);
-    for (uint32_t i = 0; i < open.damage_count; i++) {
-        struct wal__damage one = wal__open_record_damage(&read, i);
-
-        assert_true(one.offset == damage[i].offset);
-        assert_true(one.size == damage[i].size);
-        assert_true(one.first_sequence == damage[i].first_sequence);
-        assert_true(one.last_sequence == damage[i].last_sequence);
-    }
-    free_block(payload);
-}
-
 TEST(record__open_round_trip)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        open_round_trip();
+        struct wal__damage damage[WAL__DAMAGE_MAX];
+        struct wal__open_record open = {
+            .previous_id = test_random() | 1,
+            .previous_end = 4096 + test_random() % (60u << 20),
+            .last_sequence = test_random(),
+            .chain = (uint32_t)test_random(),
+            .damage_count = (uint32_t)(test_random() % (WAL__DAMAGE_MAX + 1)),
+            .epoch = test_random() | 1,
+        };
+        struct wal__open_record read;
+        struct wal__span payload;
+
+        for (uint32_t k = 0; k < open.damage_count; k++) {
+            damage[k].offset = (uint64_t)k * 8192 + test_random() % 8192;
+            damage[k].size = test_random();
+            damage[k].first_sequence = test_random();
+            damage[k].last_sequence = test_random();
+        }
+        payload = make_open(&open, damage);
+        assert_int_equal(wal__open_record_decode(payload, &read), WAL__FMT_OK);
+        assert_true(read.previous_id == open.previous_id);
+        assert_true(read.previous_end == open.previous_end);
+        assert_true(read.last_sequence == open.last_sequence);
+        assert_int_equal(read.chain, open.chain);
+        assert_int_equal(read.damage_count, open.damage_count);
+        assert_true(read.epoch == open.epoch);
+        for (uint32_t k = 0; k < open.damage_count; k++) {
+            struct wal__damage one = wal__open_record_damage(&read, k);
+
+            assert_true(one.offset == damage[k].offset);
+            assert_true(one.size == damage[k].size);
+            assert_true(one.first_sequence == damage[k].first_sequence);
+            assert_true(one.last_sequence == damage[k].last_sequence);
+        }
+        codec_free(payload);
     }
 }
 
 TEST(record__open_is_checked)
 {
+    static const struct codec_change changes[] = {
+        {0, 8, 0, FIELD},     {8, 8, 4095, FIELD},
+        {8, 8, 64 << 20, OK}, {8, 8, (64 << 20) + 1, FIELD},
+        {28, 4, 1, FIELD},    {28, 4, UINT32_MAX, FIELD},
+        {32, 8, 0, FIELD},    {72, 8, 8192, FIELD}};
     struct wal__damage damage[2] = {{8192, 100, 1, 2}, {16384, 8, 0, 0}};
     struct wal__open_record open = {
         .previous_id = 1,
@@ -258,24 +150,9 @@ TEST(record__open_is_checked)
     };
     struct wal__span payload = make_open(&open, damage);
 
-    assert_size_is_exact(decode_open, payload, 40);
-    assert_int_equal(decode_with(decode_open, payload, 0, 8, 0),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_open, payload, 8, 8, 4095),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_open, payload, 8, 8, 64 << 20),
-                     WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_open, payload, 8, 8, (64 << 20) + 1),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_open, payload, 28, 4, 1),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_open, payload, 28, 4, UINT32_MAX),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_open, payload, 32, 8, 0),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_open, payload, 72, 8, 8192),
-                     WAL__FMT_FIELD);
-    free_block(payload);
+    codec_assert_size_is_exact(decode_open, payload, 40);
+    CODEC_ASSERT_CHANGES(decode_open, payload, changes);
+    codec_free(payload);
 }
 
 TEST(record__open_of_the_first_segment_has_no_previous)
@@ -284,9 +161,9 @@ TEST(record__open_of_the_first_segment_has_no_previous)
     struct wal__span payload = make_open(&open, NULL);
 
     assert_int_equal(decode_open(payload), WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_open, payload, 8, 8, 4096),
+    assert_int_equal(codec_decode_with(decode_open, payload, 8, 8, 4096),
                      WAL__FMT_FIELD);
-    free_block(payload);
+    codec_free(payload);
 }
 
 TEST(record__open_takes_256_ranges_at_most)
@@ -304,65 +181,55 @@ TEST(record__open_takes_256_ranges_at_most)
         payload = make_open(&open, damage);
         assert_int_equal(decode_open(payload),
                          count <= 256 ? WAL__FMT_OK : WAL__FMT_FIELD);
-        free_block(payload);
+        codec_free(payload);
     }
 }
 
 /* SESSION */
 
-static struct wal__span make_session(const struct wal__session_record *session)
-{
-    size_t size = wal__session_record_size(session);
-    uint8_t *block = new_block(size);
-    struct wal__span payload = {block, size};
-
-    wal__session_record_encode(session, block);
-    return payload;
-}
-
-static void session_round_trip(void)
-{
-    struct wal__session_record session = {
-        .created_ms = (int64_t)test_random(),
-        .schema_version = (uint32_t)test_random() | 1,
-        .flags = (uint32_t)(test_random() % 4),
-        .id = random_text(1, WAL__ID_MAX),
-        .cwd = random_text(0, WAL__TEXT_MAX),
-        .project = random_text(0, WAL__TEXT_MAX),
-        .title = random_text(0, WAL__TEXT_MAX),
-        .parent_id = random_text(0, WAL__ID_MAX),
-        .source = random_text(0, WAL__TEXT_MAX),
-        .metadata = random_text(0, test_random() % 64 == 0 ? WAL__METADATA_MAX
-                                                           : WAL__TEXT_MAX),
-    };
-    struct wal__session_record read;
-    struct wal__span payload = make_session(&session);
-
-    assert_int_equal(
-        wal__session_record_decode(payload, WAL__FORMAT_VERSION, &read),
-        WAL__FMT_OK);
-    assert_true(read.created_ms == session.created_ms);
-    assert_int_equal(read.schema_version, session.schema_version);
-    assert_int_equal(read.flags, session.flags);
-    assert_same_text(read.id, session.id);
-    assert_same_text(read.cwd, session.cwd);
-    assert_same_text(read.project, session.project);
-    assert_same_text(read.title, session.title);
-    assert_same_text(read.parent_id, session.parent_id);
-    assert_same_text(read.source, session.source);
-    assert_same_text(read.metadata, session.metadata);
-    free_block(payload);
-}
-
 TEST(record__session_round_trip)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        session_round_trip();
+        struct wal__session_record session = {
+            .created_ms = (int64_t)test_random(),
+            .schema_version = (uint32_t)test_random() | 1,
+            .flags = (uint32_t)(test_random() % 4),
+            .id = codec_text(1, WAL__ID_MAX),
+            .cwd = codec_text(0, WAL__TEXT_MAX),
+            .project = codec_text(0, WAL__TEXT_MAX),
+            .title = codec_text(0, WAL__TEXT_MAX),
+            .parent_id = codec_text(0, WAL__ID_MAX),
+            .source = codec_text(0, WAL__TEXT_MAX),
+            .metadata = codec_text(
+                0, test_random() % 64 == 0 ? WAL__METADATA_MAX : WAL__TEXT_MAX),
+        };
+        struct wal__session_record read;
+        struct wal__span payload = make_session(&session);
+
+        assert_int_equal(
+            wal__session_record_decode(payload, WAL__FORMAT_VERSION, &read),
+            WAL__FMT_OK);
+        assert_true(read.created_ms == session.created_ms);
+        assert_int_equal(read.schema_version, session.schema_version);
+        assert_int_equal(read.flags, session.flags);
+        codec_assert_same_text(read.id, session.id);
+        codec_assert_same_text(read.cwd, session.cwd);
+        codec_assert_same_text(read.project, session.project);
+        codec_assert_same_text(read.title, session.title);
+        codec_assert_same_text(read.parent_id, session.parent_id);
+        codec_assert_same_text(read.source, session.source);
+        codec_assert_same_text(read.metadata, session.metadata);
+        codec_free(payload);
     }
 }
 
 TEST(record__session_is_checked)
 {
+    static const struct codec_change changes[] = {{8, 4, 0, FIELD},
+                                                  {12, 4, 1, OK},
+                                                  {12, 4, 7, OK},
+                                                  {12, 4, 8, FIELD},
+                                                  {28, 4, UINT32_MAX, FIELD}};
     struct wal__session_record session = {
         .schema_version = 1,
         .id = {pool, 3},
@@ -371,22 +238,14 @@ TEST(record__session_is_checked)
     };
     struct wal__span payload = make_session(&session);
 
-    assert_size_is_exact(decode_session, payload, 32);
-    assert_int_equal(decode_with(decode_session, payload, 8, 4, 0),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_session, payload, 12, 4, 1),
-                     WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_session, payload, 12, 4, 7),
-                     WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_session, payload, 12, 4, 8),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_session, payload, 28, 4, UINT32_MAX),
-                     WAL__FMT_FIELD);
+    codec_assert_size_is_exact(decode_session, payload, 32);
+    CODEC_ASSERT_CHANGES(decode_session, payload, changes);
     for (size_t offset = 16; offset < 28; offset += 2) {
-        assert_int_equal(decode_with(decode_session, payload, offset, 2, 9),
-                         WAL__FMT_FIELD);
+        assert_int_equal(
+            codec_decode_with(decode_session, payload, offset, 2, 9),
+            WAL__FMT_FIELD);
     }
-    free_block(payload);
+    codec_free(payload);
 }
 
 TEST(record__session_texts_are_bounded)
@@ -413,7 +272,7 @@ TEST(record__session_texts_are_bounded)
             payload = make_session(&session);
             assert_int_equal(decode_session(payload),
                              over == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
-            free_block(payload);
+            codec_free(payload);
         }
         *texts[i].text = before;
     }
@@ -425,7 +284,7 @@ TEST(record__session_without_id_is_rejected)
     struct wal__span payload = make_session(&session);
 
     assert_int_equal(decode_session(payload), WAL__FMT_FIELD);
-    free_block(payload);
+    codec_free(payload);
 }
 
 /* SESSION of version 0; it is not written, so the tests do. */
@@ -447,7 +306,7 @@ make_session_0(const struct wal__session_record *session, int64_t created_s)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         size += texts[i].size;
     }
-    block = new_block(size);
+    block = codec_block(size);
     memset(block, 0, SESSION_0_FIXED);
     wal__put64(block, (uint64_t)created_s);
     wal__put32(block + 8, session->flags);
@@ -466,45 +325,45 @@ make_session_0(const struct wal__session_record *session, int64_t created_s)
     return (struct wal__span){block, size};
 }
 
-static void session_0_is_read(void)
-{
-    struct wal__session_record session = {
-        .flags = (uint32_t)(test_random() % 2),
-        .id = random_text(1, WAL__ID_MAX),
-        .cwd = random_text(0, WAL__TEXT_MAX),
-        .project = random_text(0, WAL__TEXT_MAX),
-        .parent_id = random_text(0, WAL__ID_MAX),
-        .source = random_text(0, WAL__TEXT_MAX),
-        .metadata = random_text(0, WAL__TEXT_MAX),
-    };
-    int64_t created_s = (int64_t)(test_random() % (1u << 31)) - (1 << 30);
-    struct wal__session_record read;
-    struct wal__span payload = make_session_0(&session, created_s);
-
-    assert_int_equal(wal__session_record_decode(payload, 0, &read),
-                     WAL__FMT_OK);
-    assert_true(read.created_ms == created_s * 1000);
-    assert_int_equal(read.schema_version, 0);
-    assert_int_equal(read.flags, session.flags);
-    assert_same_text(read.id, session.id);
-    assert_same_text(read.cwd, session.cwd);
-    assert_same_text(read.project, session.project);
-    assert_int_equal(read.title.size, 0);
-    assert_same_text(read.parent_id, session.parent_id);
-    assert_same_text(read.source, session.source);
-    assert_same_text(read.metadata, session.metadata);
-    free_block(payload);
-}
-
 TEST(record__session_of_version_0_is_read)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        session_0_is_read();
+        struct wal__session_record session = {
+            .flags = (uint32_t)(test_random() % 2),
+            .id = codec_text(1, WAL__ID_MAX),
+            .cwd = codec_text(0, WAL__TEXT_MAX),
+            .project = codec_text(0, WAL__TEXT_MAX),
+            .parent_id = codec_text(0, WAL__ID_MAX),
+            .source = codec_text(0, WAL__TEXT_MAX),
+            .metadata = codec_text(0, WAL__TEXT_MAX),
+        };
+        int64_t created_s = (int64_t)(test_random() % (1u << 31)) - (1 << 30);
+        struct wal__session_record read;
+        struct wal__span payload = make_session_0(&session, created_s);
+
+        assert_int_equal(wal__session_record_decode(payload, 0, &read),
+                         WAL__FMT_OK);
+        assert_true(read.created_ms == created_s * 1000);
+        assert_int_equal(read.schema_version, 0);
+        assert_int_equal(read.flags, session.flags);
+        codec_assert_same_text(read.id, session.id);
+        codec_assert_same_text(read.cwd, session.cwd);
+        codec_assert_same_text(read.project, session.project);
+        assert_int_equal(read.title.size, 0);
+        codec_assert_same_text(read.parent_id, session.parent_id);
+        codec_assert_same_text(read.source, session.source);
+        codec_assert_same_text(read.metadata, session.metadata);
+        codec_free(payload);
     }
 }
 
 TEST(record__session_of_version_0_is_checked)
 {
+    static const struct codec_change changes[] = {{8, 4, 1, OK},
+                                                  {8, 4, 2, FIELD},
+                                                  {22, 1, 1, FIELD},
+                                                  {23, 1, 1, FIELD},
+                                                  {24, 4, UINT32_MAX, FIELD}};
     struct wal__session_record session = {
         .id = {pool, 3},
         .source = {pool, 5},
@@ -512,22 +371,14 @@ TEST(record__session_of_version_0_is_checked)
     };
     struct wal__span payload = make_session_0(&session, 1);
 
-    assert_size_is_exact(decode_session_0, payload, SESSION_0_FIXED);
-    assert_int_equal(decode_with(decode_session_0, payload, 8, 4, 1),
-                     WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_session_0, payload, 8, 4, 2),
-                     WAL__FMT_FIELD);
+    codec_assert_size_is_exact(decode_session_0, payload, SESSION_0_FIXED);
+    CODEC_ASSERT_CHANGES(decode_session_0, payload, changes);
     for (size_t offset = 12; offset < 22; offset += 2) {
-        assert_int_equal(decode_with(decode_session_0, payload, offset, 2, 9),
-                         WAL__FMT_FIELD);
+        assert_int_equal(
+            codec_decode_with(decode_session_0, payload, offset, 2, 9),
+            WAL__FMT_FIELD);
     }
-    assert_int_equal(decode_with(decode_session_0, payload, 22, 1, 1),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_session_0, payload, 23, 1, 1),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_session_0, payload, 24, 4, UINT32_MAX),
-                     WAL__FMT_FIELD);
-    free_block(payload);
+    codec_free(payload);
 }
 
 TEST(record__session_of_version_0_fits_milliseconds)
@@ -547,86 +398,67 @@ TEST(record__session_of_version_0_fits_milliseconds)
         struct wal__span payload = make_session_0(&session, cases[i].created_s);
 
         assert_int_equal(decode_session_0(payload), cases[i].expected);
-        free_block(payload);
+        codec_free(payload);
     }
 }
 
 /* ENTRY */
 
-static struct wal__span make_entry(const struct wal__entry_record *entry)
-{
-    size_t size = wal__entry_record_size(entry);
-    uint8_t *block = new_block(size);
-    struct wal__span payload = {block, size};
-
-    wal__entry_record_encode(entry, block);
-    return payload;
-}
-
-static void entry_round_trip(void)
-{
-    struct wal__entry_record entry = {
-        .form = (uint8_t)(test_random() % 2),
-        .id = random_text(1, 255),
-        .type = random_text(0, 255),
-        .time = random_text(0, WAL__TIME_MAX),
-        .run = random_text(0, 255),
-        .meta = random_text(0, 5000),
-        .payload = random_text(0, 70000),
-    };
-    struct wal__entry_record read;
-    struct wal__span payload = make_entry(&entry);
-
-    assert_int_equal(wal__entry_record_decode(payload, &read), WAL__FMT_OK);
-    assert_int_equal(read.form, entry.form);
-    assert_same_text(read.id, entry.id);
-    assert_same_text(read.type, entry.type);
-    assert_same_text(read.time, entry.time);
-    assert_same_text(read.run, entry.run);
-    assert_same_text(read.meta, entry.meta);
-    assert_same_text(read.payload, entry.payload);
-    free_block(payload);
-}
-
 TEST(record__entry_round_trip)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        entry_round_trip();
+        struct wal__entry_record entry = {
+            .form = (uint8_t)(test_random() % 2),
+            .id = codec_text(1, 255),
+            .type = codec_text(0, 255),
+            .time = codec_text(0, WAL__TIME_MAX),
+            .run = codec_text(0, 255),
+            .meta = codec_text(0, 5000),
+            .payload = codec_text(0, 70000),
+        };
+        struct wal__entry_record read;
+        struct wal__span payload = make_entry(&entry);
+
+        assert_int_equal(wal__entry_record_decode(payload, &read), WAL__FMT_OK);
+        assert_int_equal(read.form, entry.form);
+        codec_assert_same_text(read.id, entry.id);
+        codec_assert_same_text(read.type, entry.type);
+        codec_assert_same_text(read.time, entry.time);
+        codec_assert_same_text(read.run, entry.run);
+        codec_assert_same_text(read.meta, entry.meta);
+        codec_assert_same_text(read.payload, entry.payload);
+        codec_free(payload);
     }
-}
-
-static void outside_round_trip(void)
-{
-    struct wal__span digest = random_text(32, 32);
-    struct wal__entry_record entry = {
-        .form = (uint8_t)(test_random() % 2),
-        .id = random_text(1, 255),
-        .type = random_text(0, 255),
-        .time = random_text(0, WAL__TIME_MAX),
-        .run = random_text(0, 255),
-        .meta = random_text(0, 5000),
-        .payload = random_text(0, WAL__EXCERPT_MAX),
-        .digest = digest.data,
-        .payload_size = WAL__PAYLOAD_INLINE_MAX + 1 + test_random() % (1 << 30),
-    };
-    struct wal__entry_record read;
-    struct wal__span payload = make_entry(&entry);
-
-    assert_int_equal(wal__entry_record_decode(payload, &read), WAL__FMT_OK);
-    assert_int_equal(read.form, entry.form);
-    assert_same_text(read.id, entry.id);
-    assert_same_text(read.meta, entry.meta);
-    assert_same_text(read.payload, entry.payload);
-    assert_non_null(read.digest);
-    assert_memory_equal(read.digest, digest.data, 32);
-    assert_int_equal(read.payload_size, entry.payload_size);
-    free_block(payload);
 }
 
 TEST(record__entry_out_of_line_round_trip)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        outside_round_trip();
+        struct wal__span digest = codec_text(32, 32);
+        struct wal__entry_record entry = {
+            .form = (uint8_t)(test_random() % 2),
+            .id = codec_text(1, 255),
+            .type = codec_text(0, 255),
+            .time = codec_text(0, WAL__TIME_MAX),
+            .run = codec_text(0, 255),
+            .meta = codec_text(0, 5000),
+            .payload = codec_text(0, WAL__EXCERPT_MAX),
+            .digest = digest.data,
+            .payload_size =
+                WAL__PAYLOAD_INLINE_MAX + 1 + test_random() % (1 << 30),
+        };
+        struct wal__entry_record read;
+        struct wal__span payload = make_entry(&entry);
+
+        assert_int_equal(wal__entry_record_decode(payload, &read), WAL__FMT_OK);
+        assert_int_equal(read.form, entry.form);
+        codec_assert_same_text(read.id, entry.id);
+        codec_assert_same_text(read.meta, entry.meta);
+        codec_assert_same_text(read.payload, entry.payload);
+        assert_non_null(read.digest);
+        assert_memory_equal(read.digest, digest.data, 32);
+        assert_int_equal(read.payload_size, entry.payload_size);
+        codec_free(payload);
     }
 }
 
@@ -652,16 +484,16 @@ TEST(record__entry_out_of_line_is_checked)
         entry.payload = (struct wal__span){pool, cases[i].excerpt};
         payload = make_entry(&entry);
         assert_int_equal(decode_entry(payload), cases[i].expected);
-        free_block(payload);
+        codec_free(payload);
     }
     /* The digest and the size are not whole. */
     entry.digest = NULL;
     for (size_t size = 0; size < 40; size++) {
         entry.payload.size = size;
         payload = make_entry(&entry);
-        assert_int_equal(decode_with(decode_entry, payload, 0, 1, 2),
+        assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 2),
                          WAL__FMT_FIELD);
-        free_block(payload);
+        codec_free(payload);
     }
 }
 
@@ -673,23 +505,30 @@ TEST(record__erased_entry_is_checked)
                                       .payload = {bytes, sizeof(bytes)}};
     struct wal__span payload = make_entry(&entry);
 
-    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 4),
+    assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 4),
                      WAL__FMT_FIELD);
-    free_block(payload);
+    codec_free(payload);
     entry.payload.size--;
     payload = make_entry(&entry);
-    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 5), WAL__FMT_OK);
-    free_block(payload);
+    assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 5),
+                     WAL__FMT_OK);
+    codec_free(payload);
     entry.payload.size = 0;
     entry.meta = (struct wal__span){pool, 1};
     payload = make_entry(&entry);
-    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 4),
+    assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 4),
                      WAL__FMT_FIELD);
-    free_block(payload);
+    codec_free(payload);
 }
 
 TEST(record__entry_is_checked)
 {
+    static const struct codec_change changes[] = {
+        {0, 1, 1, OK},
+        {0, 1, 4, OK},
+        {0, 1, 6, FIELD},
+        {8, 4, UINT32_MAX, FIELD},
+        {8, 8, (UINT64_C(31) << 32) | 0xffffffffu, FIELD}};
     struct wal__entry_record entry = {
         .id = {pool, 3},
         .time = {pool, 4},
@@ -698,22 +537,14 @@ TEST(record__entry_is_checked)
     };
     struct wal__span payload = make_entry(&entry);
 
-    assert_size_is_exact(decode_entry, payload, 16);
-    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 1), WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 4), WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_entry, payload, 0, 1, 6),
-                     WAL__FMT_FIELD);
+    codec_assert_size_is_exact(decode_entry, payload, 16);
+    CODEC_ASSERT_CHANGES(decode_entry, payload, changes);
     for (size_t offset = 5; offset < 8; offset++) {
-        assert_int_equal(decode_with(decode_entry, payload, offset, 1, 1),
+        assert_int_equal(codec_decode_with(decode_entry, payload, offset, 1, 1),
                          WAL__FMT_FIELD);
     }
-    assert_int_equal(decode_with(decode_entry, payload, 8, 4, UINT32_MAX),
-                     WAL__FMT_FIELD);
     /* meta_size 2^32 - 1 and payload_size 31: right modulo 2^32. */
-    assert_int_equal(decode_with(decode_entry, payload, 8, 8,
-                                 (UINT64_C(31) << 32) | 0xffffffffu),
-                     WAL__FMT_FIELD);
-    free_block(payload);
+    codec_free(payload);
 }
 
 TEST(record__entry_without_id_is_rejected)
@@ -722,7 +553,7 @@ TEST(record__entry_without_id_is_rejected)
     struct wal__span payload = make_entry(&entry);
 
     assert_int_equal(decode_entry(payload), WAL__FMT_FIELD);
-    free_block(payload);
+    codec_free(payload);
 }
 
 TEST(record__entry_time_is_bounded)
@@ -731,11 +562,11 @@ TEST(record__entry_time_is_bounded)
     struct wal__span payload = make_entry(&entry);
 
     assert_int_equal(decode_entry(payload), WAL__FMT_OK);
-    free_block(payload);
+    codec_free(payload);
     entry.time.size = 65;
     payload = make_entry(&entry);
     assert_int_equal(decode_entry(payload), WAL__FMT_FIELD);
-    free_block(payload);
+    codec_free(payload);
 }
 
 TEST(record__entry_payload_is_bounded)
@@ -752,7 +583,7 @@ TEST(record__entry_payload_is_bounded)
         payload = make_entry(&entry);
         assert_int_equal(decode_entry(payload),
                          over == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
-        free_block(payload);
+        codec_free(payload);
     }
     free(large);
 }
@@ -778,7 +609,7 @@ TEST(record__kinds_are_the_formats)
         uint8_t kind = (uint8_t)(i + 1);
 
         assert_int_equal(wal__kind_from_name(text_of(names[i])), kind);
-        assert_same_text(wal__kind_name(kind), text_of(names[i]));
+        codec_assert_same_text(wal__kind_name(kind), text_of(names[i]));
     }
     assert_int_equal(wal__kind_from_name(text_of("messages")), WAL__KIND_NAMED);
     assert_int_equal(wal__kind_from_name(text_of("messag")), WAL__KIND_NAMED);
@@ -790,92 +621,67 @@ TEST(record__kinds_are_the_formats)
 
 /* FORK */
 
-static void fork_round_trip(void)
-{
-    struct wal__fork_record fork = {
-        .inherited = test_random(),
-        .depth = (uint32_t)(test_random() % (WAL__LINEAGE_MAX + 1)),
-        .source = (uint32_t)test_random() | 1,
-        .owner = (uint32_t)test_random() | 1,
-        .stream = (uint8_t)test_random(),
-        .source_id = random_text(1, 255),
-        .owner_id = random_text(1, 255),
-        .entry_id = random_text(0, 255),
-    };
-    struct wal__fork_record read;
-    size_t size = wal__fork_record_size(&fork);
-    uint8_t *block = new_block(size);
-    struct wal__span payload = {block, size};
-
-    wal__fork_record_encode(&fork, block);
-    assert_int_equal(wal__fork_record_decode(payload, &read), WAL__FMT_OK);
-    assert_true(read.inherited == fork.inherited);
-    assert_int_equal(read.depth, fork.depth);
-    assert_int_equal(read.source, fork.source);
-    assert_int_equal(read.owner, fork.owner);
-    assert_int_equal(read.stream, fork.stream);
-    assert_same_text(read.source_id, fork.source_id);
-    assert_same_text(read.owner_id, fork.owner_id);
-    assert_same_text(read.entry_id, fork.entry_id);
-    free(block);
-}
-
 TEST(record__fork_round_trip)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        fork_round_trip();
+        struct wal__fork_record fork = {
+            .inherited = test_random(),
+            .depth = (uint32_t)(test_random() % (WAL__LINEAGE_MAX + 1)),
+            .source = (uint32_t)test_random() | 1,
+            .owner = (uint32_t)test_random() | 1,
+            .stream = (uint8_t)test_random(),
+            .source_id = codec_text(1, 255),
+            .owner_id = codec_text(1, 255),
+            .entry_id = codec_text(0, 255),
+        };
+        struct wal__fork_record read;
+        struct wal__span payload = make_fork(&fork);
+
+        assert_int_equal(wal__fork_record_decode(payload, &read), WAL__FMT_OK);
+        assert_true(read.inherited == fork.inherited);
+        assert_int_equal(read.depth, fork.depth);
+        assert_int_equal(read.source, fork.source);
+        assert_int_equal(read.owner, fork.owner);
+        assert_int_equal(read.stream, fork.stream);
+        codec_assert_same_text(read.source_id, fork.source_id);
+        codec_assert_same_text(read.owner_id, fork.owner_id);
+        codec_assert_same_text(read.entry_id, fork.entry_id);
+        codec_free(payload);
     }
 }
 
 TEST(record__fork_is_checked)
 {
+    static const struct codec_change changes[] = {
+        {8, 4, 65535, OK},  {8, 4, 65536, FIELD},   {12, 4, 0, FIELD},
+        {16, 4, 0, FIELD},  {20, 2, 0x0200, FIELD}, {20, 2, 0x0002, FIELD},
+        {22, 1, 255, FIELD}};
     uint8_t block[] = {9, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,   0,   2,  0,
                        0, 0, 3, 0, 0, 0, 1, 1, 1, 0, 'a', 'b', 'c'};
     struct wal__span payload = {block, sizeof(block)};
 
-    assert_size_is_exact(decode_fork, payload, 24);
-    assert_int_equal(decode_with(decode_fork, payload, 8, 4, 65535),
-                     WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_fork, payload, 8, 4, 65536),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_fork, payload, 12, 4, 0),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_fork, payload, 16, 4, 0),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_fork, payload, 20, 2, 0x0200),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_fork, payload, 20, 2, 0x0002),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_fork, payload, 22, 1, 255),
-                     WAL__FMT_FIELD);
+    codec_assert_size_is_exact(decode_fork, payload, 24);
+    CODEC_ASSERT_CHANGES(decode_fork, payload, changes);
 }
 
 /* HEAD */
 
-static void head_round_trip(void)
-{
-    struct wal__head_record head = {
-        .name = random_text(1, 255),
-        .entry_id = random_text(0, 255),
-        .note = random_text(0, WAL__TEXT_MAX),
-    };
-    struct wal__head_record read;
-    size_t size = wal__head_record_size(&head);
-    uint8_t *block = new_block(size);
-    struct wal__span payload = {block, size};
-
-    wal__head_record_encode(&head, block);
-    assert_int_equal(wal__head_record_decode(payload, &read), WAL__FMT_OK);
-    assert_same_text(read.name, head.name);
-    assert_same_text(read.entry_id, head.entry_id);
-    assert_same_text(read.note, head.note);
-    free(block);
-}
-
 TEST(record__head_round_trip)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        head_round_trip();
+        struct wal__head_record head = {
+            .name = codec_text(1, 255),
+            .entry_id = codec_text(0, 255),
+            .note = codec_text(0, WAL__TEXT_MAX),
+        };
+        struct wal__head_record read;
+        struct wal__span payload = make_head(&head);
+
+        assert_int_equal(wal__head_record_decode(payload, &read), WAL__FMT_OK);
+        codec_assert_same_text(read.name, head.name);
+        codec_assert_same_text(read.entry_id, head.entry_id);
+        codec_assert_same_text(read.note, head.note);
+        codec_free(payload);
     }
 }
 
@@ -884,11 +690,11 @@ TEST(record__head_is_checked)
     uint8_t block[] = {1, 1, 1, 0, 0, 0, 0, 0, 'm', 'e', 'n'};
     struct wal__span payload = {block, sizeof(block)};
 
-    assert_size_is_exact(decode_head, payload, 8);
-    assert_int_equal(decode_with(decode_head, payload, 0, 2, 0x0200),
+    codec_assert_size_is_exact(decode_head, payload, 8);
+    assert_int_equal(codec_decode_with(decode_head, payload, 0, 2, 0x0200),
                      WAL__FMT_FIELD);
     for (size_t offset = 4; offset < 8; offset++) {
-        assert_int_equal(decode_with(decode_head, payload, offset, 1, 1),
+        assert_int_equal(codec_decode_with(decode_head, payload, offset, 1, 1),
                          WAL__FMT_FIELD);
     }
 }
@@ -916,62 +722,62 @@ static struct wal__span make_commit(const struct wal__commit_record *commit,
                                     const uint32_t *sessions)
 {
     size_t size = wal__commit_record_size(commit->session_count);
-    uint8_t *block = new_block(size);
+    uint8_t *block = codec_block(size);
     struct wal__span payload = {block, size};
 
     wal__commit_record_encode(commit, sessions, block);
     return payload;
 }
 
-static void commit_round_trip(void)
-{
-    static uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
-    struct wal__commit_record commit = {
-        .first_sequence = test_random(),
-        .frame_count = (uint32_t)test_random(),
-        .group_size = (uint32_t)test_random(),
-        .chain = (uint32_t)test_random(),
-        .durable_off = 4096 + (uint32_t)(test_random() % (60u << 20)),
-        .epoch = test_random() | 1,
-        .clock_ms = (int64_t)test_random(),
-        .pack_durable = test_random(),
-        .flags = (uint32_t)(test_random() % 2),
-        .session_count =
-            (uint32_t)random_text(0, WAL__COMMIT_SESSIONS_MAX).size,
-    };
-    struct wal__commit_record read;
-    struct wal__span payload;
-
-    for (uint32_t i = 0; i < commit.session_count; i++) {
-        sessions[i] = i * 1000 + (uint32_t)(test_random() % 1000);
-    }
-    payload = make_commit(&commit, sessions);
-    assert_int_equal(wal__commit_record_decode(payload, &read), WAL__FMT_OK);
-    assert_true(read.first_sequence == commit.first_sequence);
-    assert_int_equal(read.frame_count, commit.frame_count);
-    assert_int_equal(read.group_size, commit.group_size);
-    assert_int_equal(read.chain, commit.chain);
-    assert_int_equal(read.durable_off, commit.durable_off);
-    assert_true(read.epoch == commit.epoch);
-    assert_true(read.clock_ms == commit.clock_ms);
-    assert_true(read.pack_durable == commit.pack_durable);
-    assert_int_equal(read.flags, commit.flags);
-    assert_int_equal(read.session_count, commit.session_count);
-    for (uint32_t i = 0; i < commit.session_count; i++) {
-        assert_int_equal(wal__commit_record_session(&read, i), sessions[i]);
-    }
-    free_block(payload);
-}
-
 TEST(record__commit_round_trip)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        commit_round_trip();
+        static uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
+        struct wal__commit_record commit = {
+            .first_sequence = test_random(),
+            .frame_count = (uint32_t)test_random(),
+            .group_size = (uint32_t)test_random(),
+            .chain = (uint32_t)test_random(),
+            .durable_off = 4096 + (uint32_t)(test_random() % (60u << 20)),
+            .epoch = test_random() | 1,
+            .clock_ms = (int64_t)test_random(),
+            .pack_durable = test_random(),
+            .flags = (uint32_t)(test_random() % 2),
+            .session_count =
+                (uint32_t)codec_text(0, WAL__COMMIT_SESSIONS_MAX).size,
+        };
+        struct wal__commit_record read;
+        struct wal__span payload;
+
+        for (uint32_t k = 0; k < commit.session_count; k++) {
+            sessions[k] = k * 1000 + (uint32_t)(test_random() % 1000);
+        }
+        payload = make_commit(&commit, sessions);
+        assert_int_equal(wal__commit_record_decode(payload, &read),
+                         WAL__FMT_OK);
+        assert_true(read.first_sequence == commit.first_sequence);
+        assert_int_equal(read.frame_count, commit.frame_count);
+        assert_int_equal(read.group_size, commit.group_size);
+        assert_int_equal(read.chain, commit.chain);
+        assert_int_equal(read.durable_off, commit.durable_off);
+        assert_true(read.epoch == commit.epoch);
+        assert_true(read.clock_ms == commit.clock_ms);
+        assert_true(read.pack_durable == commit.pack_durable);
+        assert_int_equal(read.flags, commit.flags);
+        assert_int_equal(read.session_count, commit.session_count);
+        for (uint32_t k = 0; k < commit.session_count; k++) {
+            assert_int_equal(wal__commit_record_session(&read, k), sessions[k]);
+        }
+        codec_free(payload);
     }
 }
 
 TEST(record__commit_is_checked)
 {
+    static const struct codec_change changes[] = {
+        {20, 4, 4095, FIELD}, {24, 8, 0, FIELD},          {48, 4, 1, OK},
+        {48, 4, 2, FIELD},    {52, 4, 0x40000003, FIELD}, {60, 4, 4, FIELD},
+        {64, 4, 3, FIELD}};
     static const uint32_t sessions[] = {4, 5, 900};
     struct wal__commit_record commit = {
         .durable_off = 4096,
@@ -980,22 +786,9 @@ TEST(record__commit_is_checked)
     };
     struct wal__span payload = make_commit(&commit, sessions);
 
-    assert_size_is_exact(decode_commit, payload, 56);
-    assert_int_equal(decode_with(decode_commit, payload, 20, 4, 4095),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_commit, payload, 24, 8, 0),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_commit, payload, 48, 4, 1),
-                     WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_commit, payload, 48, 4, 2),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_commit, payload, 52, 4, 0x40000003),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_commit, payload, 60, 4, 4),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_commit, payload, 64, 4, 3),
-                     WAL__FMT_FIELD);
-    free_block(payload);
+    codec_assert_size_is_exact(decode_commit, payload, 56);
+    CODEC_ASSERT_CHANGES(decode_commit, payload, changes);
+    codec_free(payload);
 }
 
 TEST(record__commit_takes_4096_sessions_at_most)
@@ -1013,7 +806,7 @@ TEST(record__commit_takes_4096_sessions_at_most)
         payload = make_commit(&commit, sessions);
         assert_int_equal(decode_commit(payload),
                          count == 4096 ? WAL__FMT_OK : WAL__FMT_FIELD);
-        free_block(payload);
+        codec_free(payload);
     }
 }
 
@@ -1021,6 +814,8 @@ TEST(record__commit_takes_4096_sessions_at_most)
 
 TEST(record__seal_round_trip_and_checks)
 {
+    static const struct codec_change changes[] = {{0, 8, 8200, FIELD},
+                                                  {20, 4, 1, FIELD}};
     struct wal__seal_record seal = {
         .end = 8192,
         .last_sequence = 99,
@@ -1037,11 +832,8 @@ TEST(record__seal_round_trip_and_checks)
     assert_true(read.last_sequence == 99);
     assert_int_equal(read.chain, 0xabcdef01);
     assert_true(read.index_offset == 8192);
-    assert_size_is_exact(decode_seal, payload, WAL__SEAL_SIZE);
-    assert_int_equal(decode_with(decode_seal, payload, 0, 8, 8200),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_seal, payload, 20, 4, 1),
-                     WAL__FMT_FIELD);
+    codec_assert_size_is_exact(decode_seal, payload, WAL__SEAL_SIZE);
+    CODEC_ASSERT_CHANGES(decode_seal, payload, changes);
 }
 
 TEST(record__failed_decode_leaves_the_output)
@@ -1071,52 +863,24 @@ enum {
     VALUE_SIZE = 70000
 };
 
-static enum wal__fmt decode_doc(struct wal__span payload)
-{
-    struct wal__doc_record out;
-
-    return wal__doc_record_decode(payload, &out);
-}
-
-static enum wal__fmt decode_redact(struct wal__span payload)
-{
-    struct wal__redact_record out;
-
-    return wal__redact_record_decode(payload, &out);
-}
-
 /* DOC and DOC_DELETE */
-
-static struct wal__span make_doc(const struct wal__doc_record *doc)
-{
-    size_t size = wal__doc_record_size(doc);
-    uint8_t *block = new_block(size);
-
-    wal__doc_record_encode(doc, block);
-    return (struct wal__span){block, size};
-}
-
-static void doc_round_trip(void)
-{
-    struct wal__doc_record doc = {
-        .modified_ms = (int64_t)test_random(),
-        .key = random_text(1, WAL__KEY_MAX),
-        .value = random_text(0, VALUE_SIZE),
-    };
-    struct wal__doc_record read;
-    struct wal__span payload = make_doc(&doc);
-
-    assert_int_equal(wal__doc_record_decode(payload, &read), WAL__FMT_OK);
-    assert_true(read.modified_ms == doc.modified_ms);
-    assert_same_text(read.key, doc.key);
-    assert_same_text(read.value, doc.value);
-    free_block(payload);
-}
 
 TEST(record_doc__doc_round_trip)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        doc_round_trip();
+        struct wal__doc_record doc = {
+            .modified_ms = (int64_t)test_random(),
+            .key = codec_text(1, WAL__KEY_MAX),
+            .value = codec_text(0, VALUE_SIZE),
+        };
+        struct wal__doc_record read;
+        struct wal__span payload = make_doc(&doc);
+
+        assert_int_equal(wal__doc_record_decode(payload, &read), WAL__FMT_OK);
+        assert_true(read.modified_ms == doc.modified_ms);
+        codec_assert_same_text(read.key, doc.key);
+        codec_assert_same_text(read.value, doc.value);
+        codec_free(payload);
     }
 }
 
@@ -1129,27 +893,24 @@ TEST(record_doc__deletion_has_no_value)
     assert_int_equal(payload.size, 16 + 3);
     assert_int_equal(wal__doc_record_decode(payload, &read), WAL__FMT_OK);
     assert_true(read.modified_ms == -1);
-    assert_same_text(read.key, doc.key);
+    codec_assert_same_text(read.key, doc.key);
     assert_int_equal(read.value.size, 0);
-    free_block(payload);
+    codec_free(payload);
 }
 
 TEST(record_doc__doc_is_checked)
 {
+    static const struct codec_change changes[] = {{8, 2, 4, FIELD},
+                                                  {10, 1, 1, FIELD},
+                                                  {11, 1, 1, FIELD},
+                                                  {12, 4, 4, FIELD},
+                                                  {12, 4, UINT32_MAX, FIELD}};
     struct wal__doc_record doc = {.key = {pool, 3}, .value = {pool, 5}};
     struct wal__span payload = make_doc(&doc);
 
-    assert_size_is_exact(decode_doc, payload, 16);
-    assert_int_equal(decode_with(decode_doc, payload, 8, 2, 4), WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_doc, payload, 10, 1, 1),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_doc, payload, 11, 1, 1),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_doc, payload, 12, 4, 4),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_doc, payload, 12, 4, UINT32_MAX),
-                     WAL__FMT_FIELD);
-    free_block(payload);
+    codec_assert_size_is_exact(decode_doc, payload, 16);
+    CODEC_ASSERT_CHANGES(decode_doc, payload, changes);
+    codec_free(payload);
 }
 
 /* The value takes what the key leaves, so that only the key is wrong. */
@@ -1165,7 +926,7 @@ TEST(record_doc__key_is_bounded)
 
         assert_int_equal(decode_doc(payload),
                          fits ? WAL__FMT_OK : WAL__FMT_FIELD);
-        free_block(payload);
+        codec_free(payload);
     }
 }
 
@@ -1181,50 +942,42 @@ TEST(record_doc__value_is_bounded)
 
         assert_int_equal(decode_doc(payload),
                          over == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
-        free_block(payload);
+        codec_free(payload);
     }
     free(large);
 }
 
 /* REDACT */
 
-static struct wal__span make_redact(const struct wal__redact_record *redact)
-{
-    size_t size = wal__redact_record_size(redact);
-    uint8_t *block = new_block(size);
-
-    wal__redact_record_encode(redact, block);
-    return (struct wal__span){block, size};
-}
-
-static void redact_round_trip(void)
-{
-    struct wal__redact_record redact = {
-        .session = (uint32_t)test_random() | 1,
-        .entry_id = random_text(1, WAL__ID_MAX),
-        .target_id = random_text(1, WAL__ID_MAX),
-        .reason = random_text(0, WAL__TEXT_MAX),
-    };
-    struct wal__redact_record read;
-    struct wal__span payload = make_redact(&redact);
-
-    assert_int_equal(wal__redact_record_decode(payload, &read), WAL__FMT_OK);
-    assert_int_equal(read.session, redact.session);
-    assert_same_text(read.entry_id, redact.entry_id);
-    assert_same_text(read.target_id, redact.target_id);
-    assert_same_text(read.reason, redact.reason);
-    free_block(payload);
-}
-
 TEST(record_doc__redact_round_trip)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        redact_round_trip();
+        struct wal__redact_record redact = {
+            .session = (uint32_t)test_random() | 1,
+            .entry_id = codec_text(1, WAL__ID_MAX),
+            .target_id = codec_text(1, WAL__ID_MAX),
+            .reason = codec_text(0, WAL__TEXT_MAX),
+        };
+        struct wal__redact_record read;
+        struct wal__span payload = make_redact(&redact);
+
+        assert_int_equal(wal__redact_record_decode(payload, &read),
+                         WAL__FMT_OK);
+        assert_int_equal(read.session, redact.session);
+        codec_assert_same_text(read.entry_id, redact.entry_id);
+        codec_assert_same_text(read.target_id, redact.target_id);
+        codec_assert_same_text(read.reason, redact.reason);
+        codec_free(payload);
     }
 }
 
 TEST(record_doc__redact_is_checked)
 {
+    static const struct codec_change changes[] = {{0, 2, 0x0500, FIELD},
+                                                  {0, 2, 0x0005, FIELD},
+                                                  {0, 2, 0x0203, OK},
+                                                  {2, 2, UINT16_MAX, FIELD},
+                                                  {4, 4, 0, FIELD}};
     struct wal__redact_record redact = {
         .session = 1,
         .entry_id = {pool, 2},
@@ -1233,19 +986,10 @@ TEST(record_doc__redact_is_checked)
     };
     struct wal__span payload = make_redact(&redact);
 
-    assert_size_is_exact(decode_redact, payload, 8);
+    codec_assert_size_is_exact(decode_redact, payload, 8);
     /* The sizes still add up, but one is none. */
-    assert_int_equal(decode_with(decode_redact, payload, 0, 2, 0x0500),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_redact, payload, 0, 2, 0x0005),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_redact, payload, 0, 2, 0x0203),
-                     WAL__FMT_OK);
-    assert_int_equal(decode_with(decode_redact, payload, 2, 2, UINT16_MAX),
-                     WAL__FMT_FIELD);
-    assert_int_equal(decode_with(decode_redact, payload, 4, 4, 0),
-                     WAL__FMT_FIELD);
-    free_block(payload);
+    CODEC_ASSERT_CHANGES(decode_redact, payload, changes);
+    codec_free(payload);
 }
 
 TEST(record_doc__reason_is_bounded)
@@ -1261,7 +1005,7 @@ TEST(record_doc__reason_is_bounded)
 
         assert_int_equal(decode_redact(payload),
                          size == 4096 ? WAL__FMT_OK : WAL__FMT_FIELD);
-        free_block(payload);
+        codec_free(payload);
     }
 }
 
@@ -1298,11 +1042,9 @@ TEST(record_doc__field_offsets_are_as_specified)
     assert_int_equal(payload.size, 20);
     assert_memory_equal(payload.data, "\10\7\6\5\4\3\2\1\3\0\0\0\1\0\0\0keyv",
                         20);
-    free_block(payload);
+    codec_free(payload);
     payload = make_redact(&redact);
     assert_int_equal(payload.size, 14);
     assert_memory_equal(payload.data, "\1\2\3\0\4\3\2\1ettwhy", 14);
-    free_block(payload);
+    codec_free(payload);
 }
-
-TEST_FILE(set_up, NULL, NULL);

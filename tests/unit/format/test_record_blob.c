@@ -15,7 +15,7 @@
 #include "format/bytes/crc32.h"
 #include "format/index/file_list.h"
 #include "format/index/index_fmt.h"
-#include "tests/lib/test.h"
+#include "tests/lib/codec.h"
 
 enum {
     AT_SIZE = 32,
@@ -35,15 +35,6 @@ static struct wal__digest random_digest(void)
     return digest;
 }
 
-static uint8_t *new_block(size_t size)
-{
-    uint8_t *block = malloc(size + (size == 0));
-
-    assert_non_null(block);
-    memset(block, 0x5a, size);
-    return block;
-}
-
 /* Encodes a chunk with `data_size` bytes of data, all the same byte. */
 static struct wal__span encode_chunk(uint8_t encoding, uint8_t depth,
                                      uint32_t size, size_t data_size)
@@ -55,7 +46,7 @@ static struct wal__span encode_chunk(uint8_t encoding, uint8_t depth,
                                       .base = random_digest(),
                                       .data = {NULL, data_size}};
     struct wal__span payload = {NULL, wal__chunk_record_size(&chunk)};
-    uint8_t *block = new_block(payload.size);
+    uint8_t *block = codec_block(payload.size);
 
     assert_int_equal(wal__chunk_record_encode_head(&chunk, block) + data_size,
                      payload.size);
@@ -80,7 +71,7 @@ static enum wal__fmt try_chunk(uint8_t encoding, uint8_t depth, uint32_t size,
     struct wal__span payload = encode_chunk(encoding, depth, size, data_size);
     enum wal__fmt fmt = decode(payload);
 
-    free((void *)(uintptr_t)payload.data);
+    codec_free(payload);
     return fmt;
 }
 
@@ -131,7 +122,7 @@ TEST(record_blob__chunk_round_trip)
     assert_int_equal(wal__chunk_record_encode_head(&chunk, head), 72);
     assert_memory_equal(head, payload.data, 72);
     assert_true(wal__digest_hash(&chunk.digest) == wal__get64(payload.data));
-    free((void *)(uintptr_t)payload.data);
+    codec_free(payload);
 }
 
 TEST(record_blob__fields_of_chunks_are_checked)
@@ -159,19 +150,19 @@ TEST(record_blob__short_payloads_are_refused)
     struct wal__span payload = encode_chunk(WAL__CHUNK_DELTA, 1, 90, 40);
 
     for (size_t size = 0; size < 72; size++) {
-        uint8_t *cut = new_block(size);
+        uint8_t *cut = codec_block(size);
 
         memcpy(cut, payload.data, size);
         assert_int_equal(decode((struct wal__span){cut, size}), WAL__FMT_SHORT);
         free(cut);
     }
-    free((void *)(uintptr_t)payload.data);
+    codec_free(payload);
 }
 
 TEST(record_blob__blocks_are_bounded_by_their_data)
 {
     struct wal__chunk_block block = {.stored_size = 10, .window = 77};
-    uint8_t *bytes = new_block(18);
+    uint8_t *bytes = codec_block(18);
     struct wal__span data = {bytes, 18};
     struct wal__chunk_block read;
 
@@ -208,13 +199,13 @@ TEST(record_blob__blocks_are_bounded_by_their_data)
 /* Encodes a BLOB of `size` bytes of content, whatever its chunks are. */
 static struct wal__span encode_blob(uint64_t size, uint32_t count)
 {
-    uint8_t *chunks = new_block((size_t)count * WAL__DIGEST_SIZE);
+    uint8_t *chunks = codec_block((size_t)count * WAL__DIGEST_SIZE);
     struct wal__blob_record blob = {.digest = random_digest(),
                                     .size = size,
                                     .chunk_count = count,
                                     .chunks = chunks};
     struct wal__span payload = {NULL, wal__blob_record_size(&blob)};
-    uint8_t *block = new_block(payload.size);
+    uint8_t *block = codec_block(payload.size);
 
     wal__blob_record_encode(&blob, block);
     payload.data = block;
@@ -233,7 +224,7 @@ static enum wal__fmt try_blob(uint64_t size, uint32_t count)
         assert_int_equal(blob.chunk_count, count);
         assert_true(blob.chunks == payload.data + 48);
     }
-    free((void *)(uintptr_t)payload.data);
+    codec_free(payload);
     return fmt;
 }
 
@@ -265,7 +256,7 @@ TEST(record_blob__sizes_match_the_payload)
                              (struct wal__span){payload.data, size}, &blob),
                          WAL__FMT_SHORT);
     }
-    bytes = new_block(payload.size + 1);
+    bytes = codec_block(payload.size + 1);
     memcpy(bytes, payload.data, payload.size);
     assert_int_equal(wal__blob_record_decode(
                          (struct wal__span){bytes, payload.size + 1}, &blob),
@@ -275,7 +266,7 @@ TEST(record_blob__sizes_match_the_payload)
         wal__blob_record_decode((struct wal__span){bytes, payload.size}, &blob),
         WAL__FMT_FIELD);
     free(bytes);
-    free((void *)(uintptr_t)payload.data);
+    codec_free(payload);
 }
 
 /* --- the index ---------------------------------------------------------- */
@@ -296,7 +287,7 @@ static struct wal__span encode_index(struct wal__digest *digests,
     struct wal__index_header header = {
         .posting_count = count, .id = 7, .end = 9000, .commit_offset = 8000};
     struct wal__span bytes = {NULL, (size_t)wal__pack_index_size(count)};
-    uint8_t *block = new_block(bytes.size);
+    uint8_t *block = codec_block(bytes.size);
 
     qsort(digests, count, sizeof(*digests), compare);
     for (uint32_t i = 0; i < count; i++) {
@@ -333,7 +324,7 @@ TEST(pack_index__finds_exactly_its_digests)
             other.bytes[i % WAL__DIGEST_SIZE] ^= 1;
             assert_false(wal__pack_index_find(&index, &other, &offset));
         }
-        free((void *)(uintptr_t)bytes.data);
+        codec_free(bytes);
     }
 }
 
@@ -351,7 +342,7 @@ TEST(pack_index__newest_of_equal_digests_is_found)
     assert_int_equal(wal__pack_index_decode(bytes, &index), WAL__FMT_OK);
     assert_true(wal__pack_index_find(&index, &digests[0], &offset));
     assert_int_equal(offset, 4096 + 3 * 8);
-    free((void *)(uintptr_t)bytes.data);
+    codec_free(bytes);
 }
 
 TEST(pack_index__any_flip_is_detected)
@@ -440,40 +431,35 @@ static struct wal__span span(const char *text)
 
 /* --- lists ---------------------------------------------------------------- */
 
-struct list {
-    uint8_t *data; /* of exactly its size */
-    size_t size;
-};
-
 static const uint8_t boot[WAL__FILE_BOOT_SIZE] = {0xb0, [15] = 0x07};
 
-static struct list encode(const struct wal__file_record *files, uint32_t count)
+static struct wal__span encode(const struct wal__file_record *files,
+                               uint32_t count)
 {
-    struct list list = {.size = wal__file_list_head_size()};
+    size_t size = wal__file_list_head_size();
+    uint8_t *block;
     uint8_t *at;
 
     for (uint32_t i = 0; i < count; i++) {
-        list.size += wal__file_record_size(&files[i]);
+        size += wal__file_record_size(&files[i]);
     }
-    list.data = malloc(list.size);
-    assert_non_null(list.data);
-    wal__file_list_encode_head(count, boot, list.data);
-    at = list.data + wal__file_list_head_size();
+    block = codec_block(size);
+    wal__file_list_encode_head(count, boot, block);
+    at = block + wal__file_list_head_size();
     for (uint32_t i = 0; i < count; i++) {
         wal__file_record_encode(&files[i], at);
         at += wal__file_record_size(&files[i]);
     }
-    assert_ptr_equal(at, list.data + list.size);
-    return list;
+    assert_ptr_equal(at, block + size);
+    return (struct wal__span){block, size};
 }
 
 /* What is wrong with the list, whole. */
-static enum wal__fmt check(const uint8_t *data, size_t size)
+static enum wal__fmt decode_list(struct wal__span bytes)
 {
     struct wal__file_list list;
     struct wal__file_record file;
-    enum wal__fmt fmt =
-        wal__file_list_decode((struct wal__span){data, size}, &list);
+    enum wal__fmt fmt = wal__file_list_decode(bytes, &list);
 
     while (fmt == WAL__FMT_OK && list.remaining > 0) {
         fmt = wal__file_list_next(&list, &file);
@@ -527,15 +513,13 @@ TEST(file_list__round_trip)
         struct wal__file_record files[FILES_MAX];
         uint32_t count = (uint32_t)(test_random() % (FILES_MAX + 1));
         struct wal__file_list list;
-        struct list bytes;
+        struct wal__span bytes;
 
         for (uint32_t i = 0; i < count; i++) {
             files[i] = random_file(i, paths[i]);
         }
         bytes = encode(files, count);
-        assert_int_equal(wal__file_list_decode(
-                             (struct wal__span){bytes.data, bytes.size}, &list),
-                         WAL__FMT_OK);
+        assert_int_equal(wal__file_list_decode(bytes, &list), WAL__FMT_OK);
         assert_int_equal(list.count, count);
         for (uint32_t i = 0; i < count; i++) {
             struct wal__file_record file;
@@ -545,7 +529,7 @@ TEST(file_list__round_trip)
             assert_same(&file, &files[i]);
         }
         assert_int_equal(list.rest.size, 0);
-        free(bytes.data);
+        codec_free(bytes);
     }
 }
 
@@ -553,7 +537,7 @@ TEST(file_list__no_other_size_is_accepted)
 {
     static char paths[3][128];
     struct wal__file_record files[3];
-    struct list bytes;
+    struct wal__span bytes;
 
     for (uint32_t i = 0; i < 3; i++) {
         files[i] = random_file(i, paths[i]);
@@ -564,80 +548,70 @@ TEST(file_list__no_other_size_is_accepted)
 
         memset(block, 0, size);
         memcpy(block, bytes.data, size < bytes.size ? size : bytes.size);
-        assert_true((check(block, size) == WAL__FMT_OK) ==
-                    (size == bytes.size));
+        assert_true((decode_list((struct wal__span){block, size}) ==
+                     WAL__FMT_OK) == (size == bytes.size));
         free(block);
     }
-    free(bytes.data);
-}
-
-/* A list of one file, changed; what is wrong with it. */
-static enum wal__fmt changed(size_t offset, size_t size, uint64_t value)
-{
-    struct wal__file_record file = {
-        .kind = WAL__FILE_REGULAR, .mode = 0644, .path = span("a/b")};
-    struct list bytes = encode(&file, 1);
-    enum wal__fmt fmt;
-    uint8_t number[8];
-
-    wal__put64(number, value);
-    memcpy(bytes.data + offset, number, size);
-    fmt = check(bytes.data, bytes.size);
-    free(bytes.data);
-    return fmt;
+    codec_free(bytes);
 }
 
 TEST(file_list__field_out_of_its_range_is_refused)
 {
-    assert_int_equal(changed(0, 1, 'A'), WAL__FMT_OK);
-    assert_int_equal(changed(0, 1, 'B'), WAL__FMT_MAGIC);
-    assert_int_equal(changed(7, 1, 'X'), WAL__FMT_MAGIC);
-    assert_int_equal(changed(8, 4, 0), WAL__FMT_VERSION);
-    assert_int_equal(changed(8, 4, 2), WAL__FMT_VERSION);
-    assert_int_equal(changed(12, 4, 0), WAL__FMT_FIELD);
-    assert_int_equal(changed(12, 4, 2), WAL__FMT_FIELD);
-    assert_int_equal(changed(12, 4, UINT32_MAX), WAL__FMT_FIELD);
-    assert_int_equal(changed(16, 1, 2), WAL__FMT_OK);
-    assert_int_equal(changed(HEAD, 1, 2), WAL__FMT_OK);
-    assert_int_equal(changed(HEAD, 1, 3), WAL__FMT_FIELD);
-    assert_int_equal(changed(HEAD + 1, 1, 1), WAL__FMT_OK);
-    assert_int_equal(changed(HEAD + 1, 1, 4), WAL__FMT_FIELD);
-    assert_int_equal(changed(HEAD + 2, 2, 2), WAL__FMT_FIELD);
-    assert_int_equal(changed(HEAD + 2, 2, 4), WAL__FMT_SHORT);
-    assert_int_equal(changed(HEAD + 2, 2, 0), WAL__FMT_FIELD);
-    assert_int_equal(changed(HEAD + 4, 4, 07777), WAL__FMT_OK);
-    assert_int_equal(changed(HEAD + 4, 4, 010000), WAL__FMT_FIELD);
-    assert_int_equal(changed(HEAD + RECORD, 1, '/'), WAL__FMT_FIELD);
-    assert_int_equal(changed(HEAD + RECORD, 1, 0), WAL__FMT_FIELD);
-    assert_int_equal(changed(HEAD + RECORD + 2, 1, '.'), WAL__FMT_FIELD);
+    const struct wal__file_record file = {
+        .kind = WAL__FILE_REGULAR, .mode = 0644, .path = span("a/b")};
+    const struct wal__span payload = encode(&file, 1);
+    static const struct codec_change changes[] = {
+        {0, 1, 'A', OK},
+        {0, 1, 'B', MAGIC},
+        {7, 1, 'X', MAGIC},
+        {8, 4, 0, VERSION},
+        {8, 4, 2, VERSION},
+        {12, 4, 0, FIELD},
+        {12, 4, 2, FIELD},
+        {12, 4, UINT32_MAX, FIELD},
+        {16, 1, 2, OK},
+        {HEAD, 1, 2, OK},
+        {HEAD, 1, 3, FIELD},
+        {HEAD + 1, 1, 1, OK},
+        {HEAD + 1, 1, 4, FIELD},
+        {HEAD + 2, 2, 2, FIELD},
+        {HEAD + 2, 2, 4, SHORT},
+        {HEAD + 2, 2, 0, FIELD},
+        {HEAD + 4, 4, 07777, OK},
+        {HEAD + 4, 4, 010000, FIELD},
+        {HEAD + RECORD, 1, '/', FIELD},
+        {HEAD + RECORD, 1, 0, FIELD},
+        {HEAD + RECORD + 2, 1, '.', FIELD}};
+
+    CODEC_ASSERT_CHANGES(decode_list, payload, changes);
+    codec_free(payload);
 }
 
 TEST(file_list__absent_file_has_only_a_path)
 {
     struct wal__file_record file = {.kind = WAL__FILE_ABSENT,
                                     .path = span("a")};
-    struct list bytes = encode(&file, 1);
+    struct wal__span bytes = encode(&file, 1);
 
-    assert_int_equal(check(bytes.data, bytes.size), WAL__FMT_OK);
+    assert_int_equal(decode_list(bytes), WAL__FMT_OK);
     for (size_t i = 1; i < RECORD; i++) {
         if (i == 2 || i == 3) {
             continue; /* the size of the path */
         }
-        bytes.data[HEAD + i] = 1;
-        assert_int_equal(check(bytes.data, bytes.size), WAL__FMT_FIELD);
-        bytes.data[HEAD + i] = 0;
+        assert_int_equal(codec_decode_with(decode_list, bytes, HEAD + i, 1, 1),
+                         WAL__FMT_FIELD);
     }
-    free(bytes.data);
+    codec_free(bytes);
 }
 
 static enum wal__fmt pair(const char *first, const char *second)
 {
     const struct wal__file_record files[2] = {{.path = span(first)},
                                               {.path = span(second)}};
-    struct list bytes = encode(files, 2);
-    enum wal__fmt fmt = check(bytes.data, bytes.size);
+    struct wal__span bytes = encode(files, 2);
+    enum wal__fmt fmt = decode_list(bytes);
 
-    free(bytes.data);
+    codec_free(bytes);
     return fmt;
 }
 

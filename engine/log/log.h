@@ -428,7 +428,7 @@ enum wal_status wal__log_install(struct wal__log *log,
  * new segment, and ends the poison. This process has applied everything
  * published, holds append lock and state lock, and catches up afterwards.
  * WAL_ENOSPACE, WAL_EIO, WAL_ENOMEM: the log is poisoned as before;
- * WAL_EPOISONED: it cannot be healed while processes have it open. heal.c
+ * WAL_EPOISONED: it cannot be healed while processes have it open. leader.c
  */
 enum wal_status wal__log_heal(struct wal__log *log,
                               struct wal_error *error) WAL_MUST_USE;

@@ -16,8 +16,8 @@
 #ifndef AGENTWAL_ENGINE_STORE_BRANCH_H
 #define AGENTWAL_ENGINE_STORE_BRANCH_H
 
+#include "engine/base/containers.h"
 #include "engine/base/heap.h"
-#include "engine/store/id_table.h"
 #include "format/index/index_fmt.h"
 
 enum {
@@ -183,9 +183,6 @@ enum wal_status wal__branch_path(const struct wal__branch *branch,
 bool wal__branch_find_compaction(const struct wal__stream *stream,
                                  const struct wal__entry_range *range,
                                  uint32_t *ordinal);
-
-/* Bytes of memory of the branch. */
-uint64_t wal__branch_size(const struct wal__branch *branch);
 
 /* --- annotations -------------------------------------------------------- */
 

@@ -432,7 +432,7 @@ enum wal_status wal__core_read_session_record(
     struct wal__session_record *record, uint64_t *sequence,
     struct wal_error *error) WAL_MUST_USE;
 
-/* branch_cache.c: applies the session's next record to the slot, in log order.
+/* branch.c: applies the session's next record to the slot, in log order.
  * After a failure the slot is incomplete; the indexes are then reloaded from
  * the log. */
 enum wal_status wal__branch_slot_apply(struct wal__branch_slot *slot,
@@ -440,7 +440,7 @@ enum wal_status wal__branch_slot_apply(struct wal__branch_slot *slot,
                                        uint64_t position) WAL_MUST_USE;
 void wal__branch_slot_deinit(struct wal__branch_slot *slot);
 
-/* document_load.c: loads the documents that a session sees; WAL__STORE_NUMBER:
+/* branch.c: loads the documents that a session sees; WAL__STORE_NUMBER:
  * those of the store. *slot is NULL when there are none. State lock for
  * writing. */
 enum wal_status wal__core_load_documents(struct wal__core *core,
@@ -449,7 +449,7 @@ enum wal_status wal__core_load_documents(struct wal__core *core,
                                          struct wal_error *error) WAL_MUST_USE;
 
 /*
- * branch_cache.c: the branch of a session, loaded when it is not cached. State
+ * branch.c: the branch of a session, loaded when it is not cached. State
  * lock for writing; the slot is valid until the next call unless it is pinned.
  */
 enum wal_status wal__core_get_branch(struct wal__core *core, uint32_t number,

@@ -16,9 +16,9 @@
 
 #include <inttypes.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
 #include "engine/store/core.h"
-#include "engine/store/id_table.h"
 #include "format/bytes/assert.h"
 
 /* Lists under one another; a look-up reads a table of each. */

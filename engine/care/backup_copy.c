@@ -25,6 +25,7 @@
 #include "engine/log/segment.h"
 #include "engine/store/copy_state.h"
 #include "format/bytes/assert.h"
+#include "format/bytes/bytes.h"
 
 /* --- what never changes --------------------------------------------------- */
 
@@ -308,11 +309,6 @@ static enum wal_status fail_write(const struct transfer *transfer,
                         "cannot write the copy");
 }
 
-static bool is_zero(const uint8_t *bytes, size_t size)
-{
-    return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
-}
-
 static enum wal_status show_progress(struct backup *backup, uint64_t size,
                                      struct wal_error *error)
 {
@@ -351,7 +347,7 @@ static enum wal_status copy_range(struct backup *backup,
                                 transfer->in->path, from,
                                 "cannot read the segment");
         }
-        if (!transfer->has_zeros || !is_zero(backup->bytes, size)) {
+        if (!transfer->has_zeros || !wal__is_zero(backup->bytes, size)) {
             status = wal__io_write_full(io, transfer->out, &iov, 1, from, &err);
             backup->result->bytes += size;
         }

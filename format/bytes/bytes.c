@@ -31,6 +31,11 @@ const char *wal__fmt_text(enum wal__fmt fmt)
     return "unknown fault";
 }
 
+bool wal__is_zero(const uint8_t *at, size_t size)
+{
+    return size == 0 || (at[0] == 0 && memcmp(at, at + 1, size - 1) == 0);
+}
+
 static const char hex_digits[] = "0123456789abcdef";
 
 void wal__hex_write(const void *bytes, size_t size, char *out)

@@ -21,7 +21,8 @@
 
 #include "format/bytes/assert.h"
 
-/* Ties the offset of one field to the end of the field before it. */
+/* Ties the offset of a structure's last field to the end of the one before it:
+ * the other offsets are sums, so that all of them are as SPEC.md has them. */
 #define WAL__FOLLOWS(next, field, size) \
     static_assert((next) == (field) + (size), #next " does not follow " #field)
 
@@ -113,6 +114,9 @@ static inline bool wal__span_equal(struct wal__span a, struct wal__span b)
 void wal__hex_write(const void *bytes, size_t size, char *out);
 /* Reads 2 * size such digits as `size` bytes. False: one is none. */
 bool wal__hex_read(const void *digits, size_t size, void *bytes);
+
+/* Whether all bytes are 0. */
+bool wal__is_zero(const uint8_t *at, size_t size);
 
 /* Rounds up to a multiple of `align`. */
 static inline uint64_t wal__align_up(uint64_t value, uint64_t align)

@@ -11,40 +11,28 @@
 
 enum {
     LIST_MAGIC = 0,
-    LIST_VERSION = 8,
-    LIST_COUNT = 12,
-    LIST_BOOT = 16,
+    LIST_VERSION = LIST_MAGIC + 8,
+    LIST_COUNT = LIST_VERSION + 4,
+    LIST_BOOT = LIST_COUNT + 4,
     LIST_HEAD = 32
 };
 
-WAL__FOLLOWS(LIST_VERSION, LIST_MAGIC, 8);
-WAL__FOLLOWS(LIST_COUNT, LIST_VERSION, 4);
-WAL__FOLLOWS(LIST_BOOT, LIST_COUNT, 4);
 WAL__FOLLOWS(LIST_HEAD, LIST_BOOT, WAL__FILE_BOOT_SIZE);
 
 enum {
     FILE_KIND = 0,
-    FILE_FLAGS = 1,
-    FILE_PATH_SIZE = 2,
-    FILE_MODE = 4,
-    FILE_SIZE = 8,
-    FILE_MTIME = 16,
-    FILE_CTIME = 24,
-    FILE_INODE = 32,
-    FILE_DEVICE = 40,
-    FILE_DIGEST = 48,
+    FILE_FLAGS = FILE_KIND + 1,
+    FILE_PATH_SIZE = FILE_FLAGS + 1,
+    FILE_MODE = FILE_PATH_SIZE + 2,
+    FILE_SIZE = FILE_MODE + 4,
+    FILE_MTIME = FILE_SIZE + 8,
+    FILE_CTIME = FILE_MTIME + 8,
+    FILE_INODE = FILE_CTIME + 8,
+    FILE_DEVICE = FILE_INODE + 8,
+    FILE_DIGEST = FILE_DEVICE + 8,
     FILE_PATH = 80
 };
 
-WAL__FOLLOWS(FILE_FLAGS, FILE_KIND, 1);
-WAL__FOLLOWS(FILE_PATH_SIZE, FILE_FLAGS, 1);
-WAL__FOLLOWS(FILE_MODE, FILE_PATH_SIZE, 2);
-WAL__FOLLOWS(FILE_SIZE, FILE_MODE, 4);
-WAL__FOLLOWS(FILE_MTIME, FILE_SIZE, 8);
-WAL__FOLLOWS(FILE_CTIME, FILE_MTIME, 8);
-WAL__FOLLOWS(FILE_INODE, FILE_CTIME, 8);
-WAL__FOLLOWS(FILE_DEVICE, FILE_INODE, 8);
-WAL__FOLLOWS(FILE_DIGEST, FILE_DEVICE, 8);
 WAL__FOLLOWS(FILE_PATH, FILE_DIGEST, WAL__DIGEST_SIZE);
 
 enum {
@@ -126,10 +114,8 @@ enum wal__fmt wal__file_list_decode(struct wal__span bytes,
 /* Whether a record has only a kind and a path, as that of an absent file. */
 static bool is_zero(const uint8_t *record)
 {
-    static const uint8_t zeros[FILE_PATH];
-
     return record[FILE_FLAGS] == 0 &&
-           memcmp(record + FILE_MODE, zeros, FILE_PATH - FILE_MODE) == 0;
+           wal__is_zero(record + FILE_MODE, FILE_PATH - FILE_MODE);
 }
 
 static bool is_after(struct wal__span path, struct wal__span last)

@@ -19,29 +19,19 @@
 /* Offsets in the header. */
 enum {
     AT_HEADER_CRC = 0,
-    AT_DATA_CRC = 4,
-    AT_STORED_SIZE = 8,
-    AT_RAW_SIZE = 12,
-    AT_TYPE = 16,
-    AT_FLAGS = 17,
-    AT_STREAM = 18,
-    AT_KIND = 19,
-    AT_SESSION = 20,
-    AT_SEQUENCE = 24,
-    AT_PARENT = 32,
+    AT_DATA_CRC = AT_HEADER_CRC + 4,
+    AT_STORED_SIZE = AT_DATA_CRC + 4,
+    AT_RAW_SIZE = AT_STORED_SIZE + 4,
+    AT_TYPE = AT_RAW_SIZE + 4,
+    AT_FLAGS = AT_TYPE + 1,
+    AT_STREAM = AT_FLAGS + 1,
+    AT_KIND = AT_STREAM + 1,
+    AT_SESSION = AT_KIND + 1,
+    AT_SEQUENCE = AT_SESSION + 4,
+    AT_PARENT = AT_SEQUENCE + 8,
     AT_ID_HASH = 40
 };
 
-WAL__FOLLOWS(AT_DATA_CRC, AT_HEADER_CRC, 4);
-WAL__FOLLOWS(AT_STORED_SIZE, AT_DATA_CRC, 4);
-WAL__FOLLOWS(AT_RAW_SIZE, AT_STORED_SIZE, 4);
-WAL__FOLLOWS(AT_TYPE, AT_RAW_SIZE, 4);
-WAL__FOLLOWS(AT_FLAGS, AT_TYPE, 1);
-WAL__FOLLOWS(AT_STREAM, AT_FLAGS, 1);
-WAL__FOLLOWS(AT_KIND, AT_STREAM, 1);
-WAL__FOLLOWS(AT_SESSION, AT_KIND, 1);
-WAL__FOLLOWS(AT_SEQUENCE, AT_SESSION, 4);
-WAL__FOLLOWS(AT_PARENT, AT_SEQUENCE, 8);
 WAL__FOLLOWS(AT_ID_HASH, AT_PARENT, 8);
 WAL__FOLLOWS(WAL__FRAME_SIZE, AT_ID_HASH, 8);
 static_assert(WAL__FRAME_SIZE % WAL__FRAME_ALIGN == 0, "a payload is aligned");
@@ -259,12 +249,10 @@ enum wal__fmt wal__frame_check_data(const struct wal__frame *frame,
     if (wal__crc32(0, payload, frame->stored_size) != frame->data_crc) {
         return WAL__FMT_DATA_CRC;
     }
-    for (uint64_t i = frame->stored_size; i < padded; i++) {
-        if (payload[i] != 0) {
-            return WAL__FMT_DATA_CRC;
-        }
-    }
-    return WAL__FMT_OK;
+    return wal__is_zero(payload + frame->stored_size,
+                        (size_t)(padded - frame->stored_size))
+               ? WAL__FMT_OK
+               : WAL__FMT_DATA_CRC;
 }
 
 uint32_t wal__frame_chain_crc(uint32_t chain, const struct wal__frame *frame)
@@ -280,25 +268,13 @@ uint32_t wal__frame_chain_crc(uint32_t chain, const struct wal__frame *frame)
 
 enum {
     AT_COUNT = 0,
-    AT_ZERO = 2,
-    AT_DATA_SIZE = 4,
+    AT_ZERO = AT_COUNT + 2,
+    AT_DATA_SIZE = AT_ZERO + 2,
     AT_FRAME_SIZE = 8, /* stored_size in a frame header */
     SAVING_MIN = 16    /* a fraction */
 };
 
-WAL__FOLLOWS(AT_ZERO, AT_COUNT, 2);
-WAL__FOLLOWS(AT_DATA_SIZE, AT_ZERO, 2);
 WAL__FOLLOWS(WAL__BLOCK_HEAD_SIZE, AT_DATA_SIZE, 4);
-
-static bool is_zero(const uint8_t *at, size_t size)
-{
-    uint8_t bits = 0;
-
-    for (size_t i = 0; i < size; i++) {
-        bits |= at[i];
-    }
-    return bits == 0;
-}
 
 enum wal__fmt wal__block_decode(const struct wal__frame *frame,
                                 const uint8_t *payload,
@@ -324,8 +300,8 @@ enum wal__fmt wal__block_decode(const struct wal__frame *frame,
         wal__get16(payload + AT_ZERO) != 0 ||
         wal__frame_total_size(size) % WAL__BLOCK_ALIGN != 0 ||
         size - WAL__BLOCK_HEAD_SIZE - data_size >= WAL__BLOCK_ALIGN ||
-        !is_zero(block->data.data + data_size,
-                 size - WAL__BLOCK_HEAD_SIZE - data_size)) {
+        !wal__is_zero(block->data.data + data_size,
+                      size - WAL__BLOCK_HEAD_SIZE - data_size)) {
         return WAL__FMT_FIELD;
     }
     return WAL__FMT_OK;

@@ -1,7 +1,5 @@
 /*
  * client.c - the table of clients, and places of folders (client.h).
- *
- * Threads: any.
  */
 #include "convert/clients/client.h"
 

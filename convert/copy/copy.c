@@ -5,8 +5,6 @@
  * Each line is made from the shared line that its chunk names, and verified by
  * a checksum. When that fails, one line is lost: the shared line is kept for
  * the next, since the line that was meant is probably missing.
- *
- * Threads: one at a time per copy.
  */
 #include "convert/copy/copy.h"
 

@@ -6,8 +6,6 @@
  * Invariant: keys of documents in memory are in byte order. Each step of a
  * fingerprint is a bijection of the word, so that contents that differ in one
  * word only always have different fingerprints.
- *
- * Threads: one thread at a time per struct.
  */
 #include "convert/files/view_files.h"
 

@@ -1,8 +1,6 @@
 /*
  * view_fs.c - directories and files below a view's root (view_fs.h, SPEC.md
  * 10.3).
- *
- * Threads: any; several processes may write the same shared file.
  */
 #include "convert/files/view_fs.h"
 

@@ -1,8 +1,6 @@
 /*
  * checkpoint_import.c - imports directories of files as checkpoints
  * (checkpoint_import.h).
- *
- * Threads: one thread at a time per session.
  */
 #include "convert/import/checkpoint_import.h"
 

@@ -6,8 +6,6 @@
  * incomplete before and reads otherwise now; not if anything but imports wrote
  * to it. What is read of a session to decide that holds as long as its
  * last_sequence, which is read before, and by which the session is deleted.
- *
- * Threads: one thread at a time per import.
  */
 #include "convert/import/file_import.h"
 

@@ -4,8 +4,6 @@
  *
  * Lines are read from a window. A line larger than the window may grow is
  * returned from a map of the file.
- *
- * Threads: one thread at a time per import, descriptor or struct.
  */
 #include "convert/import/import.h"
 

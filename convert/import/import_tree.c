@@ -2,8 +2,6 @@
  * import_tree.c - wal_import_file and wal_import_tree: imports the sources
  * among files and directories; wal_import_scan: counts what an import would
  * take (agentwal/import.h, import_tree.h).
- *
- * Threads: one thread at a time per walk and per import.
  */
 #include "convert/import/import_tree.h"
 

@@ -1,8 +1,6 @@
 /*
  * line_import.c - parses lines and makes an entry of each; entries are
  * collected in a batch and appended together (line_import.h).
- *
- * Threads: one thread at a time per struct.
  */
 #include "convert/import/line_import.h"
 

@@ -7,8 +7,6 @@
  * content names. Any other file belongs to the session that its name or its
  * folder's name identifies. The remaining files form the last group, which is
  * not a session of the client.
- *
- * Threads: one thread at a time per import.
  */
 #include "convert/import/session_dir.h"
 

@@ -1,7 +1,5 @@
 /*
  * model.c - names of features, and passing items to the sink.
- *
- * Threads: no shared state; any thread may call any function.
  */
 #include "convert/model/model.h"
 

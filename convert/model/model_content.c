@@ -1,7 +1,5 @@
 /*
  * model_content.c - reads and writes the content of messages (model_content.h).
- *
- * Threads: no shared state; any thread may call any function.
  */
 #include "convert/model/model_content.h"
 

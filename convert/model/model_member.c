@@ -1,7 +1,5 @@
 /*
  * model_member.c - members of JSON objects, and vocabularies (model_member.h).
- *
- * Threads: no shared state; any thread may call any function.
  */
 #include "convert/model/model_member.h"
 

@@ -3,8 +3,6 @@
  * use open addressing with linear probing.
  *
  * Invariant: at most three quarters of the slots are in use.
- *
- * Threads: one thread at a time per table.
  */
 #include "convert/model/model_table.h"
 

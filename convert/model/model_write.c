@@ -1,7 +1,5 @@
 /*
  * model_write.c - writes items in a dialect (model_write.h).
- *
- * Threads: one thread at a time per writer.
  */
 #include "convert/model/model_write.h"
 

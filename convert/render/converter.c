@@ -1,8 +1,6 @@
 /*
  * converter.c - converts a session to a client's dialect (converter.h, SPEC.md
  * 10.2).
- *
- * Threads: one thread at a time.
  */
 #include "convert/render/converter.h"
 

@@ -3,8 +3,6 @@
  * with the path that a client gave its file, and a session as items of the
  * neutral model: its entries, or a copy's lines with their ids, or its
  * documents (session_items.h, SPEC.md 10.2).
- *
- * Threads: one thread at a time.
  */
 #include "convert/render/session_items.h"
 

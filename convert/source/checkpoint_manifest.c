@@ -4,8 +4,6 @@
  * Invariant: values of a manifest are checked here as far as the manifest alone
  * allows: a hash consists of hexadecimal digits only, so that it is a safe file
  * name. The engine checks the paths.
- *
- * Threads: one thread at a time per struct.
  */
 #include "convert/source/checkpoint_manifest.h"
 

@@ -1,7 +1,5 @@
 /*
  * session_dir_files.c - finds the files of a session directory in its session.
- *
- * Threads: one thread at a time per struct.
  */
 #include "convert/source/session_dir_files.h"
 

@@ -7,8 +7,6 @@
  *
  * Invariant: a partial line is returned only when no line was imported after
  * the line that it follows.
- *
- * Threads: one thread at a time per struct.
  */
 #include "convert/source/source_lines.h"
 

@@ -1,8 +1,6 @@
 /*
  * source_name.c - writes and parses the names of sources, decodes and encodes
  * texts (source_name.h).
- *
- * Threads: any; one thread at a time per arena.
  */
 #include "convert/source/source_name.h"
 

@@ -2,8 +2,6 @@
  * view_state.c - reads and writes the state of a view, where the states of a
  * root are kept, and the view that a file belongs to (view_state.h, SPEC.md
  * 10.4, 10.6).
- *
- * Threads: one thread at a time per struct.
  */
 #include "convert/state/view_state.h"
 

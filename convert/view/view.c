@@ -6,8 +6,6 @@
  * Depending on the state of the last flush there is nothing to do, the new
  * entries are appended, or everything is converted again and compared with the
  * files.
- *
- * Threads: one thread at a time per view; processes exclude each other.
  */
 #include "convert/view/view.h"
 

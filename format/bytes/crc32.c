@@ -12,7 +12,6 @@
  * Invariant: the bytes on disk do not depend on the implementation of the CRC:
  * all implementations compute the same function. A register folded forward to
  * the end of the bytes is congruent, modulo G, to all bytes folded into it.
- * Threads: any.
  */
 #include "format/bytes/crc32.h"
 

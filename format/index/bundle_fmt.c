@@ -3,7 +3,7 @@
  * (SPEC.md 2.24).
  *
  * Invariant: a decoded row is inside the bundle, and its file no larger than a
- * file of a store can be. Threads: any.
+ * file of a store can be.
  */
 #include "format/index/bundle_fmt.h"
 

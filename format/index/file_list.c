@@ -3,7 +3,7 @@
  * 2.21).
  *
  * Invariant: the decoder accepts a record only if its path is normalised,
- * greater than the previous path, and inside the bytes. Threads: any.
+ * greater than the previous path, and inside the bytes.
  */
 #include "format/index/file_list.h"
 

@@ -5,7 +5,7 @@
  *
  * Invariant: every returned span is inside the caller's bytes, and every count
  * is bounded by them, whether or not the checksums match. A layout's offsets
- * ascend and do not overflow. Threads: any.
+ * ascend and do not overflow.
  */
 #include "format/index/index_fmt.h"
 

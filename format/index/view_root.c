@@ -3,7 +3,6 @@
  * (SPEC.md 10.7).
  *
  * Invariant: the decoder accepts only the bytes that the encoder writes.
- * Threads: any.
  */
 #include "format/index/view_root.h"
 

@@ -1,7 +1,7 @@
 /*
  * arena.c - an arena allocator (arena.h).
  *
- * Invariant: at <= end, and `at` is aligned. Threads: one at a time per arena.
+ * Invariant: at <= end, and `at` is aligned.
  */
 #include "format/json/arena.h"
 

@@ -8,7 +8,6 @@
  * has are added.
  *
  * Invariant: each member is written at most once, from its last occurrence.
- * Threads: any.
  */
 #include "format/json/json_merge.h"
 

@@ -2,7 +2,7 @@
  * json_out.c - an incremental JSON writer (json_out.h).
  *
  * Invariant: has_value is set exactly if the next key or value of the present
- * container needs a comma. Threads: one at a time per output.
+ * container needs a comma.
  */
 #include "format/json/json_out.h"
 

@@ -6,7 +6,7 @@
  * with one bit for each open container.
  *
  * Invariant: begin <= at <= end, and the bytes before `at` are a valid prefix
- * of a text. Threads: one at a time per scan.
+ * of a text.
  */
 #include "format/json/json_scan.h"
 

@@ -6,7 +6,7 @@
  * functions, so they agree on what a string is.
  *
  * Invariant: every position is in [begin, end]. The size of a text is computed
- * before a byte is written. Threads: any.
+ * before a byte is written.
  */
 #include "format/json/json_text.h"
 

@@ -6,7 +6,7 @@
  * image; what precedes it counts.
  *
  * Invariant: `text` points after the opening quote of a string whose bytes up
- * to its closing quote, or up to the truncation, are valid. Threads: any.
+ * to its closing quote, or up to the truncation, are valid.
  */
 #include "format/payload/first_text.h"
 

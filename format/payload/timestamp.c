@@ -1,7 +1,5 @@
 /*
  * timestamp.c - converts times between JSON and Unix milliseconds.
- *
- * Threads: no shared state; any thread may call any function.
  */
 #include "format/payload/timestamp.h"
 

@@ -3,8 +3,7 @@
  *
  * Invariant: no field is used before the header's checksum was verified, and no
  * returned size exceeds the bytes of the caller. No size from the payload of a
- * BLOCK is used before it was compared with the bytes that are there. Threads:
- * any.
+ * BLOCK is used before it was compared with the bytes that are there.
  */
 #include "format/segment/frame.h"
 

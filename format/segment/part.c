@@ -2,7 +2,7 @@
  * part.c - encodes and decodes the head of a part (SPEC.md 11.1).
  *
  * Invariant: nothing but magic and version is used before the checksum was
- * verified. Threads: any.
+ * verified.
  */
 #include "format/segment/part.h"
 

@@ -4,7 +4,7 @@
  *
  * Invariant: a decoder accepts a payload only if its sizes and counts add up to
  * the payload's size, so the returned spans are inside the payload, and every
- * element below a count is readable. Threads: any.
+ * element below a count is readable.
  */
 #include "format/segment/record.h"
 

@@ -6,7 +6,7 @@
  * Invariant: a decoder accepts a payload only if its sizes and counts add up to
  * the payload's size, so every digest and byte that they cover is readable.
  * Whatever the bytes are, of a content only data and base are read, and only
- * its size is written. Threads: any.
+ * its size is written.
  */
 #include "format/segment/record_blob.h"
 

@@ -15,7 +15,7 @@
  * frame confirms it.
  *
  * Invariant: group <= at <= limit; sequences rise. A salt is accepted only if a
- * second frame is valid under it. Threads: no shared state.
+ * second frame is valid under it.
  */
 #include "format/segment/scan.h"
 

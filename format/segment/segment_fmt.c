@@ -4,7 +4,6 @@
  *
  * Invariant: rules are checked in SPEC.md's order. The version is used only
  * after the checksum was verified, other fields only after the version.
- * Threads: any.
  */
 #include "format/segment/segment_fmt.h"
 

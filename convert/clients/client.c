@@ -233,6 +233,13 @@ static bool is_uuid(const char *text, const char *end)
     return strcmp(text + sizeof(form) - 1, end) == 0;
 }
 
+bool wal__is_json_name(const char *name)
+{
+    size_t size = strlen(name);
+
+    return size > 5 && strcmp(name + size - 5, ".json") == 0;
+}
+
 bool wal__client_is_session_name(const char *name)
 {
     return is_uuid(name, ".jsonl") || fnmatch("agent-*.jsonl", name, 0) == 0 ||

@@ -69,6 +69,9 @@ bool wal__client_matches(const char *const *patterns, const char *path);
 /* The files that belong to a session directory of a dialect; NULL: all. */
 const char *const *wal__client_directory_files(const char *dialect);
 
+/* Whether a file should contain JSON, by its name. */
+bool wal__is_json_name(const char *name);
+
 /* Whether a file that is in no client's folder has the name of a session. */
 bool wal__client_is_session_name(const char *name);
 enum wal__left_kind wal__left_kind_of(const char *path);

@@ -691,13 +691,9 @@ static void write_raw(struct wal__model_writer *writer,
 static bool claude_begin(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
-    struct claude *claude = wal__arena_calloc(writer->arena, sizeof(*claude));
-    const char *path = claude_path(session, 0, writer->scratch);
+    struct claude *claude = writer->state;
     struct wal__json_span agent;
 
-    if (claude == NULL || path == NULL) {
-        return false;
-    }
     claude_split_id(session->id, writer->scratch, &claude->session, &agent);
     claude->session = wal__model_session_uuid(claude->session, writer->arena);
     claude->is_agent = agent.size > 0;
@@ -706,13 +702,11 @@ static bool claude_begin(struct wal__model_writer *writer)
         (session->raw.size != claude->session.size ||
          memcmp(session->raw.data, claude->session.data, session->raw.size) !=
              0);
-    writer->state = claude;
     claude->listing.put = writer->out.put;
     claude->listing.ctx = writer->out.ctx;
     writer->out.put = count_and_put;
     writer->out.ctx = &claude->listing;
-    return claude->session.data != NULL &&
-           wal__model_write_file(writer, path, WAL__OUTPUT_LINES);
+    return claude->session.data != NULL && wal__model_write_stream(writer, 0);
 }
 
 /* Writes a first row before a side chain: the client does not list a file that
@@ -823,16 +817,13 @@ static bool claude_head(struct wal__model_writer *writer,
     return true;
 }
 
-static bool claude_clone(struct wal__model_writer *writer)
+static bool claude_clone(struct wal__model_writer *writer, const void *original)
 {
-    struct claude *own = wal__arena_alloc(writer->arena, sizeof(*own));
+    struct claude *own = writer->state;
 
-    if (own != NULL) {
-        *own = *(const struct claude *)writer->state;
-        writer->state = own;
-        writer->out.ctx = &own->listing; /* counts the output */
-    }
-    return own != NULL;
+    (void)original;
+    writer->out.ctx = &own->listing; /* counts the output */
+    return true;
 }
 
 const struct wal__dialect_write_ops wal__claude_write_ops = {
@@ -855,6 +846,7 @@ const struct wal__dialect_write_ops wal__claude_write_ops = {
     .begin = claude_begin,
     .item = claude_item,
     .end = claude_end,
+    .state_size = sizeof(struct claude),
     .clone = claude_clone,
     .can_copy_verbatim = claude_can_copy_verbatim,
     .head = claude_head,

@@ -98,7 +98,6 @@ struct wal__codex_echo {
 
 struct wal__codex {
     bool has_header;
-    bool is_tagged;
     bool is_answering;                /* the last item is part of an answer */
     struct wal__codex_text answer;    /* its answer_id */
     struct wal__codex_text last_line; /* id in the log */

@@ -750,14 +750,6 @@ enum {
     E_COUNT
 };
 
-static bool emit_title(struct line *line, struct wal__json_span name)
-{
-    wal__codex_end_answer(line->codex);
-    line->item.kind = WAL__ITEM_TITLE;
-    line->item.text = name;
-    return wal__codex_emit(line->reader, &line->item);
-}
-
 static bool emit_event(struct line *line)
 {
     struct wal__json_member members[E_COUNT] = {
@@ -804,7 +796,10 @@ static bool emit_event(struct line *line)
     }
     if (wal__model_text_is(type, "thread_name_updated") &&
         members[E_NAME].value.kind == WAL__JSON_STRING) {
-        return emit_title(line, members[E_NAME].value.span);
+        wal__codex_end_answer(codex);
+        line->item.kind = WAL__ITEM_TITLE;
+        line->item.text = members[E_NAME].value.span;
+        return wal__codex_emit(line->reader, &line->item);
     }
     return emit_line(line);
 }

@@ -359,10 +359,8 @@ static bool derive_id(struct wal__model_reader *reader,
                       struct wal__codex_text *base, const char *suffix,
                       struct wal__json_span *id)
 {
-    const struct wal__json_span end = {(const uint8_t *)suffix, strlen(suffix)};
-
     base->size -= base->size > 0 ? 1 : 0;
-    return codex_text_add(reader, base, end) &&
+    return codex_text_add(reader, base, wal__model_literal(suffix)) &&
            wal__codex_text_copy(reader, base, id);
 }
 
@@ -552,17 +550,6 @@ bool wal__codex_emit_event(struct wal__model_reader *reader,
     return wal__codex_emit(reader, &item);
 }
 
-/* Whether the item has visible content. */
-static bool has_text(const struct wal__model_item *item)
-{
-    for (size_t i = 0; i < item->block_count; i++) {
-        if (item->blocks[i].kind == WAL__BLOCK_TEXT) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool emit_answer(struct wal__model_reader *reader,
                         struct wal__model_item *item)
 {
@@ -571,7 +558,8 @@ static bool emit_answer(struct wal__model_reader *reader,
     if (!flush(reader, &codex->user)) {
         return false;
     }
-    if (has_text(item)) {
+    if (wal__model_has_block(item->blocks, item->block_count,
+                             WAL__BLOCK_TEXT)) {
         (void)match_item(&codex->agent);
     }
     if (!codex->is_answering &&

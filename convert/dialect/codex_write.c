@@ -144,11 +144,7 @@ static bool write_header(struct wal__model_writer *writer)
 
 static bool codex_begin(struct wal__model_writer *writer)
 {
-    const char *path = codex_path(writer->session, 0, writer->scratch);
-
-    writer->state = wal__arena_calloc(writer->arena, sizeof(struct codex));
-    if (path == NULL || writer->state == NULL ||
-        !wal__model_write_file(writer, path, WAL__OUTPUT_LINES)) {
+    if (!wal__model_write_stream(writer, 0)) {
         return false;
     }
     if (!has_native_header(writer)) {
@@ -173,16 +169,6 @@ static const struct wal__block_form output = {.text = "output_text",
 static const struct wal__block_form input = {.text = "input_text",
                                              .image = write_image};
 
-static bool has_text(const struct wal__model_block *blocks, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (blocks[i].kind == WAL__BLOCK_TEXT) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* --- items --------------------------------------------------------------- */
 
 struct encoder {
@@ -199,7 +185,8 @@ static void write_message(struct encoder *to, const char *role,
 {
     struct wal__json_out *out = to->out;
 
-    if (event != NULL && !to->has_events && has_text(blocks, count)) {
+    if (event != NULL && !to->has_events &&
+        wal__model_has_block(blocks, count, WAL__BLOCK_TEXT)) {
         open_line(out, to->item->time, "event_msg");
         wal__json_out_member_str(out, "type", event);
         wal__content_write_texts(out, "message", blocks, count, "\n", false);
@@ -385,16 +372,6 @@ static void write_title(struct encoder *to)
     close_line(out);
 }
 
-static bool keep_title(struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
-{
-    struct codex *codex = writer->state;
-
-    codex->title = wal__arena_copy(writer->arena, item->text);
-    codex->title_time = wal__arena_copy(writer->arena, item->time);
-    return codex->title.data != NULL && codex->title_time.data != NULL;
-}
-
 /* Names the session where the client looks for names; it reads them from no
  * rollout. */
 static bool codex_end(struct wal__model_writer *writer)
@@ -422,7 +399,6 @@ static bool codex_end(struct wal__model_writer *writer)
 /* Writes a line unchanged. */
 static void write_line(struct encoder *to, struct wal__json_span line)
 {
-    struct wal__json_member type = {.key = "type"};
     const struct wal__model_item *item = to->item;
     struct codex *codex = to->writer->state;
 
@@ -437,8 +413,7 @@ static void write_line(struct encoder *to, struct wal__json_span line)
                         : 0;
     codex->has_compacted =
         item->kind == WAL__ITEM_LINE &&
-        wal__model_members(line, &type, 1, NULL) == WAL__JSON_OK &&
-        wal__line_string_is(&type, "compacted");
+        wal__model_text_is(wal__model_string(line, "type"), "compacted");
 }
 
 static bool codex_item(struct wal__model_writer *writer,
@@ -451,8 +426,12 @@ static bool codex_item(struct wal__model_writer *writer,
     to.has_events = item->dialect == writer->dialect &&
                     writer->session->dialect == writer->dialect;
     codex->has_compacted = false;
-    if (item->kind == WAL__ITEM_TITLE && !keep_title(writer, item)) {
-        return false;
+    if (item->kind == WAL__ITEM_TITLE) {
+        codex->title = wal__arena_copy(writer->arena, item->text);
+        codex->title_time = wal__arena_copy(writer->arena, item->time);
+        if (codex->title.data == NULL || codex->title_time.data == NULL) {
+            return false;
+        }
     }
     if (item->raw.size > 0) {
         write_line(&to, item->raw);
@@ -481,6 +460,7 @@ const struct wal__dialect_write_ops wal__codex_write_ops = {
                WAL__CARRIES(TITLES) | WAL__CARRIES(META) |
                WAL__CARRIES(PARENTS),
     .links_starter = true,
+    .state_size = sizeof(struct codex),
     .path = codex_path,
     .begin = codex_begin,
     .item = codex_item,

@@ -225,15 +225,13 @@ static const struct wal__field payload_fields[] = {
 
 static bool emit_header(struct entry *entry)
 {
-    struct wal__json_member cwd = {.key = "cwd"};
     struct wal__model_session *session = &entry->entry.session;
 
     session->time = entry->line->time;
     session->raw = entry->line->text;
     session->dialect = entry->reader->dialect;
-    if (session->cwd.size == 0 &&
-        wal__model_members(entry->line->text, &cwd, 1, NULL) == WAL__JSON_OK) {
-        session->cwd = wal__member_string(&cwd);
+    if (session->cwd.size == 0) {
+        session->cwd = wal__model_string(entry->line->text, "cwd");
     }
     if (session->id.size == 0) {
         session->id = entry->line->id;
@@ -369,25 +367,17 @@ static bool entries_begin(struct wal__model_writer *writer)
     const struct wal__model_session *session = writer->session;
     struct wal__json_out *out = &writer->out;
     struct wal__model_item item = {.id = session->id, .time = session->time};
-    const char *path = entries_path(session, 0, writer->scratch);
     const struct wal__word *type =
         wal__word_of(entries_types, WAL__ITEM_HEADER);
     const struct wal__entry entry = {.session = *session};
-    struct wal__json_span *header =
-        wal__arena_calloc(writer->arena, sizeof(*header));
+    struct wal__json_span *header = writer->state;
 
-    if (header == NULL || path == NULL ||
-        !wal__model_write_file(writer, path, WAL__OUTPUT_LINES)) {
+    if (!wal__model_write_stream(writer, 0)) {
         return false;
     }
     *header = session->id;
-    writer->state = header;
     if (session->raw.size > 0 && session->dialect == writer->dialect) {
-        struct wal__json_member id = {.key = "id"};
-        if (wal__model_members(session->raw, &id, 1, NULL) != WAL__JSON_OK) {
-            return false;
-        }
-        *header = wal__member_string(&id);
+        *header = wal__model_string(session->raw, "id");
         wal__json_out_line(out, session->raw);
         return true;
     }
@@ -422,14 +412,10 @@ static void write_content(struct wal__json_out *out,
         .omits_empty = true,
         .image = write_image,
     };
-    bool has_raw = false;
 
     wal__content_write_blocks(out, "content", &form, item->blocks,
                               item->block_count);
-    for (size_t i = 0; i < item->block_count; i++) {
-        has_raw |= item->blocks[i].kind == WAL__BLOCK_RAW;
-    }
-    if (has_raw) {
+    if (wal__model_has_block(item->blocks, item->block_count, WAL__BLOCK_RAW)) {
         wal__json_out_member_str(out, "blocksOf", item->dialect->name);
     }
 }
@@ -567,6 +553,7 @@ static const struct wal__dialect_write_ops entries_write_ops = {
                  WAL__CARRIES(DAMAGED) | WAL__CARRIES(REDACTED)),
     .header_is_entry = true,
     .tip_advances_to_child = true,
+    .state_size = sizeof(struct wal__json_span),
     .path = entries_path,
     .begin = entries_begin,
     .item = entries_item,

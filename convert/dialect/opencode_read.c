@@ -148,22 +148,11 @@ static uint64_t hash_id(const struct opencode_storage *storage,
     return text.size > 0 ? wal__model_hash(0, text) : 0;
 }
 
-static struct wal__json_span string_of(struct wal__json_span json,
-                                       const char *key)
-{
-    struct wal__json_member member = {.key = key};
-    struct wal__json_span none = {NULL, 0};
-
-    return wal__model_members(json, &member, 1, NULL) == WAL__JSON_OK
-               ? wal__member_string(&member)
-               : none;
-}
-
 static void add_part(struct opencode_storage *storage, const char *relative,
                      struct wal__json_span value)
 {
     struct opencode_document *part = add(storage, &storage->parts);
-    struct wal__json_span message = string_of(value, "messageID");
+    struct wal__json_span message = wal__model_string(value, "messageID");
     const char *last = strrchr(relative, '/');
     const char *at = relative;
 
@@ -350,26 +339,6 @@ static void init(struct opencode_storage *storage,
                                   .part_lists = {.arena = reader->scratch},
                                   .emitted_ids = {.arena = reader->scratch},
                                   .deferred = {.arena = reader->scratch}};
-}
-
-/* Reads one message, {info, parts}. False: no memory. */
-static bool opencode_storage_read_message(struct opencode_storage *storage,
-                                          struct wal__model_reader *reader,
-                                          struct wal__json_span message)
-{
-    init(storage, reader);
-    add_exported_message(storage, message);
-    return !storage->has_failed && link_parts(storage);
-}
-
-/* Reads the documents of a tree. False: no memory. */
-static bool opencode_storage_read(struct opencode_storage *storage,
-                                  struct wal__model_reader *reader,
-                                  const struct wal__model_documents *tree)
-{
-    init(storage, reader);
-    return tree->scan(tree->ctx, "", add_document, storage) &&
-           link_parts(storage);
 }
 
 /* --- items of a message -------------------------------------------------- */
@@ -720,22 +689,6 @@ static struct wal__model_block *add_block(struct opencode_message *message,
     return block;
 }
 
-struct raw {
-    uint8_t *data;
-    size_t size;
-    size_t capacity;
-};
-
-static bool put_raw(void *ctx, const void *data, size_t size)
-{
-    struct raw *raw = ctx;
-
-    WAL__ASSERT(size <= raw->capacity - raw->size);
-    memcpy(raw->data + raw->size, data, size);
-    raw->size += size;
-    return true;
-}
-
 /* Reads a part of an unknown type as a raw block, without its ids. */
 static void read_raw(struct opencode_message *message,
                      struct wal__json_span part)
@@ -743,8 +696,10 @@ static void read_raw(struct opencode_message *message,
     static const struct wal__json_override ids[] = {
         {"id", {NULL, 0}}, {"sessionID", {NULL, 0}}, {"messageID", {NULL, 0}}};
     struct wal__arena *arena = message->storage->reader->scratch;
-    struct raw raw = {wal__arena_alloc(arena, part.size + 2), 0, part.size + 2};
-    struct wal__json_out out = {.put = put_raw, .ctx = &raw};
+    struct wal__json_memory raw = {.data =
+                                       wal__arena_alloc(arena, part.size + 2),
+                                   .capacity = part.size + 2};
+    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &raw};
     struct wal__model_block *block = add_block(message, WAL__BLOCK_RAW);
 
     if (raw.data == NULL || block == NULL) {
@@ -1007,13 +962,14 @@ static void opencode_emit_summary(struct opencode_message *message)
     struct wal__model_item *item = &message->item;
     struct wal__arena *arena = message->storage->reader->scratch;
     size_t size = 2;
-    struct raw raw;
-    struct wal__json_out out = {.put = put_raw, .ctx = &raw};
+    struct wal__json_memory raw = {.size = 0};
+    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &raw};
 
     for (size_t i = 0; i < message->blocks.count; i++) {
         size += message->blocks.items[i].text.size + 2;
     }
-    raw = (struct raw){wal__arena_alloc(arena, size), 0, size};
+    raw.data = wal__arena_alloc(arena, size);
+    raw.capacity = size;
     if (raw.data == NULL) {
         message->storage->has_failed = true;
         return;
@@ -1036,8 +992,6 @@ static void opencode_emit_summary(struct opencode_message *message)
     message->storage->first_kept.size = 0;
     opencode_emit(message->storage, item);
 }
-
-/* --- messages ------------------------------------------------------------ */
 
 /* --- session ------------------------------------------------------------- */
 
@@ -1225,8 +1179,9 @@ opencode_tree(struct wal__model_reader *reader,
 {
     struct opencode_storage storage;
 
-    if (!opencode_storage_read(&storage, reader, tree) ||
-        !emit_session(&storage)) {
+    init(&storage, reader);
+    if (!tree->scan(tree->ctx, "", add_document, &storage) ||
+        !link_parts(&storage) || !emit_session(&storage)) {
         return WAL__JSON_NO_SPACE;
     }
     for (size_t i = 0; i < storage.messages.count && !storage.has_failed; i++) {
@@ -1243,7 +1198,9 @@ static enum wal__json_status opencode_line(struct wal__model_reader *reader,
 {
     struct opencode_storage storage;
 
-    if (!opencode_storage_read_message(&storage, reader, line->text)) {
+    init(&storage, reader);
+    add_exported_message(&storage, line->text);
+    if (storage.has_failed || !link_parts(&storage)) {
         return WAL__JSON_NO_SPACE;
     }
     storage.tip = line->parent;

@@ -252,12 +252,6 @@ static bool opencode_begin_message(struct wal__model_writer *writer,
                                 opencode_id_span(state->message));
 }
 
-/* Records that the last message is a user's. */
-static void opencode_set_user(struct opencode_writer *state)
-{
-    memcpy(state->user, state->message, sizeof(state->user));
-}
-
 /* Generates the id of a part of the last message. */
 static void opencode_make_part_id(struct opencode_writer *state,
                                   char id[WAL__OPENCODE_ID_SIZE])
@@ -268,7 +262,8 @@ static void opencode_make_part_id(struct opencode_writer *state,
                      wal__model_hash(number, opencode_id_span(state->message)));
 }
 
-/* Opens a part of the message. */
+/* Opens a part of the message and writes its members up to the type, which may
+ * be NULL. An empty id is generated. */
 static bool open_part(struct wal__model_writer *writer,
                       const char message[WAL__OPENCODE_ID_SIZE],
                       char id[WAL__OPENCODE_ID_SIZE], const char *type)
@@ -291,16 +286,6 @@ static bool open_part(struct wal__model_writer *writer,
         wal__json_out_member_str(out, "type", type);
     }
     return true;
-}
-
-/* Opens a part of the last message and writes its members up to the type, which
- * may be NULL. An empty id is generated. */
-static bool opencode_open_part(struct wal__model_writer *writer,
-                               char id[WAL__OPENCODE_ID_SIZE], const char *type)
-{
-    struct opencode_writer *state = writer->state;
-
-    return open_part(writer, state->message, id, type);
 }
 
 static bool opencode_close_part(struct wal__model_writer *writer)
@@ -493,12 +478,6 @@ static bool write_tool(struct wal__model_writer *writer,
     return opencode_close_part(writer);
 }
 
-static bool is_same(struct wal__json_span a, struct wal__json_span b)
-{
-    return a.size == b.size &&
-           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
-
 /* The call of a result: the first one of the newest message that has one.
  * Returns call_count if there is none. */
 static size_t find_call(const struct opencode_writer *state,
@@ -513,8 +492,9 @@ static size_t find_call(const struct opencode_writer *state,
                    sizeof(call->message)) != 0) {
             break;
         }
-        if (is_same(call->id, result->call) &&
-            (result->name.size == 0 || is_same(call->name, result->name))) {
+        if (wal__json_span_equal(call->id, result->call) &&
+            (result->name.size == 0 ||
+             wal__json_span_equal(call->name, result->name))) {
             found = i - 1;
         }
     }
@@ -602,49 +582,45 @@ static bool opencode_write_block(struct wal__model_writer *writer,
                                  const struct wal__model_item *item,
                                  const struct wal__model_block *block)
 {
+    static const char *const types[] = {[WAL__BLOCK_TEXT] = "text",
+                                        [WAL__BLOCK_THINKING] = "reasoning",
+                                        [WAL__BLOCK_IMAGE] = "file",
+                                        [WAL__BLOCK_RAW] = NULL};
     struct opencode_writer *state = writer->state;
     struct wal__json_out *out = &writer->out;
     char id[WAL__OPENCODE_ID_SIZE] = "";
 
-    switch (block->kind) {
-    case WAL__BLOCK_TOOL_CALL:
+    if (block->kind == WAL__BLOCK_TOOL_CALL) {
         return write_call(writer, block);
+    }
+    if (!open_part(writer, state->message, id, types[block->kind])) {
+        return false;
+    }
+    switch (block->kind) {
     case WAL__BLOCK_TEXT:
-        if (!opencode_open_part(writer, id, "text")) {
-            return false;
-        }
         wal__json_out_member(out, "text", block->text);
         if (item->is_meta || item->role == WAL__ROLE_SYSTEM) {
             wal__json_out_member_bool(out, "synthetic", true);
         }
         break;
     case WAL__BLOCK_THINKING:
-        if (!opencode_open_part(writer, id, "reasoning")) {
-            return false;
-        }
         wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
         write_signature(out, block);
         opencode_write_time(out, "start", state->time, "end", state->time);
         break;
     case WAL__BLOCK_IMAGE:
-        if (!opencode_open_part(writer, id, "file")) {
-            return false;
-        }
         write_image(out, block);
         break;
     case WAL__BLOCK_RAW:
-        if (!opencode_open_part(writer, id, NULL)) {
-            return false;
-        }
         wal__json_out_members(out, block->raw);
+        break;
+    case WAL__BLOCK_TOOL_CALL:
         break;
     }
     return opencode_close_part(writer);
 }
 
 /* --- messages in one piece ----------------------------------------------- */
-
-/* --- message ------------------------------------------------------------- */
 
 /* Writes a document, with the members of `ids` where they differ. */
 static bool write_document(struct wal__model_writer *writer,
@@ -654,15 +630,8 @@ static bool write_document(struct wal__model_writer *writer,
     bool is_changed = false;
 
     for (size_t i = 0; i < count; i++) {
-        struct wal__json_member own = {.key = ids[i].key};
-        struct wal__json_span id;
-        if (wal__model_members(value, &own, 1, NULL) != WAL__JSON_OK) {
-            return false;
-        }
-        id = wal__member_string(&own);
-        is_changed |=
-            id.size != ids[i].json.size ||
-            (id.size > 0 && memcmp(id.data, ids[i].json.data, id.size) != 0);
+        is_changed |= !wal__json_span_equal(
+            wal__model_string(value, ids[i].key), ids[i].json);
     }
     if (is_changed) {
         wal__json_out_overridden(&writer->out, value, ids, count);
@@ -746,14 +715,9 @@ static bool write_part(struct wal__model_writer *writer, bool is_copy,
     struct wal__json_override ids[3] = {
         {"sessionID", opencode_id_span(state->session)},
         {"messageID", opencode_id_span(state->message)},
-        {.key = "id"}};
-    struct wal__json_member id = {.key = "id"};
+        {"id", wal__model_string(value, "id")}};
     char made[WAL__OPENCODE_ID_SIZE];
 
-    if (wal__model_members(value, &id, 1, NULL) != WAL__JSON_OK) {
-        return false;
-    }
-    ids[2].json = wal__member_string(&id);
     if (is_copy || !wal__opencode_is_id(ids[2].json, "prt_")) {
         opencode_make_part_id(state, made);
         ids[2].json = opencode_id_span(made);
@@ -825,7 +789,7 @@ static bool write_info(struct wal__model_writer *writer,
     ids[2].json = parent_of(state, wal__member_string(&members[PARENT]),
                             !*is_copy && state->is_own);
     if (is_user) {
-        opencode_set_user(state);
+        memcpy(state->user, state->message, sizeof(state->user));
     }
     return write_document(writer, with_space(value, message), ids,
                           is_user || ids[2].json.size == 0 ? 2 : 3);
@@ -855,7 +819,7 @@ static bool opencode_write_raw(struct wal__model_writer *writer,
     return true;
 }
 
-/* --- session ------------------------------------------------------------- */
+/* --- exports ------------------------------------------------------------- */
 
 struct export
 {
@@ -923,8 +887,6 @@ static bool opencode_join(const struct wal__model_documents *documents,
     return is_read && !out->has_failed;
 }
 
-/* --- messages ------------------------------------------------------------ */
-
 /* --- ids ----------------------------------------------------------------- */
 
 static bool opencode_is_id(struct wal__json_span id)
@@ -966,12 +928,6 @@ static void make_session_id(struct wal__json_span own,
                      wal__model_string_hash(0, own));
 }
 
-static void session_id(const struct wal__model_session *session,
-                       char id[WAL__OPENCODE_ID_SIZE])
-{
-    make_session_id(session->id, session->time, id);
-}
-
 /* --- files --------------------------------------------------------------- */
 
 /* Returns the project if a folder can have its name; the path of a directory
@@ -999,7 +955,7 @@ static const char *opencode_path(const struct wal__model_session *session,
     char id[WAL__OPENCODE_ID_SIZE];
 
     (void)stream;
-    session_id(session, id);
+    make_session_id(session->id, session->time, id);
     wal__model_path_init(&path, arena);
     opencode_path_add(&path, "storage/session/", project_of(session));
     opencode_path_add(&path, "/", opencode_id_span(id));
@@ -1122,6 +1078,8 @@ static bool open_message(struct wal__model_writer *writer,
 static bool write_message(struct wal__model_writer *writer,
                           const struct wal__model_item *item)
 {
+    struct opencode_writer *state = writer->state;
+
     if (!open_message(writer, item->id, item->time)) {
         return false;
     }
@@ -1129,7 +1087,7 @@ static bool write_message(struct wal__model_writer *writer,
         write_assistant(writer, item, false);
     } else {
         write_user(writer, item);
-        opencode_set_user(writer->state);
+        memcpy(state->user, state->message, sizeof(state->user));
     }
     wal__json_out_close(&writer->out, '}');
     for (size_t i = 0; i < item->block_count; i++) {
@@ -1160,6 +1118,7 @@ static bool write_result(struct wal__model_writer *writer,
 static bool write_compaction(struct wal__model_writer *writer,
                              const struct wal__model_item *item)
 {
+    struct opencode_writer *state = writer->state;
     struct wal__model_item user = {.time = item->time};
     struct wal__model_item answer = {.role = WAL__ROLE_ASSISTANT};
     struct wal__model_block text = {.kind = WAL__BLOCK_TEXT,
@@ -1172,8 +1131,8 @@ static bool write_compaction(struct wal__model_writer *writer,
     }
     write_user(writer, &user);
     wal__json_out_close(&writer->out, '}');
-    opencode_set_user(writer->state);
-    if (!opencode_open_part(writer, mark, "compaction")) {
+    memcpy(state->user, state->message, sizeof(state->user));
+    if (!open_part(writer, state->message, mark, "compaction")) {
         return false;
     }
     wal__json_out_member_bool(&writer->out, "auto", true);
@@ -1194,25 +1153,19 @@ static bool is_copy(const struct wal__model_writer *writer,
                     const struct opencode_writer *state)
 {
     const struct wal__model_session *session = writer->session;
-    struct wal__json_member id = {.key = "id"};
 
     return session->dialect == writer->dialect && session->raw.size > 0 &&
-           wal__model_members(session->raw, &id, 1, NULL) == WAL__JSON_OK &&
-           !wal__json_string_equals(wal__member_string(&id), state->session + 1,
+           !wal__json_string_equals(wal__model_string(session->raw, "id"),
+                                    state->session + 1,
                                     sizeof(state->session) - 2);
 }
 
 static bool opencode_begin(struct wal__model_writer *writer)
 {
-    struct opencode_writer *state =
-        wal__arena_calloc(writer->arena, sizeof(*state));
+    struct opencode_writer *state = writer->state;
 
-    if (state == NULL) {
-        return false;
-    }
-    writer->state = state;
     state->messages.arena = writer->arena;
-    session_id(writer->session, state->session);
+    make_session_id(writer->session->id, writer->session->time, state->session);
     memcpy(state->message, state->session, WAL__OPENCODE_ID_SIZE);
     state->is_copy = is_copy(writer, state);
     state->is_own = !state->is_copy && writer->session->raw.size > 0 &&
@@ -1309,12 +1262,10 @@ static void write_own_session(struct wal__json_out *out,
                               const struct wal__model_session *session)
 {
     const struct wal__json_override title = {"title", session->title};
-    struct wal__json_member own = {.key = "title"};
+    struct wal__json_span own = wal__model_string(session->raw, "title");
 
-    if (session->title.size > 0 &&
-        wal__model_members(session->raw, &own, 1, NULL) == WAL__JSON_OK &&
-        own.value.kind == WAL__JSON_STRING &&
-        !wal__json_characters_equal(own.value.span, session->title)) {
+    if (session->title.size > 0 && own.size > 0 &&
+        !wal__json_characters_equal(own, session->title)) {
         wal__json_out_overridden(out, session->raw, &title, 1);
         return;
     }
@@ -1361,17 +1312,14 @@ static bool opencode_end(struct wal__model_writer *writer)
     return true;
 }
 
-static bool opencode_clone(struct wal__model_writer *writer)
+static bool opencode_clone(struct wal__model_writer *writer,
+                           const void *original)
 {
-    const struct opencode_writer *from = writer->state;
+    const struct opencode_writer *from = original;
+    struct opencode_writer *own = writer->state;
     struct wal__json_span calls = {(const uint8_t *)from->calls,
                                    from->call_count * sizeof(from->calls[0])};
-    struct opencode_writer *own = wal__arena_alloc(writer->arena, sizeof(*own));
 
-    if (own == NULL) {
-        return false;
-    }
-    *own = *from;
     own->call_capacity = own->call_count;
     own->messages = (struct wal__model_table){.arena = writer->arena,
                                               .base = &from->messages};
@@ -1379,7 +1327,6 @@ static bool opencode_clone(struct wal__model_writer *writer)
         own->calls =
             (void *)(uintptr_t)wal__arena_copy(writer->arena, calls).data;
     }
-    writer->state = own;
     return calls.size == 0 || own->calls != NULL;
 }
 
@@ -1404,6 +1351,7 @@ const struct wal__dialect_write_ops wal__opencode_write_ops = {
     .end = opencode_end,
     .document = opencode_document,
     .kept_documents = kept_documents,
+    .state_size = sizeof(struct opencode_writer),
     .clone = opencode_clone,
     .join = opencode_join,
 };

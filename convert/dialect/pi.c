@@ -294,8 +294,7 @@ static void set_first_kept(const struct line *line,
         item->target =
             line->pi->ids[index == 0 && line->pi->count > 1 ? 1 : index];
     }
-    if (item->target.size == item->id.size &&
-        memcmp(item->target.data, item->id.data, item->id.size) == 0) {
+    if (wal__json_span_equal(item->target, item->id)) {
         item->target.size = 0;
     }
 }
@@ -428,12 +427,6 @@ struct pi_writer {
     bool is_claude; /* that answer is Claude Code's */
 };
 
-static bool is_same(struct wal__json_span a, struct wal__json_span b)
-{
-    return a.size == b.size &&
-           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
-
 static bool is_plain(uint8_t byte)
 {
     return byte != '/' && byte != '\\' && byte != ':' && byte != '\0';
@@ -517,12 +510,9 @@ static bool pi_begin(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
     struct wal__json_out *out = &writer->out;
-    const char *path = pi_path(session, 0, writer->scratch);
     struct wal__json_span parent = session->parent;
 
-    writer->state = wal__arena_calloc(writer->arena, sizeof(struct pi_writer));
-    if (path == NULL || writer->state == NULL ||
-        !wal__model_write_file(writer, path, WAL__OUTPUT_LINES)) {
+    if (!wal__model_write_stream(writer, 0)) {
         return false;
     }
     if (session->raw.size > 0 && session->dialect == writer->dialect) {
@@ -690,10 +680,10 @@ static bool keep_model(struct wal__model_writer *writer,
         return true;
     }
     pi->is_claude = wal__dialect_is(item->dialect, "claude");
-    if (!is_same(pi->model, item->model)) {
+    if (!wal__json_span_equal(pi->model, item->model)) {
         pi->model = wal__arena_copy(writer->arena, item->model);
     }
-    if (!is_same(pi->provider, item->provider)) {
+    if (!wal__json_span_equal(pi->provider, item->provider)) {
         pi->provider = item->provider.size > 0
                            ? wal__arena_copy(writer->arena, item->provider)
                            : item->provider;
@@ -845,17 +835,6 @@ static bool pi_head(struct wal__model_writer *writer, struct wal__json_span id)
     return true;
 }
 
-static bool pi_clone(struct wal__model_writer *writer)
-{
-    struct pi_writer *own = wal__arena_alloc(writer->arena, sizeof(*own));
-
-    if (own != NULL) {
-        *own = *(const struct pi_writer *)writer->state;
-        writer->state = own;
-    }
-    return own != NULL;
-}
-
 static const struct wal__dialect_write_ops pi_write_ops = {
     .carries =
         WAL__CARRIES(BRANCHES) | WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
@@ -878,7 +857,7 @@ static const struct wal__dialect_write_ops pi_write_ops = {
     .make_id = pi_make_id,
     .ids_may_collide = true,
     .begin = pi_begin,
-    .clone = pi_clone,
+    .state_size = sizeof(struct pi_writer),
     .item = pi_item,
     .head = pi_head,
 };

@@ -142,16 +142,6 @@ static bool read_content(struct wal__json_token content,
     return true;
 }
 
-static bool has_unknown_block(const struct wal__model_blocks *blocks)
-{
-    for (size_t i = 0; i < blocks->count; i++) {
-        if (blocks->items[i].kind == WAL__BLOCK_RAW) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool read_message(struct wal__model_reader *reader, struct line *line)
 {
     struct wal__model_blocks blocks = {.arena = reader->scratch};
@@ -168,7 +158,7 @@ static bool read_message(struct wal__model_reader *reader, struct line *line)
     item->role = role != NULL ? role->value : WAL__ROLE_USER;
     item->blocks = blocks.items;
     item->block_count = blocks.count;
-    if (has_unknown_block(&blocks)) {
+    if (wal__model_has_block(blocks.items, blocks.count, WAL__BLOCK_RAW)) {
         item->raw.size = 0;
     }
     return true;
@@ -232,11 +222,9 @@ static void write_native_header(struct wal__json_out *out,
                                 const struct wal__model_session *session)
 {
     const struct wal__json_override override = {"id", session->id};
-    struct wal__json_member id = {.key = "id"};
+    struct wal__json_span id = wal__model_string(session->raw, "id");
 
-    if (wal__model_members(session->raw, &id, 1, NULL) == WAL__JSON_OK &&
-        id.value.kind == WAL__JSON_STRING &&
-        wal__json_characters_equal(id.value.span, session->id)) {
+    if (id.size > 0 && wal__json_characters_equal(id, session->id)) {
         wal__json_out_value(out, session->raw);
     } else {
         wal__json_out_overridden(out, session->raw, &override, 1);
@@ -248,10 +236,8 @@ static bool rollouts_begin(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
     struct wal__json_out *out = &writer->out;
-    const char *path = rollouts_path(session, 0, writer->scratch);
 
-    if (path == NULL ||
-        !wal__model_write_file(writer, path, WAL__OUTPUT_LINES)) {
+    if (!wal__model_write_stream(writer, 0)) {
         return false;
     }
     if (session->raw.size > 0 && session->dialect == writer->dialect) {

@@ -249,20 +249,9 @@ static const char *spec11_path(const struct wal__model_session *session,
     return file_path(session, "sessions/", stream_name(stream), arena);
 }
 
-static bool select_stream_file(struct wal__model_writer *writer,
-                               uint32_t stream)
-{
-    const char *path = writer->dialect->write_ops->path(writer->session, stream,
-                                                        writer->scratch);
-
-    return path != NULL &&
-           wal__model_write_file(writer, path, WAL__OUTPUT_LINES);
-}
-
 static bool sdk_begin(struct wal__model_writer *writer)
 {
-    writer->state = wal__arena_calloc(writer->arena, sizeof(struct counts));
-    return writer->state != NULL && select_stream_file(writer, 0);
+    return wal__model_write_stream(writer, 0);
 }
 
 /* --- messages ------------------------------------------------------------ */
@@ -350,7 +339,7 @@ static bool sdk_item(struct wal__model_writer *writer,
     struct counts *counts = writer->state;
     struct wal__json_out *out = &writer->out;
 
-    if (!select_stream_file(writer, item->stream)) {
+    if (!wal__model_write_stream(writer, item->stream)) {
         return false;
     }
     if (item->stream == 0) {
@@ -378,15 +367,13 @@ static bool write_raw(struct wal__model_writer *writer)
     const struct wal__model_session *session = writer->session;
     bool is_spec11 = wal__dialect_is(writer->dialect, "spec11");
     const char *key = is_spec11 ? "id" : "session_id";
-    struct wal__json_member id = {.key = key};
+    struct wal__json_span id = wal__model_string(session->raw, key);
     const struct wal__json_override override = {key, session->id};
 
-    if (session->raw.size == 0 || session->dialect != writer->dialect ||
-        wal__model_members(session->raw, &id, 1, NULL) != WAL__JSON_OK) {
+    if (session->raw.size == 0 || session->dialect != writer->dialect) {
         return false;
     }
-    if (wal__member_string(&id).size == 0 ||
-        wal__json_characters_equal(id.value.span, session->id)) {
+    if (id.size == 0 || wal__json_characters_equal(id, session->id)) {
         wal__json_out_bytes(&writer->out, session->raw.data, session->raw.size);
     } else {
         wal__json_out_overridden(&writer->out, session->raw, &override, 1);
@@ -474,17 +461,6 @@ static bool sdk_end(struct wal__model_writer *writer)
     return true;
 }
 
-static bool sdk_clone(struct wal__model_writer *writer)
-{
-    struct counts *clone = wal__arena_alloc(writer->arena, sizeof(*clone));
-
-    if (clone != NULL) {
-        *clone = *(const struct counts *)writer->state;
-        writer->state = clone;
-    }
-    return clone != NULL;
-}
-
 #define SDK_CARRIES \
     (WAL__CARRIES(STREAMS) | WAL__CARRIES(TIMES) | WAL__CARRIES(EMPTY))
 
@@ -495,7 +471,7 @@ static const struct wal__dialect_write_ops sdk_write_ops = {
     .begin = sdk_begin,
     .item = sdk_item,
     .end = sdk_end,
-    .clone = sdk_clone,
+    .state_size = sizeof(struct counts),
 };
 
 static const struct wal__dialect_write_ops spec11_write_ops = {
@@ -505,7 +481,7 @@ static const struct wal__dialect_write_ops spec11_write_ops = {
     .begin = sdk_begin,
     .item = sdk_item,
     .end = sdk_end,
-    .clone = sdk_clone,
+    .state_size = sizeof(struct counts),
 };
 
 /* --- the dialects -------------------------------------------------------- */
@@ -547,14 +523,6 @@ enum wal__json_status wal__line_read_generic(const void *data, size_t size,
     line->is_message = members[ROLE].value.kind == WAL__JSON_STRING ||
                        members[NESTED_ROLE].value.kind == WAL__JSON_STRING;
     return WAL__JSON_OK;
-}
-
-bool wal__line_recognise_none(const void *data, size_t size, bool is_first)
-{
-    (void)data;
-    (void)size;
-    (void)is_first;
-    return false;
 }
 
 const struct wal__dialect wal__dialect_sdk = {

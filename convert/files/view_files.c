@@ -975,20 +975,14 @@ void wal__view_files_deinit(struct wal__view_files *files)
     wal__buf_deinit(&files->pending);
 }
 
-static uint64_t path_hash(const char *path)
-{
-    return wal__model_hash(
-        0, (struct wal__json_span){(const uint8_t *)path, strlen(path)});
-}
-
 struct wal__view_file *wal__view_files_find(const struct wal__view_files *files,
                                             const char *path)
 {
     uint32_t cursor = 0;
     uint32_t index;
 
-    while (wal__hashmap_find(&files->index_by_path, path_hash(path), &cursor,
-                             &index)) {
+    while (wal__hashmap_find(&files->index_by_path, wal__model_text_hash(path),
+                             &cursor, &index)) {
         if (strcmp(files->items[index]->lines.path, path) == 0) {
             return files->items[index];
         }
@@ -1021,7 +1015,7 @@ struct wal__view_file *wal__view_files_add(struct wal__view_files *files,
     line_file_begin(&file->lines, false);
     file->lines.path = wal__heap_copy_text(heap, path, strlen(path));
     if (file->lines.path == NULL ||
-        wal__hashmap_add(&files->index_by_path, path_hash(path),
+        wal__hashmap_add(&files->index_by_path, wal__model_text_hash(path),
                          files->count) != WAL_OK) {
         free_file(files, file);
         return NULL;
@@ -1268,8 +1262,9 @@ static enum wal_status remove_unused_files(struct wal__view_files *files,
     wal__hashmap_deinit(&files->index_by_path);
     wal__hashmap_init(&files->index_by_path, files->env->heap);
     for (uint32_t i = 0; i < kept && status == WAL_OK; i++) {
-        status = wal__hashmap_add(&files->index_by_path,
-                                  path_hash(files->items[i]->lines.path), i);
+        status = wal__hashmap_add(
+            &files->index_by_path,
+            wal__model_text_hash(files->items[i]->lines.path), i);
     }
     return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }

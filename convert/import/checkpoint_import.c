@@ -173,18 +173,6 @@ bool wal__checkpoint_is_refused(enum wal_status status)
     return false;
 }
 
-static char *join_path(struct wal__heap_arena *arena, const char *directory,
-                       const char *name)
-{
-    size_t size = strlen(directory) + strlen(name) + 2;
-    char *path = wal__arena_alloc(&arena->arena, size);
-
-    if (path != NULL) {
-        snprintf(path, size, "%s/%s", directory, name);
-    }
-    return path;
-}
-
 static enum wal_status fail_errno(struct wal_error *error)
 {
     int number = errno;
@@ -276,9 +264,7 @@ import_content(struct importer *importer, struct item *item,
                const struct wal__checkpoint_manifest_file *listed,
                struct wal_error *error)
 {
-    uint64_t key = wal__model_hash(
-        0, (struct wal__json_span){(const uint8_t *)listed->hash,
-                                   strlen(listed->hash)});
+    uint64_t key = wal__model_text_hash(listed->hash);
     struct wal__json_span stored = {.size = 1};
     struct stat stat = {.st_size = 0};
     enum wal_status status = WAL_OK;
@@ -465,7 +451,7 @@ static enum wal_status import_one(struct importer *importer, int parent_fd,
     wal__heap_arena_reset(&importer->arena);
     item.manifest.arena = &importer->arena;
     item.stored.arena = &importer->arena.arena;
-    item.path = join_path(&importer->arena, directory, name);
+    item.path = wal__import_path(&importer->arena.arena, directory, name);
     if (item.path == NULL) {
         return wal__no_memory(error);
     }
@@ -495,20 +481,18 @@ static enum wal_status append_candidate(struct importer *importer,
                                         const char *name, int64_t created_ms,
                                         struct wal_error *error)
 {
-    struct wal__json_span copy = {(const uint8_t *)name, strlen(name) + 1};
+    char *copy = wal__arena_copy_text(&importer->list.arena, name);
     struct candidate *items =
         wal__heap_grow_array(importer->heap, importer->items, importer->count,
                              &importer->capacity, sizeof(items[0]));
 
-    copy = wal__arena_copy(&importer->list.arena, copy);
     if (items != NULL) {
         importer->items = items;
     }
-    if (items == NULL || copy.data == NULL) {
+    if (items == NULL || copy == NULL) {
         return wal__no_memory(error);
     }
-    items[importer->count++] =
-        (struct candidate){(char *)(uintptr_t)copy.data, created_ms};
+    items[importer->count++] = (struct candidate){copy, created_ms};
     return WAL_OK;
 }
 
@@ -529,7 +513,7 @@ static enum wal_status add_candidate(struct importer *importer, int parent_fd,
                    : skip(importer, name, fail_errno(error), error);
     }
     wal__heap_arena_reset(&importer->arena);
-    path = join_path(&importer->arena, directory, name);
+    path = wal__import_path(&importer->arena.arena, directory, name);
     status = read_manifest(importer, fd, &manifest, error);
     close(fd);
     if (status != WAL_OK) {

@@ -568,18 +568,6 @@ static enum wal_status import_lines(struct wal__import_file *file,
     return status == WAL_OK ? flush_batch(file, error) : status;
 }
 
-/* The session has all lines of the file, and more. */
-static enum wal_status count_covered(struct wal__import_file *file,
-                                     struct wal_error *error)
-{
-    if (wal__file_count_lines(file->import->heap, file->fd, file->size,
-                              &file->count) < 0) {
-        return wal__import_errno(error);
-    }
-    file->lines.known_lines = file->count;
-    return WAL_OK;
-}
-
 static enum wal_status import_content(struct wal__import_file *file,
                                       struct wal_error *error)
 {
@@ -850,8 +838,14 @@ enum wal_status wal__import_file(struct wal__import *import, int fd,
         status = find_or_create_session(file, error);
     }
     if (status == WAL_OK) {
-        status = file->is_covered ? count_covered(file, error)
-                                  : import_content(file, error);
+        if (!file->is_covered) {
+            status = import_content(file, error);
+        } else if (wal__file_count_lines(import->heap, fd, file->size,
+                                         &file->count) < 0) {
+            status = wal__import_errno(error);
+        } else {
+            file->lines.known_lines = file->count;
+        }
     }
     if (status == WAL_OK) {
         status = report(file, WAL_IMPORT_FILE, error);
@@ -1039,12 +1033,10 @@ static enum wal_status report_view(struct view_import *view_import,
 static enum wal_status keep_session(struct view_import *view_import,
                                     struct wal_error *error)
 {
-    struct wal__json_span id = {(const uint8_t *)view_import->info.session,
-                                strlen(view_import->info.session) + 1};
-
-    id = wal__arena_copy(&view_import->import->arena.arena, id);
-    view_import->import->view_session = (const char *)id.data;
-    return id.data != NULL ? WAL_OK : wal__no_memory(error);
+    view_import->import->view_session = wal__arena_copy_text(
+        &view_import->import->arena.arena, view_import->info.session);
+    return view_import->import->view_session != NULL ? WAL_OK
+                                                     : wal__no_memory(error);
 }
 
 enum wal_status wal__import_view(struct wal__import *import, int fd,

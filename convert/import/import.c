@@ -131,11 +131,11 @@ enum wal_status wal__import_check_memory(const struct wal__import *import,
                : WAL_OK;
 }
 
-char *wal__import_path(struct wal__import *import, const char *root,
+char *wal__import_path(struct wal__arena *arena, const char *root,
                        const char *path)
 {
     size_t size = strlen(root) + strlen(path) + 2;
-    char *text = wal__arena_alloc(&import->arena.arena, size);
+    char *text = wal__arena_alloc(arena, size);
 
     if (text != NULL) {
         snprintf(text, size, "%s/%s", root, path);
@@ -244,9 +244,7 @@ void wal__import_describe(struct wal__import *import, const char *created,
 
     options->metadata = make_metadata(import, created);
     if (created != NULL && options->created_ms == 0 &&
-        wal__model_time_read_text(
-            (struct wal__json_span){(const uint8_t *)created, strlen(created)},
-            &created_ms)) {
+        wal__model_time_read_text(wal__model_literal(created), &created_ms)) {
         options->created_ms = created_ms;
     }
     if (options->project.size > 0 || options->cwd.size == 0) {

@@ -96,8 +96,8 @@ enum wal_status wal__import_errno(struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__import_check_memory(const struct wal__import *import,
                                          struct wal_error *error) WAL_MUST_USE;
 
-/* Joins a directory and a path below it, in the arena. */
-char *wal__import_path(struct wal__import *import, const char *root,
+/* Joins a directory and a path below it. NULL: no memory. */
+char *wal__import_path(struct wal__arena *arena, const char *root,
                        const char *path);
 
 /* Creates a session with the id `base`, or `base~2` to `base~9` when that is

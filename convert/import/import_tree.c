@@ -92,16 +92,6 @@ static void set_path(struct wal__tree_walk *walk, const FTSENT *entry)
 
 /* --- directories --------------------------------------------------------- */
 
-static enum wal_status not_a_session(struct wal__tree_walk *walk, FTSENT *entry,
-                                     struct wal_error *error)
-{
-    enum wal_status status = wal__fail(
-        error, WAL_ENOTFILE, "the directory is not that of a session");
-
-    fts_set(walk->fts, entry, FTS_SKIP);
-    return wal__import_fail(walk->import, entry->fts_path, status, error);
-}
-
 /* Visits a session directory as a whole, and excludes its files from the
  * walk. */
 static enum wal_status walk_directory(struct wal__tree_walk *walk,
@@ -130,7 +120,13 @@ static enum wal_status walk_directory(struct wal__tree_walk *walk,
         return status;
     }
     if (source.dialect == NULL) {
-        return walk->is_one_source ? not_a_session(walk, entry, error) : WAL_OK;
+        if (!walk->is_one_source) {
+            return WAL_OK;
+        }
+        fts_set(walk->fts, entry, FTS_SKIP);
+        status = wal__fail(error, WAL_ENOTFILE,
+                           "the directory is not that of a session");
+        return wal__import_fail(import, entry->fts_path, status, error);
     }
     if ((walk->flags & WAL_IMPORT_ALL_FILES) == 0 &&
         (is_client || (walk->flags & WAL_IMPORT_OTHER_FILES) == 0)) {
@@ -573,7 +569,7 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
 
     import->result.sources++;
     reset(import, source);
-    if (!source->must_be_session || wal__session_dir_is_json(source->path)) {
+    if (!source->must_be_session || wal__is_json_name(source->path)) {
         status = wal__import_exported(import, source->name, source->path,
                                       &is_exported, error);
         if (status != WAL_OK || is_exported) {
@@ -763,7 +759,7 @@ static enum wal_status check_content(struct wal__import *import,
     enum wal_status status;
     int fd;
 
-    if (wal__session_dir_is_json(source->path)) {
+    if (wal__is_json_name(source->path)) {
         *is_session = wal__session_dir_read_exported(&dir, source->name);
         wal__session_dir_deinit(&dir);
         return wal__import_check_memory(import, error);
@@ -811,8 +807,8 @@ static void add_sizes(const struct wal__session_dir *dir)
     struct stat stat;
 
     for (uint32_t i = 0; i < dir->file_count; i++) {
-        const char *name =
-            wal__import_path(dir->import, dir->root, dir->files[i].path);
+        const char *name = wal__import_path(&dir->import->arena.arena,
+                                            dir->root, dir->files[i].path);
 
         if (name != NULL && lstat(name, &stat) == 0) {
             dir->import->result.bytes += (uint64_t)stat.st_size;

@@ -39,7 +39,7 @@
 static char *session_dir_read_file(struct wal__import *import, const char *root,
                                    const char *path, size_t *size)
 {
-    char *name = wal__import_path(import, root, path);
+    char *name = wal__import_path(&import->arena.arena, root, path);
     struct stat stat;
     char *bytes = NULL;
     int fd = name != NULL ? wal__file_open_regular(AT_FDCWD, name, &stat) : -1;
@@ -114,7 +114,7 @@ static bool is_message_with_uuid(const struct wal__piece *piece)
 static bool begins_with_message(struct wal__import *import, const char *root,
                                 const char *path)
 {
-    char *name = wal__import_path(import, root, path);
+    char *name = wal__import_path(&import->arena.arena, root, path);
     struct wal__line_reader reader;
     bool is_match = false;
     struct wal__piece piece;
@@ -157,7 +157,7 @@ recognise_directory(struct wal__import *import, const char *root)
 static bool has_type(struct wal__import *import, const char *root,
                      const char *path, mode_t type)
 {
-    char *name = wal__import_path(import, root, path);
+    char *name = wal__import_path(&import->arena.arena, root, path);
     struct stat stat;
 
     return name != NULL && lstat(name, &stat) == 0 &&
@@ -181,13 +181,6 @@ static bool is_memory(struct wal__import *import, const char *root)
 typedef bool probe_file(struct wal__import *import, const char *root,
                         const char *path);
 
-bool wal__session_dir_is_json(const char *name)
-{
-    size_t size = strlen(name);
-
-    return size > 5 && strcmp(name + size - 5, ".json") == 0;
-}
-
 /* Returns whether the entry of the folder `path` counts, and if so probes it.
  * */
 typedef bool probe_entry(struct wal__import *import, const char *root,
@@ -199,7 +192,7 @@ static bool probe_directory(struct wal__import *import, const char *root,
                             const char *path, probe_entry *each,
                             probe_file *probe)
 {
-    char *name = wal__import_path(import, root, path);
+    char *name = wal__import_path(&import->arena.arena, root, path);
     DIR *directory = name != NULL ? opendir(name) : NULL;
     struct dirent *entry;
     unsigned count = 0;
@@ -221,10 +214,10 @@ static bool probe_json(struct wal__import *import, const char *root,
 {
     const char *below;
 
-    if (!wal__session_dir_is_json(entry->d_name)) {
+    if (!wal__is_json_name(entry->d_name)) {
         return false;
     }
-    below = wal__import_path(import, path, entry->d_name);
+    below = wal__import_path(&import->arena.arena, path, entry->d_name);
     *is_found = below != NULL && probe(import, root, below);
     return true;
 }
@@ -238,7 +231,7 @@ static bool probe_folder(struct wal__import *import, const char *root,
     if (entry->d_name[0] == '.' || entry->d_type == DT_REG) {
         return false;
     }
-    below = wal__import_path(import, path, entry->d_name);
+    below = wal__import_path(&import->arena.arena, path, entry->d_name);
     *is_found = below != NULL &&
                 probe_directory(import, root, below, probe_json, probe);
     return true;
@@ -298,19 +291,11 @@ const struct wal__dialect *wal__session_dir_detect(struct wal__import *import,
     return forced == NULL || dialect == forced ? dialect : NULL;
 }
 
-static char *copy_text(struct wal__session_dir *dir, const char *text)
-{
-    struct wal__json_span span = {(const uint8_t *)text, strlen(text) + 1};
-
-    return (char *)(uintptr_t)wal__arena_copy(&dir->import->arena.arena, span)
-        .data;
-}
-
 /* Adds a file or a group, and returns it; NULL: no memory. */
 static struct wal__session_dir_file *
 session_dir_add_file(struct wal__session_dir *dir, const char *path)
 {
-    char *copy = copy_text(dir, path);
+    char *copy = wal__arena_copy_text(&dir->import->arena.arena, path);
     struct wal__session_dir_file *files =
         wal__heap_grow_array(dir->import->heap, dir->files, dir->file_count,
                              &dir->file_capacity, sizeof(files[0]));
@@ -328,7 +313,7 @@ session_dir_add_file(struct wal__session_dir *dir, const char *path)
 static struct wal__session_dir_group *
 session_dir_add_group(struct wal__session_dir *dir, const char *name)
 {
-    char *copy = copy_text(dir, name);
+    char *copy = wal__arena_copy_text(&dir->import->arena.arena, name);
     struct wal__session_dir_group *groups =
         wal__heap_grow_array(dir->import->heap, dir->groups, dir->group_count,
                              &dir->group_capacity, sizeof(groups[0]));
@@ -377,7 +362,8 @@ void wal__session_dir_group_single(struct wal__session_dir *dir)
         group->has_id = group->id != NULL;
     }
     if (group != NULL && group->id == NULL) {
-        group->id = copy_text(dir, slash != NULL ? slash + 1 : dir->root);
+        group->id = wal__arena_copy_text(&dir->import->arena.arena,
+                                         slash != NULL ? slash + 1 : dir->root);
     }
     wal__heap_free(import->heap, json);
 }
@@ -456,7 +442,7 @@ void wal__storage_path_split(const char *text, struct wal__storage_path *path)
         path->parts[path->count++] = (struct wal_slice){text, size};
         if (text[size] == '\0') {
             struct wal_slice *last = &path->parts[path->count - 1];
-            if (size > 5 && strcmp(text + size - 5, ".json") == 0) {
+            if (wal__is_json_name(text)) {
                 last->size -= 5;
             }
             return;

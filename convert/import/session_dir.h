@@ -93,9 +93,6 @@ bool wal__session_dir_read_exported(struct wal__session_dir *dir,
 
 void wal__session_dir_deinit(struct wal__session_dir *dir);
 
-/* Whether a file should contain JSON, by its name. */
-bool wal__session_dir_is_json(const char *name);
-
 /* --- paths of OpenCode's storage ----------------------------------------- */
 
 enum {

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "convert/clients/client.h"
 #include "convert/import/checkpoint_import.h"
 #include "convert/import/file_import.h"
 #include "convert/import/import.h"
@@ -49,13 +50,12 @@ static void add_issue(const struct wal__session_dir *dir,
                       uint64_t offset, const char *reason)
 {
     struct wal__import *import = dir->import;
-    struct wal__json_span why = {(const uint8_t *)reason, strlen(reason) + 1};
-    const char *name = wal__import_path(import, dir->root, path);
+    const char *why = wal__arena_copy_text(&import->arena.arena, reason);
+    const char *name = wal__import_path(&import->arena.arena, dir->root, path);
     struct wal_import_issue *items =
         wal__heap_grow_array(import->heap, issues->items, issues->count,
                              &issues->capacity, sizeof(items[0]));
 
-    why = wal__arena_copy(&import->arena.arena, why);
     if (items == NULL) {
         import->arena.has_failed = true;
         return;
@@ -64,7 +64,7 @@ static void add_issue(const struct wal__session_dir *dir,
     items[issues->count++] = (struct wal_import_issue){
         .struct_size = sizeof(struct wal_import_issue),
         .path = wal__slice_from_text(name),
-        .reason = wal__slice_from_text((const char *)why.data),
+        .reason = wal__slice_from_text(why),
         .offset = offset};
 }
 
@@ -248,7 +248,7 @@ static enum wal_status match_stream(const struct session_dir_target *target,
         !target->dialect->read_ops->stream(file->path, &stream)) {
         return WAL_OK;
     }
-    name = wal__import_path(dir->import, dir->root, file->path);
+    name = wal__import_path(&dir->import->arena.arena, dir->root, file->path);
     if (name == NULL) {
         return wal__no_memory(error);
     }
@@ -653,7 +653,7 @@ static bool check_document(struct dir_import *dir_import,
     }
     if (reason == NULL) {
         check_file(dir, dir_import->dialect, file, bytes, &dir_import->issues);
-    } else if (wal__session_dir_is_json(file->path)) {
+    } else if (wal__is_json_name(file->path)) {
         add_issue(dir, &dir_import->issues, file->path,
                   offset > 0 || bytes.size == 0 ? offset : WAL_IMPORT_NO_OFFSET,
                   reason);
@@ -734,8 +734,8 @@ static enum wal_status import_file(struct dir_import *dir_import,
                                    const struct wal__session_dir_file *file,
                                    struct wal_error *error)
 {
-    char *name =
-        wal__import_path(dir_import->import, dir_import->dir->root, file->path);
+    char *name = wal__import_path(&dir_import->import->arena.arena,
+                                  dir_import->dir->root, file->path);
     enum wal_status status;
     int fd;
 
@@ -802,8 +802,9 @@ static enum wal_status import_checkpoints(struct dir_import *dir_import,
         .progress = on_progress,
         .ctx = dir_import,
     };
-    char *directory = wal__import_path(
-        dir_import->import, dir_import->dir->root, WAL__CHECKPOINT_DIR);
+    char *directory =
+        wal__import_path(&dir_import->import->arena.arena,
+                         dir_import->dir->root, WAL__CHECKPOINT_DIR);
     bool is_empty = false;
     struct stat stat;
 
@@ -879,7 +880,8 @@ static enum wal_status import_view(struct dir_import *dir_import, bool *is_view,
     if (info == NULL) {
         return WAL_OK;
     }
-    path = wal__import_path(dir_import->import, dir_import->dir->root, info);
+    path = wal__import_path(&dir_import->import->arena.arena,
+                            dir_import->dir->root, info);
     if (path == NULL) {
         return wal__no_memory(error);
     }

@@ -180,10 +180,13 @@ struct wal__dialect_write_ops {
                      struct wal__json_span value);
     const char *const *kept_documents;
 
-    /* Replaces the state of a cloned writer, which is shared with the original,
-     * by a copy. False: no memory. NULL: ending a session does not change the
-     * state. */
-    bool (*clone)(struct wal__model_writer *writer);
+    /* Bytes of the writer's state, which is zeroed before `begin`. A cloned
+     * writer has a copy. */
+    size_t state_size;
+
+    /* Completes the copy of a cloned writer's state. False: no memory. NULL: it
+     * points to nothing that ending a session changes. */
+    bool (*clone)(struct wal__model_writer *writer, const void *original);
 
     /* Whether a session that was read from this dialect can be written by
      * copying its lines, provided that their ids are those of the log and that

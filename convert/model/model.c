@@ -14,6 +14,17 @@ const char *wal__feature_text(enum wal__feature feature)
     return feature < WAL__FEATURE_COUNT ? texts[feature] : "";
 }
 
+bool wal__model_has_block(const struct wal__model_block *blocks, size_t count,
+                          enum wal__model_block_kind kind)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (blocks[i].kind == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Only a model calls tools and thinks. So a message with a call is the model's,
  * whatever its role field, and thinking in other messages becomes a raw block.
  * A string in a list of blocks is a text. */

@@ -150,6 +150,10 @@ struct wal__model_usage {
     struct wal__json_span cost; /* in US dollars */
 };
 
+/* Whether one of the blocks is of that kind. */
+bool wal__model_has_block(const struct wal__model_block *blocks, size_t count,
+                          enum wal__model_block_kind kind);
+
 /* Metadata of a session. */
 struct wal__model_session {
     struct wal__json_span id;

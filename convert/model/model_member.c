@@ -66,6 +66,16 @@ enum wal__json_status wal__model_members(struct wal__json_span object,
     return status;
 }
 
+struct wal__json_span wal__model_string(struct wal__json_span json,
+                                        const char *key)
+{
+    struct wal__json_member member = {.key = key};
+
+    return wal__model_members(json, &member, 1, NULL) == WAL__JSON_OK
+               ? wal__member_string(&member)
+               : none;
+}
+
 bool wal__model_has_entry_ids(struct wal__json_span object)
 {
     struct wal__json_member ids[2] = {{.key = "id"}, {.key = "parentId"}};
@@ -261,6 +271,14 @@ enum wal__json_status wal__line_read(const void *data, size_t size,
                                         .has_duplicate_key = has_duplicate_key};
     }
     return WAL__JSON_OK;
+}
+
+bool wal__line_recognise_none(const void *data, size_t size, bool is_first)
+{
+    (void)data;
+    (void)size;
+    (void)is_first;
+    return false;
 }
 
 bool wal__line_version_above(const struct wal__json_member *member,

@@ -51,6 +51,10 @@ bool wal__member_is_true(const struct wal__json_member *member);
 /* Whether the string is not empty and decodes to that text. */
 bool wal__model_text_is(struct wal__json_span string, const char *text);
 
+/* Returns the member of an object if it is a string, else an empty span. */
+struct wal__json_span wal__model_string(struct wal__json_span object,
+                                        const char *key);
+
 /* Whether the object can be an entry with a parent: its id is a string, and its
  * parentId a string or null. */
 bool wal__model_has_entry_ids(struct wal__json_span object);

@@ -160,6 +160,12 @@ uint64_t wal__model_hash(uint64_t seed, struct wal__json_span bytes)
     return finalize(hash);
 }
 
+uint64_t wal__model_text_hash(const char *text)
+{
+    return wal__model_hash(
+        0, (struct wal__json_span){(const uint8_t *)text, strlen(text)});
+}
+
 uint64_t wal__model_string_hash(uint64_t seed, struct wal__json_span string)
 {
     uint64_t hash = mix(seed + UINT64_C(0xCBF29CE484222325));

@@ -50,6 +50,9 @@ bool wal__model_set_put(struct wal__model_set *set, uint32_t hash,
 /* Returns the hash of bytes, never 0. */
 uint64_t wal__model_hash(uint64_t seed, struct wal__json_span bytes);
 
+/* The same of a C string, with seed 0. */
+uint64_t wal__model_text_hash(const char *text);
+
 /* Returns the hash of the text of a JSON string, never 0. */
 uint64_t wal__model_string_hash(uint64_t seed, struct wal__json_span string);
 

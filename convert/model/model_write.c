@@ -146,25 +146,6 @@ static bool convert_to_message(const struct fit *fit,
     return item->text.size > 2;
 }
 
-static bool fit_compaction(const struct fit *fit, struct wal__model_item *item)
-{
-    if (count_loss(fit, WAL__FEATURE_COMPACTIONS)) {
-        return convert_to_message(fit, item);
-    }
-    drop_field(fit, WAL__FEATURE_KEPT_RANGES, &item->target);
-    drop_field(fit, WAL__FEATURE_TOKENS_BEFORE, &item->tokens);
-    return true;
-}
-
-static bool fit_summary(const struct fit *fit, struct wal__model_item *item)
-{
-    if (count_loss(fit, WAL__FEATURE_SUMMARIES)) {
-        return convert_to_message(fit, item);
-    }
-    drop_field(fit, WAL__FEATURE_SUMMARY_SOURCES, &item->target);
-    return true;
-}
-
 static bool fit_kind(const struct fit *fit, struct wal__model_item *item)
 {
     switch (item->kind) {
@@ -183,9 +164,18 @@ static bool fit_kind(const struct fit *fit, struct wal__model_item *item)
     case WAL__ITEM_THINKING_LEVEL:
         return !count_loss(fit, WAL__FEATURE_THINKING_LEVELS);
     case WAL__ITEM_COMPACTION:
-        return fit_compaction(fit, item);
+        if (count_loss(fit, WAL__FEATURE_COMPACTIONS)) {
+            return convert_to_message(fit, item);
+        }
+        drop_field(fit, WAL__FEATURE_KEPT_RANGES, &item->target);
+        drop_field(fit, WAL__FEATURE_TOKENS_BEFORE, &item->tokens);
+        return true;
     case WAL__ITEM_BRANCH_SUMMARY:
-        return fit_summary(fit, item);
+        if (count_loss(fit, WAL__FEATURE_SUMMARIES)) {
+            return convert_to_message(fit, item);
+        }
+        drop_field(fit, WAL__FEATURE_SUMMARY_SOURCES, &item->target);
+        return true;
     case WAL__ITEM_LABEL:
         return !count_loss(fit, WAL__FEATURE_LABELS);
     case WAL__ITEM_TITLE:
@@ -692,6 +682,8 @@ static bool put(void *ctx, const void *data, size_t size)
 
 bool wal__model_write_begin(struct wal__model_writer *writer)
 {
+    const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
+
     writer->out.put = put;
     writer->out.ctx = (void *)(uintptr_t)writer->output;
     writer->written_ids.arena = writer->arena;
@@ -703,7 +695,13 @@ bool wal__model_write_begin(struct wal__model_writer *writer)
     writer->merge.on_merged = on_merged;
     writer->merge.ctx = writer;
     (void)wal__model_time_read(writer->session->time, &writer->time);
-    return writer->dialect->write_ops->begin(writer) && !writer->out.has_failed;
+    if (to->state_size > 0) {
+        writer->state = wal__arena_calloc(writer->arena, to->state_size);
+        if (writer->state == NULL) {
+            return false;
+        }
+    }
+    return to->begin(writer) && !writer->out.has_failed;
 }
 
 bool wal__model_write_item(struct wal__model_writer *writer,
@@ -759,7 +757,14 @@ bool wal__model_write_clone(const struct wal__model_writer *writer,
         (struct wal__model_set){.arena = arena, .base = &writer->used_ids};
     branch->merge.scratch = arena;
     branch->merge.ctx = branch;
-    return to->clone == NULL || to->clone(branch);
+    if (to->state_size > 0) {
+        branch->state = wal__arena_alloc(arena, to->state_size);
+        if (branch->state == NULL) {
+            return false;
+        }
+        memcpy(branch->state, writer->state, to->state_size);
+    }
+    return to->clone == NULL || to->clone(branch, writer->state);
 }
 
 bool wal__model_write_is_idle(const struct wal__model_writer *writer)
@@ -795,6 +800,15 @@ bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
     }
     writer->out.has_value = false;
     return !writer->out.has_failed;
+}
+
+bool wal__model_write_stream(struct wal__model_writer *writer, uint32_t stream)
+{
+    const char *path = writer->dialect->write_ops->path(writer->session, stream,
+                                                        writer->scratch);
+
+    return path != NULL &&
+           wal__model_write_file(writer, path, WAL__OUTPUT_LINES);
 }
 
 struct wal__json_span wal__model_or(struct wal__json_span json,

@@ -144,6 +144,9 @@ void wal__model_write_time(struct wal__json_out *out, const char *key,
 bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
                            enum wal__output_kind kind);
 
+/* Selects the file of lines of a stream. False also without memory. */
+bool wal__model_write_stream(struct wal__model_writer *writer, uint32_t stream);
+
 /* A path under construction, NUL-terminated. */
 struct wal__model_path {
     struct wal__arena *arena;

@@ -509,15 +509,6 @@ static bool is_exact(const struct wal__verbatim *verbatim,
            (!meta.is_from_view || meta.view == verbatim->dialect);
 }
 
-/* Writes an entry if it can be written verbatim. */
-static enum wal_status write_entry(struct verbatim_writer *writer,
-                                   const struct wal_entry *entry, bool *exact,
-                                   struct wal_error *error)
-{
-    *exact = is_exact(writer->verbatim, entry);
-    return *exact ? write_line(writer, entry, error) : WAL_OK;
-}
-
 /* Checks all new entries before any of them is written. */
 static enum wal_status check_exact(const struct wal__verbatim *verbatim,
                                    uint64_t limits, bool *exact,
@@ -562,7 +553,8 @@ static enum wal_status write_lines(struct verbatim_writer *writer,
         struct wal_entry entry = {.struct_size = sizeof(entry)};
         status = wal_entry_cursor_next(cursor, &entry, error);
         if (status == WAL_OK) {
-            status = write_entry(writer, &entry, exact, error);
+            *exact = is_exact(writer->verbatim, &entry);
+            status = *exact ? write_line(writer, &entry, error) : WAL_OK;
         }
         if (status == WAL_ECORRUPT || status == WAL_EIO ||
             status == WAL_ENOTFOUND) {

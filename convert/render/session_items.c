@@ -221,9 +221,8 @@ static struct wal__json_span client_file(const struct wal__dialect *dialect,
         memmove(path + sizeof("projects/") - 1, path, strlen(path) + 1);
         memcpy(path, "projects/", sizeof("projects/") - 1);
     }
-    return is_path_of_client(path, dialect->name)
-               ? (struct wal__json_span){(const uint8_t *)path, strlen(path)}
-               : none;
+    return is_path_of_client(path, dialect->name) ? wal__model_literal(path)
+                                                  : none;
 }
 
 /* --- the fields ---------------------------------------------------------- */
@@ -1057,8 +1056,7 @@ static void init_view_reader(struct wal__session_items *items,
 
     init_reader(items, reader, dialect);
     if (header != NULL) {
-        line.text =
-            (struct wal__json_span){(const uint8_t *)header, strlen(header)};
+        line.text = wal__model_literal(header);
         reader->sink = discard_item;
         (void)dialect->read_ops->line(reader, &line);
         reader->sink = emit_item;

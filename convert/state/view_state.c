@@ -553,9 +553,7 @@ static void put_file(struct wal__json_out *out,
     }
     wal__json_out_open(out, '{');
     /* Paths are always UTF-8. */
-    wal__json_out_member_text(
-        out, "path",
-        (struct wal__json_span){(const uint8_t *)path, strlen(path)});
+    wal__json_out_member_text(out, "path", wal__model_literal(path));
     wal__json_out_member_bool(out, "document", file->is_document);
     put_stamp(out, "stamp", &saved.stamp);
     if (saved.has_old_stamp) {
@@ -617,10 +615,8 @@ static bool encode(const struct wal__view_identity *identity,
     put_number(&out, "unreadable", position->unreadable);
     put_losses(&out, position->losses);
     if (position->head[0] != '\0') {
-        wal__json_out_member_text(
-            &out, "head",
-            (struct wal__json_span){(const uint8_t *)position->head,
-                                    strlen(position->head)});
+        wal__json_out_member_text(&out, "head",
+                                  wal__model_literal(position->head));
     }
     wal__json_out_key(&out, "files");
     wal__json_out_open(&out, '[');
@@ -717,12 +713,6 @@ bool wal__view_place(const char *root, char path[PATH_MAX])
 
 #define DEAD_MAX 1024 /* states that are kept though they have changed */
 
-static uint64_t hash_of(const char *text)
-{
-    return wal__model_hash(
-        0, (struct wal__json_span){(const uint8_t *)text, strlen(text)});
-}
-
 /* Forgets everything that was read. */
 static void clear(struct wal__view_states *states)
 {
@@ -806,8 +796,8 @@ static bool add_path(void *ctx, const char *path,
         .dialect = wal__dialect_find(place->dialect),
         .state = states->state_count - 1};
     if (added->path == NULL || added->session == NULL ||
-        wal__hashmap_add(&states->by_path, hash_of(path), states->path_count) !=
-            WAL_OK) {
+        wal__hashmap_add(&states->by_path, wal__model_text_hash(path),
+                         states->path_count) != WAL_OK) {
         wal__heap_free(heap, added->path);
         wal__heap_free(heap, added->session);
         return false;
@@ -822,8 +812,8 @@ find_state(const struct wal__view_states *states, const char *name)
     uint32_t cursor = 0;
     uint32_t index;
 
-    while (
-        wal__hashmap_find(&states->by_name, hash_of(name), &cursor, &index)) {
+    while (wal__hashmap_find(&states->by_name, wal__model_text_hash(name),
+                             &cursor, &index)) {
         if (!states->states[index].is_dead &&
             strcmp(states->states[index].name, name) == 0) {
             return &states->states[index];
@@ -853,21 +843,15 @@ static enum wal_status read_state(struct wal__view_states *states,
         .name = wal__heap_copy_text(heap, name, strlen(name)),
         .stamp = *stamp,
         .is_listed = true};
-    if (file->name == NULL || wal__hashmap_add(&states->by_name, hash_of(name),
-                                               states->state_count) != WAL_OK) {
+    if (file->name == NULL ||
+        wal__hashmap_add(&states->by_name, wal__model_text_hash(name),
+                         states->state_count) != WAL_OK) {
         wal__heap_free(heap, file->name);
         return wal__no_memory(error);
     }
     states->state_count++;
     return view_state_list(&states->env, directory, name, states->store,
                            add_path, states, error);
-}
-
-static bool is_state(const char *name)
-{
-    size_t size = strlen(name);
-
-    return size > 5 && strcmp(name + size - 5, ".json") == 0;
 }
 
 static struct wal__file_stamp stamp_of(const struct stat *stat)
@@ -890,7 +874,7 @@ static enum wal_status read_changed(struct wal__view_states *states, DIR *dir,
         struct wal__view_state_file *known;
         struct wal__file_stamp stamp;
         struct stat stat;
-        if (!is_state(entry->d_name) ||
+        if (!wal__is_json_name(entry->d_name) ||
             fstatat(dirfd(dir), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) !=
                 0) {
             continue;
@@ -940,8 +924,8 @@ find_path(const struct wal__view_states *states, const char *path)
     uint32_t cursor = 0;
     uint32_t index;
 
-    while (
-        wal__hashmap_find(&states->by_path, hash_of(path), &cursor, &index)) {
+    while (wal__hashmap_find(&states->by_path, wal__model_text_hash(path),
+                             &cursor, &index)) {
         const struct wal__view_path *found = &states->paths[index];
         WAL__ASSERT(found->state < states->state_count);
         if (!states->states[found->state].is_dead &&

@@ -67,7 +67,6 @@ static enum wal_status lock_byte(struct wal__view_lock *view_lock,
                                  struct wal_error *error)
 {
     struct wal_view *view = view_lock->view;
-    struct wal__json_span key = {(const uint8_t *)view->key, strlen(view->key)};
     struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
     enum wal_status status = open_directories(view, error);
     int answer = -1;
@@ -75,7 +74,7 @@ static enum wal_status lock_byte(struct wal__view_lock *view_lock,
     if (status != WAL_OK) {
         return status;
     }
-    byte.l_start = (off_t)(wal__model_hash(0, key) >> 2);
+    byte.l_start = (off_t)(wal__model_text_hash(view->key) >> 2);
     view_lock->lock_fd =
         openat(view->files.state_dir, "lock",
                O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -779,10 +778,8 @@ static enum wal_status check_arguments(const struct wal_store *store,
 void wal__view_key(char key[WAL__VIEW_KEY_SIZE], const char *dialect,
                    const char *session)
 {
-    struct wal__json_span id = {(const uint8_t *)session, strlen(session)};
-
     snprintf(key, WAL__VIEW_KEY_SIZE, "%.16s-%016" PRIx64, dialect,
-             wal__model_hash(0, id));
+             wal__model_text_hash(session));
 }
 
 enum wal_status wal__view_set_identity(struct wal_view *view,

@@ -471,27 +471,6 @@ static void set_position_hash(const struct wal__view_importer *importer,
              "%016" PRIx64, wal__model_hash(0, bytes));
 }
 
-static bool has_position_hash(const struct wal_entry *entry,
-                              const char *position_hash)
-{
-    struct wal__json_token value;
-
-    return wal__json_find(entry->meta.data, (size_t)entry->meta.size, "mark",
-                          &value) == WAL__JSON_OK &&
-           value.kind == WAL__JSON_STRING &&
-           wal__json_string_is(value.span, position_hash);
-}
-
-/* Whether the entry is this line. A redacted line has no hash any more, and is
- * not imported again. */
-static bool is_in_log(const struct wal_entry *entry, const char *position_hash)
-{
-    const uint32_t gone = WAL_ENTRY_LINE | WAL_ENTRY_REDACTED;
-
-    return (entry->flags & gone) == gone ||
-           has_position_hash(entry, position_hash);
-}
-
 static void set_id(struct wal__view_importer *importer,
                    struct wal__imported_line *imported)
 {
@@ -500,6 +479,8 @@ static void set_id(struct wal__view_importer *importer,
     struct wal_entry entry;
     char generated[24];
     struct wal__json_span text = {(const uint8_t *)generated, 0};
+    const uint32_t gone = WAL_ENTRY_LINE | WAL_ENTRY_REDACTED;
+    struct wal__json_token mark;
 
     imported->entry.id = imported->line_id;
     if (imported->line_id.size > 0 &&
@@ -507,7 +488,13 @@ static void set_id(struct wal__view_importer *importer,
         if (!find_entry(importer, imported->line_id, &entry)) {
             return;
         }
-        imported->is_known = is_in_log(&entry, imported->position_hash);
+        /* A redacted line has no hash any more, and is not imported again. */
+        imported->is_known =
+            (entry.flags & gone) == gone ||
+            (wal__json_find(entry.meta.data, (size_t)entry.meta.size, "mark",
+                            &mark) == WAL__JSON_OK &&
+             mark.kind == WAL__JSON_STRING &&
+             wal__json_string_is(mark.span, imported->position_hash));
         if (imported->is_known) {
             return;
         }

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "convert/clients/client.h"
 #include "convert/files/view_files.h"
 #include "convert/model/model_member.h"
 #include "engine/base/error.h"
@@ -65,13 +66,6 @@ struct view_documents {
 
 /* --- files --------------------------------------------------------------- */
 
-static const char *copy_text(struct view_documents *documents, const char *text)
-{
-    struct wal__json_span span = {(const uint8_t *)text, strlen(text) + 1};
-
-    return (const char *)wal__arena_copy(&documents->memory->arena, span).data;
-}
-
 static enum wal_status read_fd(struct view_documents *documents, int fd,
                                struct view_document *document,
                                struct wal_error *error)
@@ -110,7 +104,7 @@ static enum wal_status view_document_read(struct view_documents *documents,
     if (status != WAL_OK) {
         return status;
     }
-    document->path = copy_text(documents, path);
+    document->path = wal__arena_copy_text(&documents->memory->arena, path);
     if (document->path == NULL) {
         status = wal__no_memory(error);
     } else {
@@ -132,9 +126,7 @@ static enum wal_status view_document_read(struct view_documents *documents,
 
 static bool is_document_name(const char *name)
 {
-    size_t size = strlen(name);
-
-    return size > 5 && name[0] != '.' && strcmp(name + size - 5, ".json") == 0;
+    return name[0] != '.' && wal__is_json_name(name);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -175,8 +167,8 @@ static enum wal_status list_folder(struct view_documents *documents,
             wal__arena_grow(&documents->memory->arena, names->items,
                             names->count, &names->capacity, sizeof(items[0]));
         if (items == NULL ||
-            (items[names->count] = (char *)(uintptr_t)copy_text(
-                 documents, entry->d_name)) == NULL) {
+            (items[names->count] = wal__arena_copy_text(
+                 &documents->memory->arena, entry->d_name)) == NULL) {
             closedir(dir);
             return wal__no_memory(error);
         }
@@ -197,8 +189,8 @@ static enum wal_status list_folder(struct view_documents *documents,
 static const char *stem_of(struct view_documents *documents, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *stem = (char *)(uintptr_t)copy_text(documents,
-                                              slash != NULL ? slash + 1 : path);
+    char *stem = wal__arena_copy_text(&documents->memory->arena,
+                                      slash != NULL ? slash + 1 : path);
 
     if (stem != NULL && is_document_name(stem)) {
         stem[strlen(stem) - 5] = '\0';
@@ -442,21 +434,20 @@ static enum wal_status import_title(struct wal__view_importer *importer,
 {
     const struct wal__session_snapshot *snapshot = &importer->snapshot;
     struct wal__arena *arena = &importer->import_arena.arena;
-    struct wal__json_member title = {.key = "title"};
+    struct wal__json_span title = wal__model_string(document->value, "title");
     struct wal__json_span old = snapshot->session.title;
     struct rename rename;
     enum wal_status status;
 
-    if (wal__model_members(document->value, &title, 1, NULL) != WAL__JSON_OK ||
-        title.value.kind != WAL__JSON_STRING ||
+    if (title.size == 0 ||
         importer->view->position.session_hash !=
             wal__session_snapshot_hash(snapshot) ||
-        (old.size > 0 ? wal__json_characters_equal(title.value.span, old)
-                      : wal__model_text_is(title.value.span, "New session"))) {
+        (old.size > 0 ? wal__json_characters_equal(title, old)
+                      : wal__model_text_is(title, "New session"))) {
         return WAL_OK;
     }
     rename.before = text_of(arena, old);
-    rename.title = text_of(arena, title.value.span);
+    rename.title = text_of(arena, title);
     if (importer->import_arena.has_failed) {
         return wal__no_memory(error);
     }
@@ -511,15 +502,6 @@ static bool set_time(struct wal__view_importer *importer, int64_t ms)
     return time.data != NULL;
 }
 
-/* Identifies the message in the marks of entries. */
-static uint64_t offset_of(const struct view_message *message)
-{
-    const char *path = message->documents[0].path;
-
-    return wal__model_hash(
-        0, (struct wal__json_span){(const uint8_t *)path, strlen(path)});
-}
-
 static enum wal_status import_message(
     struct wal__view_importer *importer, const struct view_message *message,
     enum wal_status (*append)(struct wal__view_importer *importer,
@@ -532,7 +514,9 @@ static enum wal_status import_message(
     if (!set_time(importer, message->created_ms)) {
         return wal__no_memory(error);
     }
-    status = append(importer, message->line, offset_of(message), error);
+    /* The first path identifies the message in the marks of entries. */
+    status = append(importer, message->line,
+                    wal__model_text_hash(message->documents[0].path), error);
     for (size_t i = 0; i < message->count && status == WAL_OK; i++) {
         status = adopt(importer, &message->documents[i], error);
     }

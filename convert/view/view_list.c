@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "agentwal/admin.h"
+#include "convert/clients/client.h"
 #include "convert/model/model_table.h"
 #include "convert/state/view_state.h"
 #include "engine/base/error.h"
@@ -220,9 +221,9 @@ static bool is_state(const struct listing *listing, const char *name)
     if (listing->session != NULL) {
         wal__view_key(key, listing->dialect, listing->session);
         return size > 5 && strncmp(name, key, size - 5) == 0 &&
-               key[size - 5] == '\0' && strcmp(name + size - 5, ".json") == 0;
+               key[size - 5] == '\0' && wal__is_json_name(name);
     }
-    return size > 5 && strcmp(name + size - 5, ".json") == 0 &&
+    return wal__is_json_name(name) &&
            strncmp(name, listing->dialect, strnlen(listing->dialect, 16)) == 0;
 }
 

@@ -83,6 +83,14 @@ struct wal__json_span wal__arena_copy(struct wal__arena *arena,
     return (struct wal__json_span){copy, span.size};
 }
 
+char *wal__arena_copy_text(struct wal__arena *arena, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = wal__arena_alloc(arena, size);
+
+    return copy != NULL ? memcpy(copy, text, size) : NULL;
+}
+
 struct wal__json_span wal__arena_unescape(struct wal__arena *arena,
                                           struct wal__json_span string)
 {

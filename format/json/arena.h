@@ -39,6 +39,9 @@ void *wal__arena_grow(struct wal__arena *arena, void *items, size_t count,
 struct wal__json_span wal__arena_copy(struct wal__arena *arena,
                                       struct wal__json_span span);
 
+/* Copies a C string. NULL: no memory. */
+char *wal__arena_copy_text(struct wal__arena *arena, const char *text);
+
 /* Decodes a JSON string to its text. Without escapes the result points into
  * `string`. Its data is NULL if there is no memory or `string` is no string. */
 struct wal__json_span wal__arena_unescape(struct wal__arena *arena,

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define WAL__JSON_STATUS_LIST(X)                \
     X(OK, "no error")                           \
@@ -53,6 +54,14 @@ struct wal__json_span {
     const uint8_t *data;
     size_t size;
 };
+
+/* Whether two spans have the same bytes. */
+static inline bool wal__json_span_equal(struct wal__json_span a,
+                                        struct wal__json_span b)
+{
+    return a.size == b.size &&
+           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
 
 /* Returns a constant phrase for any value of `status`. */
 const char *wal__json_status_text(enum wal__json_status status);

@@ -503,6 +503,24 @@ bool kit_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+char *kit_read_file(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "re");
+    char *data;
+
+    if (file == NULL) {
+        fail_msg("%s cannot be opened", path);
+    }
+    (void)fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    data = calloc(1, *size + 1);
+    assert_non_null(data);
+    assert_int_equal(fread(data, 1, *size, file), *size);
+    (void)fclose(file);
+    return data;
+}
+
 void kit_write_file(const char *path, const void *bytes, size_t size)
 {
     FILE *file = fopen(path, "we");
@@ -510,6 +528,35 @@ void kit_write_file(const char *path, const void *bytes, size_t size)
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, size, file), size);
     assert_int_equal(fclose(file), 0);
+}
+
+off_t kit_find(const char *path, const void *bytes, size_t size)
+{
+    size_t data_size = 0;
+    char *data;
+    char *at;
+    off_t found;
+
+    if (!kit_exists(path)) {
+        return -1;
+    }
+    data = kit_read_file(path, &data_size);
+    at = memmem(data, data_size, bytes, size);
+    found = at == NULL ? -1 : at - data;
+    free(data);
+    return found;
+}
+
+void kit_flip(const char *path, off_t offset)
+{
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    uint8_t byte;
+
+    assert_true(file >= 0);
+    assert_int_equal(pread(file, &byte, 1, offset), 1);
+    byte ^= 0x40;
+    assert_int_equal(pwrite(file, &byte, 1, offset), 1);
+    assert_int_equal(close(file), 0);
 }
 
 void kit_pause_ms(long ms)

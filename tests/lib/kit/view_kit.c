@@ -140,23 +140,6 @@ struct wal_view_flush_result view_kit_export(struct wal_store *store,
     return report;
 }
 
-char *view_kit_read(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    char *data;
-
-    if (file == NULL) {
-        fail_msg("%s cannot be opened", path);
-    }
-    fseek(file, 0, SEEK_END);
-    *size = (size_t)ftell(file);
-    rewind(file);
-    data = calloc(1, *size + 1);
-    assert_int_equal(fread(data, 1, *size, file), *size);
-    fclose(file);
-    return data;
-}
-
 void view_kit_write(const char *path, const char *data, size_t size,
                     bool appends)
 {
@@ -211,8 +194,8 @@ static bool same_file(void *ctx, const char *path, const char *below)
     size_t at = 0;
 
     snprintf(other, sizeof(other), "%s%s", (const char *)ctx, below);
-    texts[0] = view_kit_read(path, &sizes[0]);
-    texts[1] = view_kit_read(other, &sizes[1]);
+    texts[0] = kit_read_file(path, &sizes[0]);
+    texts[1] = kit_read_file(other, &sizes[1]);
     while (at < sizes[0] && at < sizes[1] && texts[0][at] == texts[1][at]) {
         at++;
     }
@@ -295,7 +278,7 @@ static bool search_file(void *ctx, const char *path, const char *below)
 {
     struct search *search = ctx;
     size_t size;
-    char *data = view_kit_read(path, &size);
+    char *data = kit_read_file(path, &size);
 
     (void)below;
     search->is_found =

@@ -57,10 +57,8 @@ bool view_kit_has_temporary(const char *directory);
 /* Whether a file below the directory, also the library's, holds the text. */
 bool view_kit_contains(const char *directory, const char *text);
 
-/* The view's main file: its path until the next call on the view, and its
- * content, to be freed. */
+/* The path of the view's main file, until the next call on the view. */
 const char *view_kit_path(struct wal_view *view);
-char *view_kit_read(const char *path, size_t *size);
 void view_kit_write(const char *path, const char *data, size_t size,
                     bool appends);
 

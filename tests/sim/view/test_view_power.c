@@ -258,7 +258,7 @@ static void check_shared_file(void)
         return;
     }
     for (unsigned i = 0; i < 2; i++) {
-        texts[i] = view_kit_read(names[i], &sizes[i]);
+        texts[i] = kit_read_file(names[i], &sizes[i]);
     }
     for (char *line = texts[0]; *line != '\0';) {
         size_t size = strcspn(line, "\n") + 1;

@@ -218,23 +218,10 @@ KIT_TEST(compact__opens_without_derived_files)
 static void damage_index(void)
 {
     static const char magic[] = "AGWALIDX";
-    FILE *file;
-    char *bytes = malloc(64u << 20);
-    size_t size;
-    char *at;
 
-    assert_non_null(bytes);
     assert_int_equal(system("cp \"$(ls store/log/*.seg | head -n 1)\" oldest"),
                      0);
-    file = fopen("oldest", "r+b");
-    assert_non_null(file);
-    size = fread(bytes, 1, 64u << 20, file);
-    at = memmem(bytes, size, magic, sizeof(magic) - 1);
-    assert_non_null(at);
-    assert_int_equal(fseek(file, at - bytes + 20, SEEK_SET), 0);
-    assert_int_equal(fputc(~at[20], file), (uint8_t)~at[20]);
-    assert_int_equal(fclose(file), 0);
-    free(bytes);
+    kit_flip("oldest", kit_find("oldest", magic, sizeof(magic) - 1) + 20);
     assert_int_equal(system("cp oldest \"$(ls store/log/*.seg | head -n 1)\""),
                      0);
 }
@@ -474,36 +461,6 @@ static struct wal_store_compact_result compact_damaged(struct wal_store *store,
     return result;
 }
 
-/* The marker's offset in a file; -1: it is not there. */
-static off_t find_marker(const char *path)
-{
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat stat;
-    char *bytes;
-    char *at;
-    off_t found;
-
-    assert_true(file >= 0 && fstat(file, &stat) == 0);
-    bytes = malloc((size_t)stat.st_size);
-    assert_non_null(bytes);
-    assert_int_equal(pread(file, bytes, (size_t)stat.st_size, 0), stat.st_size);
-    at = memmem(bytes, (size_t)stat.st_size, marker, sizeof(marker) - 1);
-    found = at == NULL ? -1 : at - bytes;
-    free(bytes);
-    (void)close(file);
-    return found;
-}
-
-static void damage(const char *path)
-{
-    off_t at = find_marker(path);
-    int file = open(path, O_WRONLY | O_CLOEXEC);
-
-    assert_true(file >= 0 && at > 0);
-    assert_int_equal(pwrite(file, "#", 1, at), 1);
-    (void)close(file);
-}
-
 /* Makes a store with a record that is dead and damaged in the file at *path. */
 static void make(enum place place, const char **path)
 {
@@ -524,7 +481,7 @@ static void make(enum place place, const char **path)
     wal_session_close(dead);
     wal_session_close(live);
     kit_close(store);
-    damage(*path);
+    kit_flip(*path, kit_find(*path, marker, sizeof(marker) - 1));
 }
 
 static ino_t inode_of(const char *path)

@@ -133,15 +133,6 @@ static void must_import(struct wal_store *store, const char *path,
     }
 }
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "we");
-
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-}
-
 /* Lines of Claude Code: `first` up to `last`, each under the line before. */
 static void write_rows(const char *path, const char *session, unsigned first,
                        unsigned last)
@@ -281,7 +272,7 @@ KIT_TEST(import_file__text_of_no_dialect_is_lines)
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
 
-    write_file("notes", "one\ntwo\n");
+    kit_write_file("notes", "one\ntwo\n", 8);
     must_import(store, "notes", &seen, &result);
     assert_string_equal(seen.dialect, "lines");
     assert_int_equal(seen.last.lines, 2);
@@ -293,7 +284,7 @@ KIT_TEST(import_file__empty_file_is_an_empty_session)
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
 
-    write_file("empty.jsonl", "");
+    kit_write_file("empty.jsonl", "", 0);
     must_import(store, "empty.jsonl", &seen, &result);
     assert_int_equal(result.sessions, 1);
     assert_int_equal(result.appended, 0);
@@ -478,7 +469,7 @@ KIT_TEST(import_tree__copy_is_whole_and_a_child_of_its_origin)
         struct seen seen = {.reports = 0};
         struct wal_session *session;
 
-        write_file("t/a.jsonl", FIRST_OF_COPY);
+        kit_write_file("t/a.jsonl", FIRST_OF_COPY, sizeof(FIRST_OF_COPY) - 1);
         must_import(store, "t/a.jsonl", &seen, &result);
         write_copy("t/a.jsonl", "origin", 20);
         for (size_t j = 0; j < 2; j++) {
@@ -531,7 +522,7 @@ KIT_TEST(import_file__names_of_a_forked_session)
                  "{\"type\":\"session\",\"version\":3,\"id\":\"s-1\",\"cwd\":"
                  "\"/x\",\"timestamp\":\"2026-01-02T03:04:05.000Z\",%s}\n",
                  names[i].member);
-        write_file("a.jsonl", header);
+        kit_write_file("a.jsonl", header, strlen(header));
         must_import(store, "a.jsonl", &seen, &result);
         assert_string_equal(seen.dialect, "pi");
         session = kit_session(store, "s-1");

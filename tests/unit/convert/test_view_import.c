@@ -115,7 +115,7 @@ static uint64_t count_entries(struct wal_session *session)
 static void expect_bytes(const char *path, char *before, size_t size)
 {
     size_t now;
-    char *data = view_kit_read(path, &now);
+    char *data = kit_read_file(path, &now);
 
     assert_int_equal(now, size);
     assert_memory_equal(data, before, size);
@@ -127,7 +127,7 @@ static void expect_bytes(const char *path, char *before, size_t size)
 static void last_text(const char *path, const char *key, char text[64])
 {
     size_t size;
-    char *data = view_kit_read(path, &size);
+    char *data = kit_read_file(path, &size);
     const char *found = NULL;
 
     for (char *at = data; (at = strstr(at, key)) != NULL; at++) {
@@ -152,7 +152,7 @@ KIT_TEST(view_import__lines_extend_the_head)
     (void)view_kit_flush(view);
     write_row(view, 5, view_kit_id(4), "of the client");
     write_row(view, 6, view_kit_id(5), "and more of it");
-    before = view_kit_read(view_kit_path(view), &size);
+    before = kit_read_file(view_kit_path(view), &size);
     report = take(view);
     assert_int_equal(report.lines, 2);
     assert_int_equal(report.appended, 2);
@@ -255,7 +255,7 @@ KIT_TEST(view_import__crash_before_the_state_adds_nothing)
 
     (void)view_kit_flush(view);
     assert_int_equal(glob("root/.agentwal/*.json", 0, NULL, &found), 0);
-    saved = view_kit_read(found.gl_pathv[0], &size);
+    saved = kit_read_file(found.gl_pathv[0], &size);
     write_row(view, 3, view_kit_id(2), "once");
     write_row(view, 3, view_kit_id(2), "once");
     add_text(view, "no JSON\n");
@@ -361,7 +361,7 @@ KIT_TEST(view_import__issue_is_kept_and_reported)
     const char *reason;
 
     (void)view_kit_flush(view);
-    free(view_kit_read(view_kit_path(view), &size));
+    free(kit_read_file(view_kit_path(view), &size));
     add_text(view, "{\"torn\":\n");
     write_row(view, 3, "nobody", "an orphan");
     write_row(view, 1, view_kit_id(3), "of an id that is taken");
@@ -395,7 +395,7 @@ KIT_TEST(view_import__other_beginning_is_refused)
 
     assert_int_equal(wal_view_import(view, NULL, &error), WAL_ENOTFOUND);
     (void)view_kit_flush(view);
-    data = view_kit_read(view_kit_path(view), &size);
+    data = kit_read_file(view_kit_path(view), &size);
     data[size - 3] ^= 1;
     view_kit_write(view_kit_path(view), data, size, false);
     write_row(view, 3, view_kit_id(2), "after it");
@@ -747,7 +747,7 @@ KIT_TEST(view_list__with_a_damaged_entry_is_written_again)
 
     (void)view_kit_export(store, session, "claude", "root");
     assert_int_equal(count_names("store/views", path), 1);
-    bytes = view_kit_read(path, &size);
+    bytes = kit_read_file(path, &size);
     for (size_t i = 0; i < 2 * size; i++) {
         char *damaged = malloc(size + 1);
 

@@ -1,9 +1,13 @@
 /*
  * test_remote_base.c - tests of bases and of collection: what a pull does with
- * them, what is removed, and what a call that failed leaves.
+ * them, what is removed, and what a call that failed leaves; and of the check
+ * of a remote: each object of a history is removed, and damaged, and must be
+ * named.
  */
 #include "remote/base/base.h"
 #include "remote/history/remote.h"
+#include "remote/layout/layout.h"
+#include "remote/pull/check.h"
 #include "tests/lib/remote/small_log.h"
 #include "tests/lib/test.h"
 
@@ -13,6 +17,11 @@ struct place {
     struct small_log log;
     struct small_log pulled;
     struct wal_remote_writer writer;
+    struct wal_remote_check_result result;
+    int32_t answer;    /* of the callback of a check */
+    uint64_t reported; /* by it */
+    char names[8][WAL__STORE_OBJECT_SIZE];
+    enum wal_status statuses[8];
 };
 
 static struct place place;
@@ -512,5 +521,318 @@ TEST_WITH(remote_base__each_call_of_a_pull_fails, set_up, tear_down)
         assert_int_equal(status, has_failed ? WAL_EREMOTE : WAL_OK);
         place.memory.fail_at = 0;
         (void)pull();
+    }
+}
+
+static int32_t see(void *ctx, const struct wal_error *damage)
+{
+    (void)ctx;
+    if (place.reported < 8) {
+        memcpy(place.names[place.reported], damage->file,
+               sizeof(place.names[0]));
+        place.statuses[place.reported] = (enum wal_status)damage->status;
+    }
+    place.reported++;
+    return place.answer;
+}
+
+static enum wal_status check(struct wal_error *error)
+{
+    struct wal__check run = {.remote = &place.memory.remote,
+                             .info = small_log_source(&place.log).info,
+                             .verify = small_log_verify,
+                             .report = see,
+                             .result = WAL_INIT(wal_remote_check_result)};
+    enum wal_status status;
+
+    memcpy(run.uuid, small_uuid, sizeof(run.uuid));
+    place.reported = 0;
+    memset(place.names, 0, sizeof(place.names));
+    status = wal__check_run(&run, error);
+    place.result = run.result;
+    assert_int_equal(place.reported, place.result.damage);
+    return status;
+}
+
+/* The check is clean but for one object. */
+static void assert_found(const char *name, enum wal_status what)
+{
+    struct wal_error error = KIT_ERROR;
+
+    assert_int_equal(check(&error), WAL_ECORRUPT);
+    assert_string_equal(error.file, name);
+    assert_string_equal(place.names[0], name);
+    assert_int_equal(place.statuses[0], what);
+    assert_int_equal(place.reported, 1);
+}
+
+/* Three writers, two bases of which the second has a segment of the first, and
+ * parts after them. */
+static void make_history(void)
+{
+    start(1);
+    push(5);
+    start(2);
+    push(30);
+    place.log.per_base = 30;
+    assert_true(make_base().number > 0);
+    push(4);
+    start(3);
+    push(4);
+    assert_true(make_base().number > 0);
+    push(3);
+}
+
+/* The writer stores a part before each listing of parts. */
+static void push_before_listing(void *ctx, const char *call, const char *name)
+{
+    (void)ctx;
+    if (strcmp(call, "list") == 0 && strstr(name, "/part/") != NULL) {
+        push(1);
+    }
+}
+
+TEST_WITH(remote_check__ends_while_parts_come, set_up, tear_down)
+{
+    make_history();
+    place.memory.hook = push_before_listing;
+    assert_ok(check(NULL));
+    place.memory.hook = NULL;
+}
+
+/* The listing has passed part 4 when that comes, and with it one whose floor
+ * covers it. */
+static void push_while_listing(void *ctx, const char *name)
+{
+    (void)ctx;
+    if (strcmp(name, UUID "/part/0000000000000001/0000000000000005") == 0) {
+        place.memory.listed = NULL;
+        push(0);
+    }
+}
+
+TEST_WITH(remote_check__gap_is_filled_while_it_is_listed, set_up, tear_down)
+{
+    struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
+
+    start(1);
+    for (uint64_t i = 0; i < 6; i++) {
+        small_log_append(&place.log, 100 + i);
+    }
+    place.memory.fail_at = place.memory.calls + 4;
+    assert_int_equal(wal__writer_push(&place.writer, &result, NULL),
+                     WAL_EREMOTE);
+    place.memory.fail_at = 0;
+    place.memory.listed = push_while_listing;
+    assert_ok(check(NULL));
+    assert_null(place.memory.listed);
+    assert_int_equal(place.result.damage, 0);
+}
+
+TEST_WITH(remote_check__sound_history, set_up, tear_down)
+{
+    make_history();
+    assert_ok(check(NULL));
+    assert_int_equal(place.result.epochs, 3);
+    assert_int_equal(place.result.bases, 2);
+    assert_int_equal(place.result.parts, 5 + 34 + 7);
+    assert_int_equal(place.result.epoch, 3);
+    assert_int_equal(place.result.part, 7);
+    assert_int_equal(place.result.sequence, 46);
+}
+
+TEST_WITH(remote_check__no_store, set_up, tear_down)
+{
+    assert_int_equal(check(NULL), WAL_ENOTFOUND);
+}
+
+/* What the remote does not need any more, or no one can miss. */
+static bool is_needed(const char *name)
+{
+    static const char *const others[] = {
+        UUID "/part/0000000000000003/0000000000000001", /* the base has it */
+        UUID "/part/0000000000000003/0000000000000002",
+        UUID "/part/0000000000000003/0000000000000003",
+        UUID "/part/0000000000000003/0000000000000004",
+        UUID "/part/0000000000000003/0000000000000007", /* the last one */
+        UUID "/base/0000000000000001",
+        UUID "/base/0000000000000002",
+        UUID "/epoch/0000000000000003", /* the newest epoch */
+    };
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (strcmp(name, others[i]) == 0) {
+            return false;
+        }
+    }
+    /* Below the base, but for the fences. */
+    return strncmp(name, UUID "/part/0000000000000001", 54) != 0 &&
+           strncmp(name, UUID "/part/0000000000000002", 54) != 0;
+}
+
+TEST_WITH(remote_check__each_lost_object, set_up, tear_down)
+{
+    size_t count = 1;
+    size_t found = 0;
+
+    for (size_t at = 0; at < count; at++) {
+        char name[WAL__STORE_OBJECT_SIZE];
+
+        tear_down(state);
+        set_up(state);
+        make_history();
+        count = place.memory.count;
+        memcpy(name, place.memory.objects[at].name, sizeof(name));
+        memory_remove(&place.memory, name);
+        if (is_needed(name)) {
+            assert_found(name, WAL_ENOTFOUND);
+            found++;
+        } else {
+            enum wal_status status = check(NULL);
+
+            assert_true(status == WAL_OK || status == WAL_ECORRUPT);
+        }
+    }
+    assert_true(found >= 2 + 2 + 2);
+}
+
+TEST_WITH(remote_check__each_damaged_object, set_up, tear_down)
+{
+    size_t count = 1;
+
+    for (size_t at = 0; at < count; at++) {
+        for (unsigned how = 0; how < 3; how++) {
+            struct memory_object *object;
+            struct wal_error error = KIT_ERROR;
+
+            tear_down(state);
+            set_up(state);
+            make_history();
+            count = place.memory.count;
+            object = &place.memory.objects[at];
+            if (how == 0) {
+                object->size -= 2; /* more than a newline */
+            } else if (how == 1) {
+                object->data[0] ^= 0x20;
+            } else if (object->size > 256) {
+                /* The last entry, before a trailer that there may be. */
+                object->data[object->size - 1 - WAL__PART_TRAILER_SIZE] ^= 1;
+            } else {
+                object->data[object->size / 2] = '\n'; /* in a text */
+            }
+            assert_int_equal(check(&error), WAL_ECORRUPT);
+            assert_string_equal(error.file, object->name);
+            assert_string_equal(place.names[0], object->name);
+        }
+    }
+}
+
+/* Two parts that have changed places. */
+TEST_WITH(remote_check__parts_in_another_order, set_up, tear_down)
+{
+    struct memory_object *second;
+    uint8_t *data;
+
+    start(1);
+    push(5);
+    second = memory_find(&place.memory, UUID "/part/0000000000000001/"
+                                             "0000000000000002");
+    data = second[0].data;
+    second[0].data = second[1].data;
+    second[1].data = data;
+    assert_int_equal(check(NULL), WAL_ECORRUPT);
+    assert_string_equal(place.names[0],
+                        UUID "/part/0000000000000001/0000000000000002");
+}
+
+TEST_WITH(remote_check__many_lost_parts_are_one_report, set_up, tear_down)
+{
+    struct wal_error error = KIT_ERROR;
+
+    start(1);
+    push(100);
+    for (unsigned i = 11; i <= 80; i++) {
+        char name[WAL__STORE_OBJECT_SIZE];
+
+        snprintf(name, sizeof(name), UUID "/part/0000000000000001/%016x", i);
+        memory_remove(&place.memory, name);
+    }
+    assert_int_equal(check(&error), WAL_ECORRUPT);
+    assert_string_equal(error.file,
+                        UUID "/part/0000000000000001/000000000000000b");
+    assert_error(&error, WAL_ECORRUPT, "and the 54 after it");
+    assert_int_equal(place.reported, 1 + 15);
+}
+
+static void create(const char *name, const char *text)
+{
+    struct wal__driver *driver = &place.memory.driver;
+
+    assert_ok(driver->calls->put_if_absent(
+        driver, name, (struct wal_slice){text, strlen(text)}, NULL));
+}
+
+/* What a writer that was killed had on the way is no damage. */
+TEST_WITH(remote_check__gap_at_the_end, set_up, tear_down)
+{
+    static const char name[] = UUID "/part/0000000000000001/0000000000000004";
+    struct memory_object *object;
+
+    start(1);
+    push(5);
+    object = memory_find(&place.memory, name) + 1;
+    object->size -= WAL__PART_TRAILER_SIZE;
+    {
+        struct wal__buf bytes;
+
+        wal__buf_init(&bytes, &wal__heap_libc);
+        assert_ok(wal__part_object_seal(&bytes, 3));
+        memcpy(object->data + object->size, bytes.data, bytes.size);
+        object->size += bytes.size;
+        wal__buf_deinit(&bytes);
+    }
+    memory_remove(&place.memory, name);
+    assert_ok(check(NULL));
+    assert_int_equal(place.result.part, 3);
+    /* Another writer has taken over, and the fence is lost. */
+    create(UUID "/epoch/0000000000000002",
+           "{\"version\":1,\"writer\":\"00000000000000000000000000000009\","
+           "\"host\":\"h\",\"started\":1}");
+    assert_ok(check(NULL));
+    create(name, "{\"fence\":2}");
+    create(UUID "/part/0000000000000002/0000000000000001", "{\"fence\":3}");
+    assert_ok(check(NULL));
+    memory_remove(&place.memory, name);
+    assert_found(name, WAL_ENOTFOUND);
+}
+
+TEST_WITH(remote_check__callback_ends_it, set_up, tear_down)
+{
+    struct wal_error error = KIT_ERROR;
+
+    make_history();
+    place.memory.objects[place.memory.count - 1].data[0] ^= 1;
+    place.answer = 7;
+    assert_int_equal(check(&error), WAL_ECALLBACK);
+    assert_int_equal(error.sys_errno, 7);
+}
+
+TEST_WITH(remote_check__each_call_fails, set_up, tear_down)
+{
+    bool has_failed = true;
+
+    for (uint64_t at = 1; has_failed; at++) {
+        enum wal_status status;
+
+        tear_down(state);
+        set_up(state);
+        make_history();
+        place.memory.remote.readers = at % 2 == 0 ? 4 : 0;
+        place.memory.fail_at = place.memory.calls + at;
+        status = check(NULL);
+        has_failed = place.memory.calls >= place.memory.fail_at;
+        assert_true(status == WAL_OK || status == WAL_EREMOTE);
+        assert_true(has_failed || status == WAL_OK);
+        assert_int_equal(place.reported, 0);
     }
 }

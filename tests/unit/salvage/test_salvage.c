@@ -129,19 +129,6 @@ static void make_store(void)
     kit_close(store);
 }
 
-/* Inverts a byte of a file. */
-static void damage(const char *path, off_t at)
-{
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    uint8_t byte;
-
-    assert_true(fd >= 0);
-    assert_int_equal(pread(fd, &byte, 1, at), 1);
-    byte = (uint8_t)~byte;
-    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
-    close(fd);
-}
-
 /* The offset of the nth frame of a type, from 0, in a segment. */
 static off_t find_frame(const char *path, uint8_t type, unsigned nth)
 {
@@ -177,7 +164,7 @@ static off_t find_frame(const char *path, uint8_t type, unsigned nth)
 /* Damages the payload of a frame. */
 static void damage_frame(const char *path, uint8_t type, unsigned nth)
 {
-    damage(path, find_frame(path, type, nth) + WAL__FRAME_SIZE + 8);
+    kit_flip(path, find_frame(path, type, nth) + WAL__FRAME_SIZE + 8);
 }
 
 /* The session of "out" has these entries in log order. */
@@ -297,8 +284,8 @@ KIT_TEST(salvage__damaged_manifest_is_not_needed)
     struct wal_store *store = NULL;
 
     make_store();
-    damage("store/MANIFEST", 40);
-    damage("store/MANIFEST", WAL__MANIFEST_SLOT_SIZE + 40);
+    kit_flip("store/MANIFEST", 40);
+    kit_flip("store/MANIFEST", WAL__MANIFEST_SLOT_SIZE + 40);
     assert_int_equal(wal_open("store", NULL, &store, NULL), WAL_ECORRUPT);
     assert_int_equal(salvage("").entries, 7);
 }
@@ -306,8 +293,8 @@ KIT_TEST(salvage__damaged_manifest_is_not_needed)
 KIT_TEST(salvage__both_headers_lost_cost_nothing)
 {
     make_store();
-    damage(LOG, 30);
-    damage(LOG, WAL__SEGMENT_HEADER_COPY + 30);
+    kit_flip(LOG, 30);
+    kit_flip(LOG, WAL__SEGMENT_HEADER_COPY + 30);
     assert_int_equal(salvage("").entries, 7);
 }
 

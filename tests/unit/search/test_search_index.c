@@ -19,13 +19,6 @@ static const char deep_file[] = "store/index/0000000000000001.deep.fts";
 static const char draft[] =
     "store/index/0000000000000001.fts.new-0123456789abcdef";
 
-static bool exists(const char *path)
-{
-    struct stat ignored;
-
-    return stat(path, &ignored) == 0;
-}
-
 static uint64_t size_of(const char *path)
 {
     struct stat stat_of;
@@ -44,18 +37,6 @@ static int64_t version_of(const char *path)
                ? (int64_t)stat_of.st_mtim.tv_sec * 1000000000 +
                      stat_of.st_mtim.tv_nsec
                : 0;
-}
-
-static void flip(const char *path, uint64_t offset)
-{
-    int fd = open(path, O_RDWR);
-    uint8_t byte;
-
-    assert_true(fd >= 0);
-    assert_int_equal(pread(fd, &byte, 1, (off_t)offset), 1);
-    byte ^= 0x40;
-    assert_int_equal(pwrite(fd, &byte, 1, (off_t)offset), 1);
-    close(fd);
 }
 
 static struct wal_search_update_result update(struct wal_search *search,
@@ -104,12 +85,12 @@ KIT_TEST(index__missing_is_made)
     assert_int_equal(result.built, 1);
     assert_int_equal(result.text_bytes, 4);
     assert_int_equal(result.index_bytes, size_of(text_file));
-    assert_true(exists(text_file));
-    assert_false(exists(deep_file));
+    assert_true(kit_exists(text_file));
+    assert_false(kit_exists(deep_file));
     result = update(search, 0);
     assert_int_equal(result.built, 0);
     (void)update(search, WAL_SEARCH_UPDATE_DEEP);
-    assert_true(exists(deep_file));
+    assert_true(kit_exists(deep_file));
     wal_search_close(search);
 }
 
@@ -123,7 +104,7 @@ KIT_TEST(index__complete_is_used)
     assert_int_equal(version_of(text_file), version);
     assert_int_equal(unlink(text_file), 0);
     assert_string_equal(kit_hits_anew("w499"), "a:e499");
-    assert_true(exists(text_file));
+    assert_true(kit_exists(text_file));
 }
 
 KIT_TEST(index__of_fewer_records_is_extended)
@@ -183,7 +164,7 @@ KIT_TEST(index__lacks_what_could_not_be_read_until_it_can)
     kit_say(session, "a2", "user", "two");
     unreadable = info.last_sequence;
     assert_int_equal(update(search, 0).damaged, 1);
-    assert_false(exists(text_file));
+    assert_false(kit_exists(text_file));
     assert_string_equal(kit_hits(search, "one"), "none");
     assert_string_equal(kit_hits(search, "two"), "a:a2");
     unreadable = 0;
@@ -258,7 +239,7 @@ KIT_TEST(index__damaged_is_made_again)
     make_store();
     size = size_of(text_file);
     for (uint64_t offset = 17; offset < size; offset += 4096) {
-        flip(text_file, offset);
+        kit_flip(text_file, (off_t)(offset));
         assert_string_equal(kit_hits_anew("w498"), "a:e498");
         assert_string_equal(kit_hits_anew("message w7919"), "a:e1");
         assert_int_equal(unlink(text_file), 0);
@@ -293,7 +274,7 @@ KIT_TEST(index__damaged_while_it_is_open)
     search = kit_search(store);
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
     for (uint64_t offset = 8192; offset < size_of(text_file); offset += 4096) {
-        flip(text_file, offset + 100);
+        kit_flip(text_file, (off_t)(offset + 100));
     }
     for (int i = 1; i < 50; i++) {
         char word[16];
@@ -318,7 +299,7 @@ KIT_TEST(index__of_another_version_or_store)
 
     make_store();
     version = version_of(text_file);
-    flip(text_file, 8); /* the version */
+    kit_flip(text_file, 8); /* the version */
     assert_string_equal(kit_hits_anew("w498"), "a:e498");
     assert_true(version_of(text_file) != version);
     /* That of another store, with another salt. */
@@ -343,9 +324,9 @@ KIT_TEST(index__of_a_replaced_segment)
     search = kit_search(store);
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
     kit_compact(store, 0);
-    assert_false(exists(text_file));
+    assert_false(kit_exists(text_file));
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
-    assert_true(exists(text_file));
+    assert_true(kit_exists(text_file));
     kit_say(session, "new", "user", "after w498");
     assert_string_equal(kit_hits(search, "w498"), "a:new a:e498");
     kit_compact(store, 0); /* both segments become one */
@@ -416,7 +397,7 @@ KIT_TEST(index__draft_of_a_killed_process)
     fputs("unfinished", file);
     fclose(file);
     assert_string_equal(kit_hits_anew("w498"), "a:e498");
-    assert_false(exists(draft));
+    assert_false(kit_exists(draft));
 }
 
 KIT_TEST(index__draft_of_another_process)
@@ -431,11 +412,11 @@ KIT_TEST(index__draft_of_another_process)
     assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
     /* It does not wait for it for ever, and leaves the draft alone. */
     assert_string_equal(kit_hits_anew("w498"), "a:e498");
-    assert_true(exists(draft));
+    assert_true(kit_exists(draft));
     close(fd);
     assert_int_equal(unlink(text_file), 0);
     assert_string_equal(kit_hits_anew("w498"), "a:e498");
-    assert_false(exists(draft));
+    assert_false(kit_exists(draft));
 }
 
 /* Erased words are in no file, whatever the order of making and erasing. */
@@ -590,7 +571,7 @@ KIT_TEST(index__without_space_for_its_file)
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         assert_int_equal(unlink(text_file), 0);
         assert_int_equal(search_with_limit(limits[i]), 0);
-        assert_false(exists(text_file));
+        assert_false(kit_exists(text_file));
         assert_int_equal(system("! ls store/index | grep -q new-"), 0);
         assert_string_equal(kit_hits_anew("w498"), "a:e498");
     }
@@ -610,7 +591,7 @@ KIT_TEST(index__read_only_handle_writes_nothing)
     assert_int_equal(update(search, 0).unwritten, 1);
     wal_search_close(search);
     kit_close(store);
-    assert_false(exists(text_file));
+    assert_false(kit_exists(text_file));
 }
 
 KIT_TEST(index__in_memory)
@@ -633,7 +614,7 @@ KIT_TEST(index__in_memory)
     options.flags = WAL_SEARCH_MEMORY;
     assert_ok(wal_search_open(store, &options, &search, NULL));
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
-    assert_false(exists(text_file));
+    assert_false(kit_exists(text_file));
     wal_search_close(search);
     kit_close(store);
     store = kit_open(NULL, WAL_OPEN_NOOP);
@@ -673,7 +654,7 @@ KIT_TEST(index__update_that_is_stopped)
     assert_int_equal(wal_search_update(search, &options, NULL, &error),
                      WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 7);
-    assert_false(exists(text_file));
+    assert_false(kit_exists(text_file));
     assert_int_equal(system("! ls store/index | grep -q new-"), 0);
     stop.at = 0;
     assert_ok(wal_search_update(search, &options, NULL, &error));

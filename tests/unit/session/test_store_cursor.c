@@ -382,17 +382,9 @@ KIT_TEST(get__entry_on_any_branch_and_stream)
 /* Flips a bit of the first occurrence of the text in the log. */
 static void flip(const char *text)
 {
-    int fd = open("store/log/0000000000000001.seg", O_RDWR);
-    static uint8_t bytes[1 << 20];
-    uint8_t *found;
+    const char *path = "store/log/0000000000000001.seg";
 
-    assert_true(fd >= 0);
-    assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
-    found = memmem(bytes, sizeof(bytes), text, strlen(text));
-    assert_non_null(found);
-    *found ^= 0x10;
-    assert_int_equal(pwrite(fd, found, 1, found - bytes), 1);
-    assert_int_equal(close(fd), 0);
+    kit_flip(path, kit_find(path, text, strlen(text)));
 }
 
 /* The child is intact: it names its damaged parent by id if that is known. */

@@ -78,22 +78,6 @@ struct wal__line_meta wal__entry_meta(const struct wal_entry *entry)
     return meta;
 }
 
-struct text {
-    uint8_t *data;
-    size_t size;
-    size_t capacity;
-};
-
-static bool put(void *ctx, const void *data, size_t size)
-{
-    struct text *text = ctx;
-
-    WAL__ASSERT(size <= text->capacity - text->size);
-    memcpy(text->data + text->size, data, size);
-    text->size += size;
-    return true;
-}
-
 static struct wal__json_span span_of(struct wal_slice slice)
 {
     return (struct wal__json_span){slice.data, (size_t)slice.size};
@@ -110,8 +94,9 @@ static struct wal__json_span entry_line(const struct wal_entry *entry,
         100 + (size_t)(entry->payload.size + entry->meta.size) +
         6 * (size_t)(entry->id.size + entry->parent_id.size + entry->type.size +
                      entry->timestamp.size + entry->run_id.size);
-    struct text text = {wal__arena_alloc(arena, capacity), 0, capacity};
-    struct wal__json_out out = {.put = put, .ctx = &text};
+    struct wal__json_memory text = {.data = wal__arena_alloc(arena, capacity),
+                                    .capacity = capacity};
+    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &text};
 
     if (text.data == NULL) {
         return (struct wal__json_span){NULL, 0};

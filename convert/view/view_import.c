@@ -24,6 +24,7 @@
 
 #include "convert/render/converter.h"
 #include "convert/render/session_items.h"
+#include "convert/source/source_name.h"
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_text.h"
@@ -204,35 +205,12 @@ written_ids_find(const struct wal__written_ids *written_ids,
 #define ID_SIZE   255 /* bytes of ids and types */
 #define TIME_SIZE 64
 
-static bool slices_equal(struct wal_slice one, struct wal_slice two)
-{
-    return one.size == two.size &&
-           (one.size == 0 || memcmp(one.data, two.data, (size_t)one.size) == 0);
-}
-
 /* Decodes a JSON string of 1 to `most` bytes without control characters; empty
  * when it is not one. */
 static struct wal_slice decode_text(struct wal__arena *arena,
                                     struct wal__json_span string, size_t most)
 {
-    const struct wal_slice none = {NULL, 0};
-    uint8_t *text = NULL;
-    size_t size = 0;
-
-    if (string.size < 3 || string.size > 6 * most + 2) {
-        return none;
-    }
-    text = wal__arena_alloc(arena, most);
-    if (text == NULL ||
-        wal__json_unescape(string, text, most, &size, NULL) != WAL__JSON_OK) {
-        return none;
-    }
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] < 0x20 || text[i] == 0x7F) {
-            return none;
-        }
-    }
-    return (struct wal_slice){text, size};
+    return wal__slice_from_text(wal__string_copy(arena, string, most));
 }
 
 static struct wal_slice copy_to_import(struct wal__view_importer *importer,
@@ -451,7 +429,7 @@ static enum wal_status set_parent(struct wal__view_importer *importer,
     }
     named =
         decode_text(&importer->scratch.arena, imported->line.parent, ID_SIZE);
-    imported->is_inexact |= !slices_equal(named, imported->entry.parent_id);
+    imported->is_inexact |= !wal__slice_equal(named, imported->entry.parent_id);
     return status;
 }
 

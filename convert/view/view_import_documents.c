@@ -257,31 +257,18 @@ static bool is_object(struct wal__json_span json)
            wal__model_members(json, &none, 1, NULL) == WAL__JSON_OK;
 }
 
-struct text {
-    uint8_t *data;
-    size_t size;
-};
-
-static bool put_text(void *ctx, const void *data, size_t size)
-{
-    struct text *text = ctx;
-
-    memcpy(text->data + text->size, data, size);
-    text->size += size;
-    return true;
-}
-
 /* Joins the documents to one line, in the arena. */
 static bool join(struct view_documents *documents, struct view_message *message)
 {
     size_t capacity = 64;
-    struct text text = {.size = 0};
-    struct wal__json_out out = {.put = put_text, .ctx = &text};
+    struct wal__json_memory text = {.size = 0};
+    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &text};
 
     for (size_t i = 0; i < message->count; i++) {
         capacity += message->documents[i].value.size + 1;
     }
     text.data = wal__arena_alloc(&documents->memory->arena, capacity);
+    text.capacity = capacity;
     if (text.data == NULL) {
         return false;
     }

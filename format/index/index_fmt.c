@@ -310,18 +310,12 @@ static uint64_t index_size(const struct wal__index_header *header)
                            header->text_size);
 }
 
-void wal__index_finish(const struct wal__index_header *header, uint8_t *out)
+/* Writes what the indexes of all segments have in their headers, and the
+ * checksums; the rest of the index, of `size` bytes, is in place. */
+static void finish_index(const struct wal__index_header *header, size_t size,
+                         uint8_t *out)
 {
-    size_t body_size = index_size(header) - WAL__INDEX_HEADER_SIZE;
-
-    WAL__ASSERT(header->posting_count <= POSTING_COUNT_MAX);
     WAL__ASSERT(header->commit_offset < header->end);
-    memset(out, 0, WAL__INDEX_HEADER_SIZE);
-    memcpy(out + INDEX_MAGIC, index_magic, MAGIC_SIZE);
-    wal__put32(out + INDEX_VERSION, WAL__INDEX_VERSION);
-    wal__put32(out + INDEX_SESSION_COUNT, header->session_count);
-    wal__put32(out + INDEX_POSTING_COUNT, header->posting_count);
-    wal__put32(out + INDEX_TEXT_SIZE, header->text_size);
     wal__put64(out + INDEX_ID, header->id);
     wal__put64(out + INDEX_STREAM_END, header->end);
     wal__put64(out + INDEX_FIRST_SEQUENCE, header->first_sequence);
@@ -329,42 +323,62 @@ void wal__index_finish(const struct wal__index_header *header, uint8_t *out)
     wal__put32(out + INDEX_CHAIN, header->chain);
     wal__put32(out + INDEX_COMMIT_OFFSET, header->commit_offset);
     wal__put64(out + INDEX_EPOCH, header->epoch);
-    wal__put32(out + INDEX_LAST_SESSION, header->last_session);
     memcpy(out + INDEX_UUID, header->uuid, UUID_SIZE);
-    wal__put32(out + INDEX_BODY_CRC,
-               wal__crc32(0, out + WAL__INDEX_HEADER_SIZE, body_size));
+    wal__put32(out + INDEX_BODY_CRC, wal__crc32(0, out + WAL__INDEX_HEADER_SIZE,
+                                                size - WAL__INDEX_HEADER_SIZE));
     wal__put32(out + INDEX_CRC, wal__crc32(0, out, INDEX_CRC));
 }
 
-static void get_index_header(const uint8_t *at,
-                             struct wal__index_header *header)
+void wal__index_finish(const struct wal__index_header *header, uint8_t *out)
 {
-    header->version = wal__get32(at + INDEX_VERSION);
-    header->session_count = wal__get32(at + INDEX_SESSION_COUNT);
-    header->posting_count = wal__get32(at + INDEX_POSTING_COUNT);
-    header->text_size = wal__get32(at + INDEX_TEXT_SIZE);
-    header->id = wal__get64(at + INDEX_ID);
-    header->end = wal__get64(at + INDEX_STREAM_END);
-    header->first_sequence = wal__get64(at + INDEX_FIRST_SEQUENCE);
-    header->last_sequence = wal__get64(at + INDEX_LAST_SEQUENCE);
-    header->chain = wal__get32(at + INDEX_CHAIN);
-    header->commit_offset = wal__get32(at + INDEX_COMMIT_OFFSET);
-    header->epoch = wal__get64(at + INDEX_EPOCH);
-    header->last_session = wal__get32(at + INDEX_LAST_SESSION);
-    memcpy(header->uuid, at + INDEX_UUID, UUID_SIZE);
+    WAL__ASSERT(header->posting_count <= POSTING_COUNT_MAX);
+    memset(out, 0, WAL__INDEX_HEADER_SIZE);
+    memcpy(out + INDEX_MAGIC, index_magic, MAGIC_SIZE);
+    wal__put32(out + INDEX_VERSION, WAL__INDEX_VERSION);
+    wal__put32(out + INDEX_SESSION_COUNT, header->session_count);
+    wal__put32(out + INDEX_POSTING_COUNT, header->posting_count);
+    wal__put32(out + INDEX_TEXT_SIZE, header->text_size);
+    wal__put32(out + INDEX_LAST_SESSION, header->last_session);
+    finish_index(header, (size_t)index_size(header), out);
 }
 
-/* Checks the header; `at` has WAL__INDEX_HEADER_SIZE bytes. */
-static enum wal__fmt decode_index_header(const uint8_t *at,
-                                         struct wal__index_header *header)
+/* Checks magic and checksum of the header of an index, and reads what those of
+ * all segments have; `at` has WAL__INDEX_HEADER_SIZE bytes. */
+static enum wal__fmt begin_index(const uint8_t *at,
+                                 const uint8_t magic[MAGIC_SIZE],
+                                 struct wal__index_header *header)
 {
-    if (memcmp(at + INDEX_MAGIC, index_magic, MAGIC_SIZE) != 0) {
+    if (memcmp(at + INDEX_MAGIC, magic, MAGIC_SIZE) != 0) {
         return WAL__FMT_MAGIC;
     }
     if (wal__crc32(0, at, INDEX_CRC) != wal__get32(at + INDEX_CRC)) {
         return WAL__FMT_HEADER_CRC;
     }
-    get_index_header(at, header);
+    *header = (struct wal__index_header){
+        .version = wal__get32(at + INDEX_VERSION),
+        .id = wal__get64(at + INDEX_ID),
+        .end = wal__get64(at + INDEX_STREAM_END),
+        .first_sequence = wal__get64(at + INDEX_FIRST_SEQUENCE),
+        .last_sequence = wal__get64(at + INDEX_LAST_SEQUENCE),
+        .chain = wal__get32(at + INDEX_CHAIN),
+        .commit_offset = wal__get32(at + INDEX_COMMIT_OFFSET),
+        .epoch = wal__get64(at + INDEX_EPOCH)};
+    memcpy(header->uuid, at + INDEX_UUID, UUID_SIZE);
+    return WAL__FMT_OK;
+}
+
+static enum wal__fmt decode_index_header(const uint8_t *at,
+                                         struct wal__index_header *header)
+{
+    enum wal__fmt fmt = begin_index(at, index_magic, header);
+
+    if (fmt != WAL__FMT_OK) {
+        return fmt;
+    }
+    header->session_count = wal__get32(at + INDEX_SESSION_COUNT);
+    header->posting_count = wal__get32(at + INDEX_POSTING_COUNT);
+    header->text_size = wal__get32(at + INDEX_TEXT_SIZE);
+    header->last_session = wal__get32(at + INDEX_LAST_SESSION);
     if (header->version < VERSION_MIN || header->version > WAL__INDEX_VERSION) {
         return WAL__FMT_VERSION;
     }
@@ -611,41 +625,29 @@ enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,
 
 /* --- the index of a pack segment ------------------------------------------ */
 
+/* The header is that of a segment index (2.12) with the count of digests in
+ * place of its counts. */
 enum {
-    PACK_MAGIC = 0,
-    PACK_VERSION = PACK_MAGIC + MAGIC_SIZE,
-    PACK_COUNT = PACK_VERSION + 4,
+    PACK_COUNT = INDEX_SESSION_COUNT,
     PACK_ZERO = PACK_COUNT + 4,
-    PACK_ID = PACK_ZERO + 8,
-    PACK_END = PACK_ID + 8,
-    PACK_FIRST_SEQUENCE = PACK_END + 8,
-    PACK_LAST_SEQUENCE = PACK_FIRST_SEQUENCE + 8,
-    PACK_CHAIN = PACK_LAST_SEQUENCE + 8,
-    PACK_COMMIT_OFFSET = PACK_CHAIN + 4,
-    PACK_EPOCH = PACK_COMMIT_OFFSET + 4,
-    PACK_ZERO_2 = PACK_EPOCH + 8,
-    PACK_UUID = PACK_ZERO_2 + 8,
-    PACK_ZERO_3 = PACK_UUID + UUID_SIZE,
-    PACK_BODY_CRC = PACK_ZERO_3 + 8,
-    PACK_CRC = PACK_BODY_CRC + 4,
-    PACK_HEADER_SIZE = PACK_CRC + 4,
     FAN_OUT_SIZE = WAL__PACK_FAN_OUT * 4,
     ENTRY_SIZE = WAL__DIGEST_SIZE + 4,
     PACK_INDEX_VERSION = 1
 };
 
-static const char pack_magic[MAGIC_SIZE] = {'A', 'G', 'W', 'A',
-                                            'L', 'P', 'I', 'X'};
+WAL__FOLLOWS((int)INDEX_ID, (int)PACK_ZERO, 8);
+
+static const uint8_t pack_magic[MAGIC_SIZE] = "AGWALPIX";
 
 uint64_t wal__pack_index_size(uint32_t count)
 {
-    return PACK_HEADER_SIZE + FAN_OUT_SIZE + (uint64_t)count * ENTRY_SIZE;
+    return WAL__INDEX_HEADER_SIZE + FAN_OUT_SIZE + (uint64_t)count * ENTRY_SIZE;
 }
 
 void wal__pack_index_put(uint8_t *out, uint32_t count, uint32_t rank,
                          const struct wal__digest *digest, uint32_t offset)
 {
-    uint8_t *digests = out + PACK_HEADER_SIZE + FAN_OUT_SIZE;
+    uint8_t *digests = out + WAL__INDEX_HEADER_SIZE + FAN_OUT_SIZE;
     uint8_t *offsets = digests + (size_t)count * WAL__DIGEST_SIZE;
 
     WAL__ASSERT(rank < count);
@@ -659,7 +661,7 @@ void wal__pack_index_put(uint8_t *out, uint32_t count, uint32_t rank,
 
 static void encode_fan_out(uint8_t *out, uint32_t count)
 {
-    const uint8_t *digests = out + PACK_HEADER_SIZE + FAN_OUT_SIZE;
+    const uint8_t *digests = out + WAL__INDEX_HEADER_SIZE + FAN_OUT_SIZE;
     uint32_t rank = 0;
 
     for (uint32_t byte = 0; byte < WAL__PACK_FAN_OUT; byte++) {
@@ -667,7 +669,7 @@ static void encode_fan_out(uint8_t *out, uint32_t count)
                digests[(size_t)rank * WAL__DIGEST_SIZE] <= byte) {
             rank++;
         }
-        wal__put32(out + PACK_HEADER_SIZE + (size_t)byte * 4, rank);
+        wal__put32(out + WAL__INDEX_HEADER_SIZE + (size_t)byte * 4, rank);
     }
     WAL__ASSERT(rank == count);
 }
@@ -675,51 +677,30 @@ static void encode_fan_out(uint8_t *out, uint32_t count)
 void wal__pack_index_finish(const struct wal__index_header *header,
                             uint8_t *out)
 {
-    size_t size = (size_t)wal__pack_index_size(header->posting_count);
-
-    WAL__ASSERT(header->commit_offset < header->end);
     encode_fan_out(out, header->posting_count);
-    memset(out, 0, PACK_HEADER_SIZE);
-    memcpy(out + PACK_MAGIC, pack_magic, MAGIC_SIZE);
-    wal__put32(out + PACK_VERSION, PACK_INDEX_VERSION);
+    memset(out, 0, WAL__INDEX_HEADER_SIZE);
+    memcpy(out + INDEX_MAGIC, pack_magic, MAGIC_SIZE);
+    wal__put32(out + INDEX_VERSION, PACK_INDEX_VERSION);
     wal__put32(out + PACK_COUNT, header->posting_count);
-    wal__put64(out + PACK_ID, header->id);
-    wal__put64(out + PACK_END, header->end);
-    wal__put64(out + PACK_FIRST_SEQUENCE, header->first_sequence);
-    wal__put64(out + PACK_LAST_SEQUENCE, header->last_sequence);
-    wal__put32(out + PACK_CHAIN, header->chain);
-    wal__put32(out + PACK_COMMIT_OFFSET, header->commit_offset);
-    wal__put64(out + PACK_EPOCH, header->epoch);
-    memcpy(out + PACK_UUID, header->uuid, UUID_SIZE);
-    wal__put32(out + PACK_BODY_CRC,
-               wal__crc32(0, out + PACK_HEADER_SIZE, size - PACK_HEADER_SIZE));
-    wal__put32(out + PACK_CRC, wal__crc32(0, out, PACK_CRC));
+    finish_index(header, (size_t)wal__pack_index_size(header->posting_count),
+                 out);
 }
 
-static enum wal__fmt decode_header(const uint8_t *at,
-                                   struct wal__index_header *header)
+static enum wal__fmt decode_pack_header(const uint8_t *at,
+                                        struct wal__index_header *header)
 {
-    if (memcmp(at + PACK_MAGIC, pack_magic, MAGIC_SIZE) != 0) {
-        return WAL__FMT_MAGIC;
+    enum wal__fmt fmt = begin_index(at, pack_magic, header);
+
+    if (fmt != WAL__FMT_OK) {
+        return fmt;
     }
-    if (wal__crc32(0, at, PACK_CRC) != wal__get32(at + PACK_CRC)) {
-        return WAL__FMT_HEADER_CRC;
-    }
-    if (wal__get32(at + PACK_VERSION) != PACK_INDEX_VERSION) {
+    if (header->version != PACK_INDEX_VERSION) {
         return WAL__FMT_VERSION;
     }
-    memset(header, 0, sizeof(*header));
     header->posting_count = wal__get32(at + PACK_COUNT);
-    header->id = wal__get64(at + PACK_ID);
-    header->end = wal__get64(at + PACK_END);
-    header->first_sequence = wal__get64(at + PACK_FIRST_SEQUENCE);
-    header->last_sequence = wal__get64(at + PACK_LAST_SEQUENCE);
-    header->chain = wal__get32(at + PACK_CHAIN);
-    header->commit_offset = wal__get32(at + PACK_COMMIT_OFFSET);
-    header->epoch = wal__get64(at + PACK_EPOCH);
-    memcpy(header->uuid, at + PACK_UUID, UUID_SIZE);
-    if (wal__get64(at + PACK_ZERO) != 0 || wal__get64(at + PACK_ZERO_2) != 0 ||
-        wal__get64(at + PACK_ZERO_3) != 0 ||
+    if (wal__get64(at + PACK_ZERO) != 0 ||
+        wal__get32(at + INDEX_LAST_SESSION) != 0 ||
+        wal__get32(at + INDEX_FLAGS) != 0 || wal__get64(at + INDEX_ZERO) != 0 ||
         header->commit_offset >= header->end) {
         return WAL__FMT_FIELD;
     }
@@ -750,16 +731,16 @@ static bool fan_out_is_valid(const struct wal__pack_index *index)
 enum wal__fmt wal__pack_index_decode(struct wal__span bytes,
                                      struct wal__pack_index *index)
 {
-    uint8_t copy[PACK_HEADER_SIZE];
+    uint8_t copy[WAL__INDEX_HEADER_SIZE];
     struct wal__pack_index read;
     enum wal__fmt fmt;
     uint64_t size;
 
-    if (bytes.size < PACK_HEADER_SIZE) {
+    if (bytes.size < WAL__INDEX_HEADER_SIZE) {
         return WAL__FMT_SHORT;
     }
     memcpy(copy, bytes.data, sizeof(copy));
-    fmt = decode_header(copy, &read.header);
+    fmt = decode_pack_header(copy, &read.header);
     if (fmt != WAL__FMT_OK) {
         return fmt;
     }
@@ -767,12 +748,12 @@ enum wal__fmt wal__pack_index_decode(struct wal__span bytes,
     if (bytes.size != size) {
         return bytes.size < size ? WAL__FMT_SHORT : WAL__FMT_FIELD;
     }
-    if (wal__crc32(0, bytes.data + PACK_HEADER_SIZE,
-                   bytes.size - PACK_HEADER_SIZE) !=
-        wal__get32(copy + PACK_BODY_CRC)) {
+    if (wal__crc32(0, bytes.data + WAL__INDEX_HEADER_SIZE,
+                   bytes.size - WAL__INDEX_HEADER_SIZE) !=
+        wal__get32(copy + INDEX_BODY_CRC)) {
         return WAL__FMT_DATA_CRC;
     }
-    read.fan_out = bytes.data + PACK_HEADER_SIZE;
+    read.fan_out = bytes.data + WAL__INDEX_HEADER_SIZE;
     read.digests = read.fan_out + FAN_OUT_SIZE;
     read.offsets =
         read.digests + (size_t)read.header.posting_count * WAL__DIGEST_SIZE;

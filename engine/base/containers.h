@@ -6,7 +6,9 @@
 #define AGENTWAL_ENGINE_BASE_CONTAINERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "agentwal.h"
 #include "engine/base/heap.h"
@@ -129,5 +131,40 @@ enum wal_status wal__id_table_merge(struct wal__id_table *table,
 const struct wal__id_slot *wal__id_table_find(const struct wal__id_table *table,
                                               uint64_t id_hash, uint32_t last,
                                               uint32_t *skip);
+
+/*
+ * The rank of the first of `count` items of `size` bytes whose uint64_t at
+ * `offset` is at least the key; `count` if there is none. They ascend by it.
+ */
+static inline size_t wal__lower_bound(const void *items, size_t count,
+                                      size_t size, size_t offset, uint64_t key)
+{
+    size_t low = 0;
+
+    while (low < count) {
+        size_t middle = low + (count - low) / 2;
+        uint64_t at;
+
+        memcpy(&at, (const uint8_t *)items + middle * size + offset,
+               sizeof(at));
+        if (at < key) {
+            low = middle + 1;
+        } else {
+            count = middle;
+        }
+    }
+    return low;
+}
+
+/* Orders items by the uint64_t at their beginning: for qsort and bsearch. */
+static inline int wal__compare_u64(const void *a, const void *b)
+{
+    uint64_t x;
+    uint64_t y;
+
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return x < y ? -1 : x > y;
+}
 
 #endif

@@ -34,6 +34,7 @@
  */
 #include "engine/care/backup.h"
 #include "agentwal/admin.h"
+#include "engine/base/containers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,24 +53,11 @@
 
 static bool has_file(const struct backup_stream *stream, uint64_t id)
 {
-    size_t low = 0;
-    size_t high = stream->ids.size / sizeof(id);
+    const uint64_t *ids = (const void *)stream->ids.data;
+    size_t count = stream->ids.size / sizeof(id);
+    size_t rank = wal__lower_bound(ids, count, sizeof(id), 0, id);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        uint64_t at;
-
-        memcpy(&at, stream->ids.data + middle * sizeof(at), sizeof(at));
-        if (at == id) {
-            return true;
-        }
-        if (at < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return false;
+    return rank < count && ids[rank] == id;
 }
 
 /* Plans the segment that was the newest one. */

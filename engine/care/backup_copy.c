@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
 #include "engine/care/backup.h"
 #include "engine/log/group.h"
@@ -58,23 +59,14 @@ enum {
 struct backup_source *
 wal__backup_find_source(const struct backup_stream *stream, uint64_t id)
 {
-    size_t low = 0;
-    size_t high = backup_source_count(stream);
+    size_t count = backup_source_count(stream);
+    size_t rank = wal__lower_bound(stream->sources.data, count,
+                                   sizeof(struct backup_source),
+                                   offsetof(struct backup_source, id), id);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        struct backup_source *source = backup_source_at(stream, middle);
-
-        if (source->id == id) {
-            return source;
-        }
-        if (source->id < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return NULL;
+    return rank < count && backup_source_at(stream, rank)->id == id
+               ? backup_source_at(stream, rank)
+               : NULL;
 }
 
 enum wal_status wal__backup_open_source(const struct backup *backup,

@@ -16,6 +16,7 @@
  * A fork has a higher number than the sessions it names, and than the owner of
  * its fork point.
  */
+#include "engine/base/containers.h"
 #include "engine/care/compact.h"
 
 #include <stdlib.h>
@@ -371,16 +372,6 @@ static void keep_shared(const struct wal__live_set *set,
     }
 }
 
-static int compare_sequences(const void *a, const void *b)
-{
-    uint64_t x;
-    uint64_t y;
-
-    memcpy(&x, a, sizeof(x));
-    memcpy(&y, b, sizeof(y));
-    return x < y ? -1 : x > y;
-}
-
 static int compare_numbers_descending(const void *a, const void *b)
 {
     const struct live_session *x = *(const struct live_session *const *)a;
@@ -401,7 +392,7 @@ void wal__live_set_complete(struct wal__live_set *set)
     }
     if (set->redacted.size > 0) {
         qsort(set->redacted.data, set->redacted.size / sizeof(uint64_t),
-              sizeof(uint64_t), compare_sequences);
+              sizeof(uint64_t), wal__compare_u64);
     }
     set->is_complete = true;
 }
@@ -522,7 +513,7 @@ static bool has_sequence(const struct wal__buf *sequences, uint64_t sequence)
     return sequences->size > 0 &&
            bsearch(&sequence, sequences->data,
                    sequences->size / sizeof(sequence), sizeof(sequence),
-                   compare_sequences) != NULL;
+                   wal__compare_u64) != NULL;
 }
 
 static bool is_redacted(const struct wal__live_set *set, uint64_t sequence)
@@ -889,7 +880,7 @@ static enum wal_status add_dead(const struct dead_documents *dead,
     }
     if (out->size > 0) {
         qsort(out->data, out->size / sizeof(uint64_t), sizeof(uint64_t),
-              compare_sequences);
+              wal__compare_u64);
     }
     return status;
 }

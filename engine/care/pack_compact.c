@@ -674,9 +674,9 @@ enum {
 
 /* A record of the new segment. */
 struct placed {
-    uint32_t item; /* rank in the live set */
-    uint64_t position;
-    uint32_t offset; /* in the new segment */
+    uint64_t position; /* first, to sort by it */
+    uint32_t item;     /* rank in the live set */
+    uint32_t offset;   /* in the new segment */
 };
 
 struct pack_rewrite {
@@ -696,14 +696,6 @@ static const struct wal__live_blob *item_of(const struct pack_rewrite *rewrite,
                                             uint32_t rank)
 {
     return &rewrite->job->live.items[rewrite->records[rank].item];
-}
-
-static int compare_placed(const void *a, const void *b)
-{
-    const struct placed *x = a;
-    const struct placed *y = b;
-
-    return x->position < y->position ? -1 : x->position > y->position;
 }
 
 /* Finds what stays of the run. */
@@ -728,11 +720,11 @@ static enum wal_status collect(struct pack_rewrite *rewrite, uint64_t first_id,
             return WAL_ENOMEM;
         }
         rewrite->records = records;
-        records[rewrite->count++] = (struct placed){i, blob->position, 0};
+        records[rewrite->count++] = (struct placed){blob->position, i, 0};
     }
     if (rewrite->count > 0) {
         qsort(rewrite->records, rewrite->count, sizeof(*rewrite->records),
-              compare_placed);
+              wal__compare_u64);
     }
     return WAL_OK;
 }
@@ -820,7 +812,7 @@ static bool is_copied(const struct pack_rewrite *rewrite, uint64_t position)
 
     return rewrite->count > 0 &&
            bsearch(&key, rewrite->records, rewrite->count,
-                   sizeof(*rewrite->records), compare_placed) != NULL;
+                   sizeof(*rewrite->records), wal__compare_u64) != NULL;
 }
 
 /* Reads the records of a segment that go: one that is damaged keeps the segment

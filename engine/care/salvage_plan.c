@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
 #include "engine/care/record_copy.h"
 #include "engine/care/salvage.h"
@@ -232,22 +233,14 @@ static void salvage_add_lost(struct wal__salvage *salvage, uint64_t sequence,
 static struct wal__salvage_written *
 find_written(const struct wal__salvage *salvage, uint64_t sequence)
 {
-    uint32_t low = 0;
-    uint32_t high = salvage->written_count;
+    size_t rank = wal__lower_bound(
+        salvage->written, salvage->written_count, sizeof(salvage->written[0]),
+        offsetof(struct wal__salvage_written, sequence), sequence);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (salvage->written[middle].sequence < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < salvage->written_count &&
-                   salvage->written[low].sequence == sequence &&
-                   salvage->written[low].id != SIZE_MAX
-               ? &salvage->written[low]
+    return rank < salvage->written_count &&
+                   salvage->written[rank].sequence == sequence &&
+                   salvage->written[rank].id != SIZE_MAX
+               ? &salvage->written[rank]
                : NULL;
 }
 
@@ -522,23 +515,13 @@ static void add_record(struct wal__salvage *salvage,
     session->from_index = true;
 }
 
-static int compare_sequences(const void *a, const void *b)
-{
-    uint64_t x;
-    uint64_t y;
-
-    memcpy(&x, a, sizeof(x));
-    memcpy(&y, b, sizeof(y));
-    return x < y ? -1 : x > y;
-}
-
 /* Returns whether the segment that was read last has a record. */
 static bool was_scanned(const struct wal__salvage *salvage, uint64_t sequence)
 {
     return salvage->scanned.size > 0 &&
            bsearch(&sequence, salvage->scanned.data,
                    salvage->scanned.size / sizeof(sequence), sizeof(sequence),
-                   compare_sequences) != NULL;
+                   wal__compare_u64) != NULL;
 }
 
 /* Adds a lost record of a rewritten segment to the damage of its BLOCK. */

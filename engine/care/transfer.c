@@ -32,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 #include "engine/session/session.h"
@@ -693,14 +694,6 @@ static void plan_session(struct wal__transfer *transfer,
 
 /* --- the plan ------------------------------------------------------------- */
 
-static int compare_events(const void *a, const void *b)
-{
-    const struct wal__transfer_event *x = a;
-    const struct wal__transfer_event *y = b;
-
-    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
-}
-
 static int compare_redactions(const void *a, const void *b)
 {
     const struct wal__transfer_redaction *x = a;
@@ -734,7 +727,8 @@ static void transfer_plan(struct wal__transfer *transfer)
             plan_session(transfer, session);
         }
     }
-    sort(&transfer->events, sizeof(struct wal__transfer_event), compare_events);
+    sort(&transfer->events, sizeof(struct wal__transfer_event),
+         wal__compare_u64);
     sort(&transfer->redactions, sizeof(struct wal__transfer_redaction),
          compare_redactions);
 }

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
 #include "engine/care/record_copy.h"
 #include "engine/care/transfer.h"
@@ -83,19 +84,11 @@ static enum wal_status collect(void *ctx, const struct wal__posting *posting,
                : status;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    const uint64_t *x = a;
-    const uint64_t *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
-
 static void sort_sequences(struct wal__buf *sequences)
 {
     if (sequences->size > 0) {
         qsort(sequences->data, sequences->size / sizeof(uint64_t),
-              sizeof(uint64_t), compare_numbers);
+              sizeof(uint64_t), wal__compare_u64);
     }
 }
 
@@ -128,14 +121,6 @@ enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
 
 /* --- redactions ----------------------------------------------------------- */
 
-static int compare_targets(const void *a, const void *b)
-{
-    const struct wal__transfer_redaction *x = a;
-    const struct wal__transfer_redaction *y = b;
-
-    return x->target < y->target ? -1 : x->target > y->target;
-}
-
 bool wal__transfer_is_hidden(const struct wal__transfer *transfer,
                              uint64_t sequence)
 {
@@ -146,7 +131,7 @@ bool wal__transfer_is_hidden(const struct wal__transfer *transfer,
            bsearch(&key, items->data,
                    items->size / sizeof(struct wal__transfer_redaction),
                    sizeof(struct wal__transfer_redaction),
-                   compare_targets) != NULL;
+                   wal__compare_u64) != NULL;
 }
 
 enum wal_status wal__transfer_read_redact(struct wal__transfer *transfer,
@@ -266,19 +251,10 @@ enum wal_status wal__transfer_read_id(struct wal__core *core, uint32_t number,
 static bool transfer_has(const struct wal__buf *sequences, uint64_t sequence)
 {
     const uint64_t *items = (const void *)sequences->data;
-    size_t low = 0;
-    size_t high = sequences->size / sizeof(*items);
+    size_t count = sequences->size / sizeof(*items);
+    size_t rank = wal__lower_bound(items, count, sizeof(*items), 0, sequence);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (items[middle] < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < sequences->size / sizeof(*items) && items[low] == sequence;
+    return rank < count && items[rank] == sequence;
 }
 
 /* --- failures ------------------------------------------------------------- */

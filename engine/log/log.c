@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
 #include "engine/base/thread.h"
 #include "engine/log/group.h"
@@ -349,16 +350,6 @@ static enum wal_status collect_id(void *arg, const char *name)
     return id == 0 ? WAL_OK : wal__buf_append(&listing->ids, &id, sizeof(id));
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    uint64_t x;
-    uint64_t y;
-
-    memcpy(&x, a, sizeof(x));
-    memcpy(&y, b, sizeof(y));
-    return x < y ? -1 : x > y;
-}
-
 /* Sorts the ids; one that has a shadow may be there twice. */
 static void sort_ids(struct wal__buf *ids)
 {
@@ -366,12 +357,12 @@ static void sort_ids(struct wal__buf *ids)
 
     if (size > 0) {
         qsort(ids->data, size / sizeof(uint64_t), sizeof(uint64_t),
-              compare_ids);
+              wal__compare_u64);
     }
     ids->size = 0;
     for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
-        if (at == 0 ||
-            compare_ids(ids->data + at, ids->data + at - sizeof(uint64_t))) {
+        if (at == 0 || wal__compare_u64(ids->data + at,
+                                        ids->data + at - sizeof(uint64_t))) {
             memmove(ids->data + ids->size, ids->data + at, sizeof(uint64_t));
             ids->size += sizeof(uint64_t);
         }

@@ -23,6 +23,7 @@
  * Invariant: the client receives each published record once, in log order,
  * unless needs_reload is set; a scan stops at the first record that it refuses.
  */
+#include "engine/base/containers.h"
 #include "engine/log/log.h"
 
 #include <inttypes.h>
@@ -136,14 +137,6 @@ static enum wal_status list_block(struct block_replay *replay, uint64_t offset)
     return status == WAL_OK && fmt != WAL__FMT_ZERO ? WAL_ECORRUPT : status;
 }
 
-static int compare_records(const void *a, const void *b)
-{
-    const struct block_record *x = a;
-    const struct block_record *y = b;
-
-    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
-}
-
 static enum wal_status apply_listed(struct block_replay *replay,
                                     const struct block_record *record,
                                     int64_t clock_ms)
@@ -193,7 +186,7 @@ static enum wal_status apply_blocks(struct wal__log *log,
     count = replay.list.size / sizeof(struct block_record);
     if (count > 0) {
         qsort(replay.list.data, count, sizeof(struct block_record),
-              compare_records);
+              wal__compare_u64);
     }
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
         status = apply_listed(

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "agentwal/record.h"
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
 #include "engine/session/doc_cursor.h"
 #include "engine/session/session.h"
@@ -500,20 +501,11 @@ static bool is_redacted(const struct wal_record_cursor *cursor,
                         uint64_t sequence)
 {
     const uint64_t *targets = (const void *)cursor->redacted.data;
-    size_t low = 0;
-    size_t high = cursor->redacted.size / sizeof(*targets);
+    size_t count = cursor->redacted.size / sizeof(*targets);
+    size_t rank =
+        wal__lower_bound(targets, count, sizeof(*targets), 0, sequence);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (targets[middle] < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < cursor->redacted.size / sizeof(*targets) &&
-           targets[low] == sequence;
+    return rank < count && targets[rank] == sequence;
 }
 
 /* --- reading ------------------------------------------------------------ */

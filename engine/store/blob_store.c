@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
 #include "engine/log/group.h"
 #include "engine/log/index_file.h"
@@ -212,19 +213,9 @@ static void pack_indexes_discard(struct wal__blob_store *blobs)
 
 static uint32_t lower_bound(const struct wal__blob_store *blobs, uint64_t id)
 {
-    uint32_t low = 0;
-    uint32_t high = blobs->index_count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (blobs->indexes[middle].id < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return (uint32_t)wal__lower_bound(
+        blobs->indexes, blobs->index_count, sizeof(blobs->indexes[0]),
+        offsetof(struct wal__pack_segment_index, id), id);
 }
 
 static bool has_index(const struct wal__blob_store *blobs, uint64_t id)

@@ -23,6 +23,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
 #include "engine/store/core.h"
 #include "format/bytes/assert.h"
@@ -494,24 +495,16 @@ uint64_t wal__branch_parent(const struct wal__stream *stream, uint32_t ordinal)
 bool wal__branch_find_position(const struct wal__stream *stream,
                                uint64_t position, uint32_t *ordinal)
 {
-    uint32_t low = 0;
-    uint32_t high = stream->entry_count;
-
     /* Positions ascend as sequences do. */
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
+    uint32_t rank = (uint32_t)wal__lower_bound(
+        stream->entries, stream->entry_count, sizeof(stream->entries[0]),
+        offsetof(struct wal__branch_entry, position), position);
 
-        if (stream->entries[middle].position < position) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low == stream->entry_count ||
-        stream->entries[low].position != position) {
+    if (rank == stream->entry_count ||
+        stream->entries[rank].position != position) {
         return false;
     }
-    *ordinal = low;
+    *ordinal = rank;
     return true;
 }
 
@@ -629,21 +622,9 @@ void wal__annotations_deinit(struct wal__annotations *annotations)
 static uint32_t delta_lower_bound(const struct wal__annotations *annotations,
                                   uint64_t sequence)
 {
-    uint32_t low = 0;
-    uint32_t high = annotations->delta_count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (annotations->deltas[middle] < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    WAL__ASSERT(low == annotations->delta_count ||
-                annotations->deltas[low] >= sequence);
-    return low;
+    return (uint32_t)wal__lower_bound(
+        annotations->deltas, annotations->delta_count,
+        sizeof(annotations->deltas[0]), 0, sequence);
 }
 
 /* The rank of the first redaction whose target is at or above the sequence. */
@@ -651,21 +632,10 @@ static uint32_t
 redaction_lower_bound(const struct wal__annotations *annotations,
                       uint64_t sequence)
 {
-    uint32_t low = 0;
-    uint32_t high = annotations->redaction_count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (annotations->redactions[middle].target < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    WAL__ASSERT(low == annotations->redaction_count ||
-                annotations->redactions[low].target >= sequence);
-    return low;
+    return (uint32_t)wal__lower_bound(
+        annotations->redactions, annotations->redaction_count,
+        sizeof(annotations->redactions[0]),
+        offsetof(struct wal__redaction, target), sequence);
 }
 
 static enum wal_status add_delta(struct wal__annotations *annotations,

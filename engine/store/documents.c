@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "format/bytes/assert.h"
 #include "format/segment/frame.h"
 
@@ -142,21 +143,14 @@ const struct wal__doc_version *
 wal__documents_find_version(const struct wal__documents *documents,
                             uint64_t sequence)
 {
-    uint32_t low = 0;
-    uint32_t high = documents->version_count;
+    size_t rank =
+        wal__lower_bound(documents->versions, documents->version_count,
+                         sizeof(documents->versions[0]),
+                         offsetof(struct wal__doc_version, sequence), sequence);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (documents->versions[middle].sequence < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < documents->version_count &&
-                   documents->versions[low].sequence == sequence
-               ? &documents->versions[low]
+    return rank < documents->version_count &&
+                   documents->versions[rank].sequence == sequence
+               ? &documents->versions[rank]
                : NULL;
 }
 

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "format/bytes/assert.h"
 
 void wal__index_set_init(struct wal__index_set *set, const struct wal__env *env,
@@ -43,20 +44,9 @@ void wal__index_set_deinit(struct wal__index_set *set)
 /* Rank of the first slot whose id is at least this one. */
 static uint32_t lower_bound(const struct wal__index_set *set, uint64_t id)
 {
-    uint32_t low = 0;
-    uint32_t high = set->count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (set->slots[middle].id < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    WAL__ASSERT(low == set->count || set->slots[low].id >= id);
-    return low;
+    return (uint32_t)wal__lower_bound(set->slots, set->count,
+                                      sizeof(set->slots[0]),
+                                      offsetof(struct wal__index_slot, id), id);
 }
 
 /* Moves the slot into the set. */

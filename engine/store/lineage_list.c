@@ -110,8 +110,7 @@ bool wal__lineage_find_sequence(const struct wal__lineage_view *view,
 {
     const struct wal__lineage *lineage = view->lineage;
     uint32_t end = view->count;
-    uint32_t low = 0;
-    uint32_t high;
+    uint32_t low;
 
     if (end == 0 || sequence == 0) {
         return false;
@@ -121,16 +120,9 @@ bool wal__lineage_find_sequence(const struct wal__lineage_view *view,
         end = lineage->first;
         lineage = lineage->base;
     }
-    high = end - lineage->first;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (lineage->levels[middle].fork_sequence < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    low = (uint32_t)wal__lower_bound(
+        lineage->levels, end - lineage->first, sizeof(lineage->levels[0]),
+        offsetof(struct wal__lineage_level, fork_sequence), sequence);
     if (low == 0) {
         return false; /* the root is a fork whose source was lost */
     }

@@ -17,6 +17,7 @@
  *
  * Threads: the main thread.
  */
+#include "engine/base/containers.h"
 #include "tools/walcheck/walcheck.h"
 
 #include <dirent.h>
@@ -269,21 +270,13 @@ static void report_difference(const struct index_check *index_check,
 static const struct check_record *
 find_record(const struct check_segment *segment, uint64_t sequence)
 {
-    size_t low = 0;
-    size_t high = segment->record_count;
+    size_t rank = wal__lower_bound(
+        segment->records, segment->record_count, sizeof(segment->records[0]),
+        offsetof(struct check_record, posting.sequence), sequence);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (segment->records[middle].posting.sequence < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < segment->record_count &&
-                   segment->records[low].posting.sequence == sequence
-               ? &segment->records[low]
+    return rank < segment->record_count &&
+                   segment->records[rank].posting.sequence == sequence
+               ? &segment->records[rank]
                : NULL;
 }
 

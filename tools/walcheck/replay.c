@@ -20,6 +20,7 @@
  *
  * Threads: the main thread.
  */
+#include "engine/base/containers.h"
 #include "tools/walcheck/walcheck.h"
 
 #include <inttypes.h>
@@ -113,21 +114,13 @@ size_t check_model_count_sessions(const struct check_model *model, bool deleted)
 static const struct check_replayed *
 model_find_replayed(const struct check_model *model, uint64_t sequence)
 {
-    size_t low = 0;
-    size_t high = model->replayed_count;
+    size_t rank = wal__lower_bound(
+        model->replayed, model->replayed_count, sizeof(model->replayed[0]),
+        offsetof(struct check_replayed, sequence), sequence);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (model->replayed[middle].sequence < sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < model->replayed_count &&
-                   model->replayed[low].sequence == sequence
-               ? &model->replayed[low]
+    return rank < model->replayed_count &&
+                   model->replayed[rank].sequence == sequence
+               ? &model->replayed[rank]
                : NULL;
 }
 

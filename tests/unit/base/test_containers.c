@@ -714,3 +714,28 @@ TEST(spill__without_memory_returns_an_error)
     assert_null(wal__heap_alloc(&spill.heap, 8 * MIB));
     wal__spill_deinit(&spill);
 }
+
+/* --- ascending items ------------------------------------------------------ */
+
+TEST(lower_bound__first_item_that_is_not_below)
+{
+    struct item {
+        uint32_t value;
+        uint64_t key;
+    } items[20];
+    const size_t offset = offsetof(struct item, key);
+
+    for (uint32_t i = 0; i < 20; i++) {
+        items[i] = (struct item){i, 10 + 2 * (uint64_t)(i / 2)};
+    }
+    assert_int_equal(wal__lower_bound(NULL, 0, sizeof(items[0]), offset, 1), 0);
+    for (size_t count = 1; count <= 20; count++) {
+        for (uint64_t key = 8; key < 32; key++) {
+            size_t rank =
+                wal__lower_bound(items, count, sizeof(items[0]), offset, key);
+
+            assert_true(rank == count || items[rank].key >= key);
+            assert_true(rank == 0 || items[rank - 1].key < key);
+        }
+    }
+}

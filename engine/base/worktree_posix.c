@@ -764,11 +764,6 @@ static void worktree_close_root(void *ctx, struct wal__worktree *tree)
 
 /* ------------------------------------------------------------- stats --- */
 
-static bool means_absent(enum wal_status status)
-{
-    return status == WAL_ENOTFOUND || status == WAL_ETOOBIG;
-}
-
 static enum wal_status worktree_stat(void *ctx, struct wal__worktree *tree,
                                      const char *path,
                                      struct wal__worktree_stat *out,
@@ -789,7 +784,7 @@ static enum wal_status worktree_stat(void *ctx, struct wal__worktree *tree,
         status = result_status(result, &error);
         release_dir(leaf.parent);
     }
-    if (means_absent(status)) {
+    if (status == WAL_ENOTFOUND || status == WAL_ETOOBIG) {
         *out = (struct wal__worktree_stat){.kind = WAL__WORKTREE_ABSENT};
         return WAL_OK;
     }

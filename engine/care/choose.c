@@ -38,8 +38,8 @@ static enum wal_status copy_loaded(struct wal__core *core, uint64_t id,
                : WAL_ENOTFOUND;
 }
 
-/* Opens the index of a segment before the tail; of the caller until
- * compact_input_close. WAL_ENOTFOUND: it has none. */
+/* Opens the index of a segment before the tail, for the caller to close.
+ * WAL_ENOTFOUND: it has none. */
 static enum wal_status compact_input_open(struct wal__core *core,
                                           struct wal__segment *segment,
                                           struct wal__compact_input *input)
@@ -72,12 +72,6 @@ static enum wal_status compact_input_open(struct wal__core *core,
         wal__index_slot_deinit(&core->env, &input->slot);
     }
     return status;
-}
-
-static void compact_input_close(struct wal__core *core,
-                                struct wal__compact_input *input)
-{
-    wal__index_slot_deinit(&core->env, &input->slot);
 }
 
 /* --- choosing ------------------------------------------------------------- */
@@ -293,8 +287,8 @@ void wal__compact_close(struct compaction *compaction)
 {
     for (uint32_t i = 0; i < compaction->count; i++) {
         if (compaction->candidates[i].has_index) {
-            compact_input_close(compaction->core,
-                                &compaction->candidates[i].input);
+            wal__index_slot_deinit(&compaction->core->env,
+                                   &compaction->candidates[i].input.slot);
         }
     }
     wal__heap_free(compaction->core->env.heap, compaction->candidates);

@@ -144,13 +144,6 @@ struct index_check {
     struct wal__summary summary;
 };
 
-/* False: the index cannot be decoded. Its bytes outlive the check. */
-static bool index_check_begin(struct index_check *check, struct wal__span index)
-{
-    memset(check, 0, sizeof(*check));
-    return wal__index_decode(index, &check->index) == WAL__FMT_OK;
-}
-
 /* Returns whether the record is the next one that the index names. */
 static bool index_check_record(struct index_check *check,
                                const struct wal__frame *frame, uint64_t offset)
@@ -176,12 +169,6 @@ static bool index_check_record(struct index_check *check,
            posting.flags == frame->flags && posting.kind == frame->kind &&
            posting.stream == frame->stream &&
            check->summary.number == frame->session;
-}
-
-/* Returns whether the index names no more. */
-static bool index_check_end(const struct index_check *check)
-{
-    return check->posting == check->index.header.posting_count;
 }
 
 /* --- a new segment -------------------------------------------------------- */
@@ -532,7 +519,8 @@ static bool check_index(void *ctx, struct wal__span index)
 {
     struct rewrite *rewrite = ctx;
 
-    return index_check_begin(&rewrite->check, index);
+    memset(&rewrite->check, 0, sizeof(rewrite->check));
+    return wal__index_decode(index, &rewrite->check.index) == WAL__FMT_OK;
 }
 
 static bool check_record(void *ctx, const struct wal__frame *frame,
@@ -548,7 +536,7 @@ static bool check_end(void *ctx)
 {
     const struct rewrite *rewrite = ctx;
 
-    return index_check_end(&rewrite->check);
+    return rewrite->check.posting == rewrite->check.index.header.posting_count;
 }
 
 /* --- the whole ---------------------------------------------------------- */
@@ -776,15 +764,6 @@ static void settle_names(const struct compaction *compaction)
     if (all) {
         wal__segment_run_names_renewed(&compaction->core->log);
     }
-}
-
-/* Has the chain read again: of one that was killed, other processes do not know
- * what it replaced, and no other one replaces anything now. */
-static void find_replaced(struct wal__core *core)
-{
-    pthread_rwlock_wrlock(&core->state);
-    core->log.needs_reload = true;
-    pthread_rwlock_unlock(&core->state);
 }
 
 /* Opens the new segments, writes the catalogue that goes with them, and makes
@@ -1074,7 +1053,11 @@ static enum wal_status compact(struct compaction *compaction,
         status = wal__committer_rotate(&core->committer, error);
     }
     if (status == WAL_OK) {
-        find_replaced(core);
+        /* Of one that was killed, other processes do not know what it replaced,
+         * and no other one replaces anything now. */
+        pthread_rwlock_wrlock(&core->state);
+        core->log.needs_reload = true;
+        pthread_rwlock_unlock(&core->state);
         status = compaction->options->erase ? remove_unlinked(compaction, error)
                                             : WAL_OK;
     }

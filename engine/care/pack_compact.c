@@ -88,22 +88,6 @@ struct pack_job {
 
 /* --- what is live --------------------------------------------------------- */
 
-static void pack_live_init(struct wal__pack_live *live,
-                           struct wal__blob_store *blobs)
-{
-    memset(live, 0, sizeof(*live));
-    live->blobs = blobs;
-    live->heap = blobs->env->heap;
-    wal__hashmap_init(&live->map, live->heap);
-}
-
-static void pack_live_deinit(struct wal__pack_live *live)
-{
-    wal__hashmap_deinit(&live->map);
-    wal__heap_free(live->heap, live->items);
-    live->items = NULL;
-}
-
 /* The rank of the digest + 1, or 0. */
 static uint32_t find(const struct wal__pack_live *live,
                      const struct wal__digest *digest)
@@ -761,13 +745,6 @@ static enum wal_status encode_anew(struct pack_rewrite *rewrite,
     return WAL_OK;
 }
 
-static bool base_goes(const struct pack_rewrite *rewrite,
-                      const struct wal__live_blob *blob)
-{
-    return blob->base != 0 &&
-           !wal__live_blob_stays(&rewrite->job->live.items[blob->base - 1]);
-}
-
 static enum wal_status copy_record(struct pack_rewrite *rewrite, uint32_t rank,
                                    struct wal__segment_writer *writer,
                                    struct wal_error *error)
@@ -793,7 +770,8 @@ static enum wal_status copy_record(struct pack_rewrite *rewrite, uint32_t rank,
         return status;
     }
     wal__buf_init(&prepared.frame, log->env->heap);
-    if (base_goes(rewrite, blob)) {
+    if (blob->base != 0 &&
+        !wal__live_blob_stays(&rewrite->job->live.items[blob->base - 1])) {
         status = encode_anew(rewrite, blob, &frame, &prepared, error);
         payload.data = prepared.frame.data + WAL__FRAME_SIZE;
         payload.size = frame.stored_size;
@@ -1351,13 +1329,6 @@ static enum wal_status compact_condemned(struct pack_job *job,
     return status;
 }
 
-static enum wal_status plan(struct pack_job *job, struct wal_error *error)
-{
-    enum wal_status status = open_segments(job, error);
-
-    return status == WAL_OK && job->count > 0 ? compact(job, error) : status;
-}
-
 enum wal_status wal__pack_compact(struct wal__core *core,
                                   const struct wal__compact_options *options,
                                   struct wal__throttle *throttle,
@@ -1381,10 +1352,19 @@ enum wal_status wal__pack_compact(struct wal__core *core,
     if (is_empty) {
         return WAL_OK; /* no content was ever stored */
     }
-    pack_live_init(&job.live, &core->blobs);
-    status =
-        options->dry_run ? plan(&job, error) : compact_condemned(&job, error);
-    pack_live_deinit(&job.live);
+    job.live =
+        (struct wal__pack_live){.blobs = &core->blobs, .heap = core->env.heap};
+    wal__hashmap_init(&job.live.map, core->env.heap);
+    if (!options->dry_run) {
+        status = compact_condemned(&job, error);
+    } else {
+        status = open_segments(&job, error);
+        if (status == WAL_OK && job.count > 0) {
+            status = compact(&job, error);
+        }
+    }
+    wal__hashmap_deinit(&job.live.map);
+    wal__heap_free(core->env.heap, job.live.items);
     wal__heap_free(core->env.heap, job.segments);
     return status;
 }

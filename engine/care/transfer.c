@@ -172,15 +172,6 @@ static void mark_common(struct wal__transfer *transfer, size_t first)
     }
 }
 
-/* Keeps the records of the trunk while those of branches are compared. */
-static void keep_trunk_records(struct wal__transfer *transfer)
-{
-    struct wal__transfer_records kept = transfer->trunk_records;
-
-    transfer->trunk_records = transfer->to_records;
-    transfer->to_records = kept;
-}
-
 /* Plans a branch whose id is free. */
 static enum wal_status plan_new(struct wal__transfer *transfer,
                                 struct wal__transfer_session *session,
@@ -253,6 +244,7 @@ static void transfer_branch(struct wal__transfer *transfer,
                             struct wal__transfer_session *session,
                             const struct wal__transfer_entries *found)
 {
+    const struct wal__transfer_records kept = transfer->trunk_records;
     struct place place = {.trunk = 0};
     enum wal_status status;
 
@@ -260,7 +252,9 @@ static void transfer_branch(struct wal__transfer *transfer,
     session->handle = NULL;
     session->is_continued = false;
     session->is_temporary = false;
-    keep_trunk_records(transfer);
+    /* Those of the trunk are kept while those of branches are compared. */
+    transfer->trunk_records = transfer->to_records;
+    transfer->to_records = kept;
     status = find_place(transfer, session, found, &place);
     if (status == WAL_OK) {
         status = find_branch(transfer, session, &place, found->next);

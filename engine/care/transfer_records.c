@@ -84,14 +84,6 @@ static enum wal_status collect(void *ctx, const struct wal__posting *posting,
                : status;
 }
 
-static void sort_sequences(struct wal__buf *sequences)
-{
-    if (sequences->size > 0) {
-        qsort(sequences->data, sequences->size / sizeof(uint64_t),
-              sizeof(uint64_t), wal__compare_u64);
-    }
-}
-
 enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
                                       struct wal__transfer_records *records,
                                       struct wal_error *error)
@@ -112,7 +104,10 @@ enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
         status = WAL_OK;
     }
     wal__core_unlock(core);
-    sort_sequences(&records->hidden);
+    if (records->hidden.size > 0) {
+        qsort(records->hidden.data, records->hidden.size / sizeof(uint64_t),
+              sizeof(uint64_t), wal__compare_u64);
+    }
     return status == WAL_OK
                ? WAL_OK
                : wal__fail(error, status, "cannot read the index: %s",
@@ -419,11 +414,6 @@ void wal__transfer_branch_id(const struct wal__transfer *transfer,
     memcpy(out + size, suffix, strlen(suffix) + 1);
 }
 
-static bool is_text(struct wal__span span, const char *text)
-{
-    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
-}
-
 /* Returns whether `id` is of a session, and `copy` of it or of a branch of it.
  */
 static bool transfer_is_copy(const struct wal__transfer *transfer,
@@ -436,7 +426,8 @@ static bool transfer_is_copy(const struct wal__transfer *transfer,
     }
     for (uint32_t i = 1; i <= WAL__TRANSFER_BRANCHES; i++) {
         wal__transfer_branch_id(transfer, id, i, branch);
-        if (is_text(copy, branch)) {
+        if (copy.size == strlen(branch) &&
+            memcmp(copy.data, branch, copy.size) == 0) {
             return true;
         }
     }

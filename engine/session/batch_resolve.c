@@ -890,12 +890,6 @@ static enum wal_status resolve_change(struct resolver *resolver)
 
 /* --- entries, and the whole ----------------------------------------------- */
 
-static struct wal__span parent_id(const struct wal__batch *batch, uint32_t item)
-{
-    return batch_text(batch, batch->entries[item].parent_offset,
-                      batch->entries[item].parent_size);
-}
-
 /* The head of a stream after the entries resolved so far. */
 static uint64_t *stream_head(struct resolver *resolver, uint32_t stream)
 {
@@ -961,7 +955,9 @@ static enum wal_status reject_duplicate(struct resolver *resolver,
 static enum wal_status find_parent(struct resolver *resolver, uint32_t item,
                                    uint64_t *sequence)
 {
-    struct wal__span id = parent_id(resolver->batch, item);
+    struct wal__span id = batch_text(
+        resolver->batch, resolver->batch->entries[item].parent_offset,
+        resolver->batch->entries[item].parent_size);
     struct wal__entry_location found;
     enum wal_status status = find_entry(resolver, id, item, &found);
 

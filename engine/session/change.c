@@ -262,16 +262,6 @@ enum wal_status wal__session_accept_damage(struct wal__core *core,
                                error);
 }
 
-/* expected: last_sequence of the session as the caller saw it, or null. */
-static enum wal_status session_delete(struct wal_session *session,
-                                      const uint64_t *expected,
-                                      struct wal_error *error)
-{
-    return commit_empty_record(session->core, session->number,
-                               session->text_size, WAL__FRAME_TOMBSTONE,
-                               expected, error);
-}
-
 enum {
     RETRIES_MAX = 1000
 };
@@ -377,13 +367,6 @@ static enum wal_status update(struct wal_session *session, wal_update_fn *fn,
     }
     wal__session_free(reader);
     return status;
-}
-
-static enum wal_status session_update(struct wal_session *session,
-                                      wal_update_fn *fn, void *ctx,
-                                      struct wal_error *error)
-{
-    return update(session, fn, ctx, 0, error);
 }
 
 /* --- schemas ------------------------------------------------------------ */
@@ -1095,7 +1078,7 @@ enum wal_status wal_session_update(struct wal_session *session,
 {
     enum wal_status status = check_update(session, fn, error);
 
-    return status == WAL_OK ? session_update(session, fn, ctx, error) : status;
+    return status == WAL_OK ? update(session, fn, ctx, 0, error) : status;
 }
 
 enum wal_status wal_session_migrate(struct wal_session *session, uint32_t to,
@@ -1153,7 +1136,9 @@ wal_session_remove(struct wal_session *session,
             (own.flags & WAL_SESSION_REMOVE_TRASH) != 0
                 ? set_flag(session->core, session->number,
                            WAL__SESSION_RECORD_TRASHED, true, expected, error)
-                : session_delete(session, expected, error);
+                : commit_empty_record(session->core, session->number,
+                                      session->text_size, WAL__FRAME_TOMBSTONE,
+                                      expected, error);
     }
     return status;
 }

@@ -126,12 +126,6 @@ static enum wal_status claim_cursor_next(struct wal_claim_cursor *cursor,
     return WAL_OK;
 }
 
-static const struct wal__core *
-claim_cursor_core(const struct wal_claim_cursor *cursor)
-{
-    return cursor->core;
-}
-
 void wal_claim_cursor_close(struct wal_claim_cursor *cursor)
 {
     struct wal__core *core;
@@ -194,7 +188,7 @@ enum wal_status wal_claim_cursor_next(struct wal_claim_cursor *cursor,
     if (cursor == NULL) {
         return wal__invalid(error, "the handle is null");
     }
-    status = wal__core_check_open(claim_cursor_core(cursor), error);
+    status = wal__core_check_open(cursor->core, error);
     if (status == WAL_OK) {
         status = wal__struct_check_output(WAL__STRUCT(wal_claim), claim, error);
     }

@@ -975,17 +975,6 @@ enum wal_status wal_session_open_latest(struct wal_store *store,
     return status;
 }
 
-/* Opens the session that the options name. */
-static enum wal_status open_existing(struct wal_store *store,
-                                     const struct wal_session_options *options,
-                                     struct wal_session **session,
-                                     struct wal_error *error)
-{
-    return options->id.size > 0
-               ? wal_session_open(store, options->id, session, error)
-               : wal_session_open_latest(store, options->cwd, session, error);
-}
-
 enum wal_status wal_session_open_or_create(
     struct wal_store *store, const struct wal_session_options *options,
     struct wal_session **session, int32_t *created, struct wal_error *error)
@@ -1006,7 +995,10 @@ enum wal_status wal_session_open_or_create(
      * decides whether one is created: by its id, or by its directory. */
     for (int i = 0; i < OPEN_ATTEMPTS_MAX; i++) {
         is_new = false;
-        status = open_existing(store, &wanted, session, &own);
+        status =
+            wanted.id.size > 0
+                ? wal_session_open(store, wanted.id, session, &own)
+                : wal_session_open_latest(store, wanted.cwd, session, &own);
         if (status != WAL_ENOTFOUND) {
             break;
         }

@@ -408,12 +408,6 @@ enum wal_status wal__head_cursor_next(struct wal_head_cursor *heads,
     return WAL_OK;
 }
 
-static const struct wal__core *
-head_cursor_core(const struct wal_head_cursor *heads)
-{
-    return heads->core;
-}
-
 void wal__head_cursor_close(struct wal_head_cursor *heads)
 {
     struct wal__core *core;
@@ -481,7 +475,7 @@ enum wal_status wal_head_cursor_next(struct wal_head_cursor *heads,
     if (heads == NULL) {
         return wal__invalid(error, "the handle is null");
     }
-    status = wal__core_check_open(head_cursor_core(heads), error);
+    status = wal__core_check_open(heads->core, error);
     if (status == WAL_OK) {
         status = wal__struct_check_output(WAL__STRUCT(wal_head), head, error);
     }

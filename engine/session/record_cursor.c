@@ -604,15 +604,6 @@ static enum wal_status find(struct wal_record_cursor *cursor, uint32_t session,
                            wal_status_text(status));
 }
 
-static enum wal_status fail_no_record(uint64_t sequence,
-                                      struct wal_error *error)
-{
-    return wal__fail(error, WAL_ENOTFOUND,
-                     "there is no record with sequence number %" PRIu64
-                     " of that session",
-                     sequence);
-}
-
 static enum wal_status record_cursor_get(struct wal_record_cursor *cursor,
                                          uint32_t session, uint64_t sequence,
                                          struct wal_record *record,
@@ -639,7 +630,12 @@ static enum wal_status record_cursor_get(struct wal_record_cursor *cursor,
             status = record_cursor_read(cursor, position, &item, record, error);
         }
     } while (wal__core_invalidate_derived(core, status, &looked));
-    return status == WAL_ENOTFOUND ? fail_no_record(sequence, error) : status;
+    return status == WAL_ENOTFOUND
+               ? wal__fail(error, WAL_ENOTFOUND,
+                           "there is no record with sequence number %" PRIu64
+                           " of that session",
+                           sequence)
+               : status;
 }
 
 void wal_record_cursor_close(struct wal_record_cursor *cursor)

@@ -58,14 +58,6 @@ static enum wal_status check_open(const char *path,
     return WAL_OK;
 }
 
-/* Files are no place for what a caller wants to have without maps, or wants
- * to have on no disk. */
-static bool can_spill(const struct wal__core_options *options)
-{
-    return options->io == &wal__io_posix &&
-           (options->open.flags & WAL_OPEN_PREAD) == 0;
-}
-
 /* Releases everything but what live handles need. */
 static void close_store(struct wal_store *store)
 {
@@ -112,7 +104,10 @@ static enum wal_status open_once(const char *path,
         wal__heap_free(heap, opened);
         return status;
     }
-    if (can_spill(options)) {
+    /* Files are no place for what a caller wants to have without maps, or wants
+     * to have on no disk. */
+    if (options->io == &wal__io_posix &&
+        (options->open.flags & WAL_OPEN_PREAD) == 0) {
         bool is_read_only = (options->open.flags & WAL_OPEN_READ_ONLY) != 0;
 
         wal__spill_init(&opened->spill, heap,

@@ -885,11 +885,6 @@ static void rebuild_map(struct wal__core *core)
     }
 }
 
-static uint64_t slot_size(const struct wal__branch_slot *slot)
-{
-    return sizeof(*slot) + branch_size(&slot->branch);
-}
-
 /* Frees the unpinned slots that were last used at or before `limit`. */
 static void free_unused(struct wal__core *core, uint64_t limit)
 {
@@ -918,7 +913,7 @@ static void evict(struct wal__core *core)
     for (uint32_t i = 0; i < core->branch_count; i++) {
         const struct wal__branch_slot *slot = core->branches[i];
 
-        size += slot_size(slot);
+        size += sizeof(*slot) + branch_size(&slot->branch);
         if (slot->pin_count == 0) {
             unpinned++;
             oldest = slot->last_used < oldest ? slot->last_used : oldest;

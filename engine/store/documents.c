@@ -246,14 +246,6 @@ static enum wal_status add_to_batch(struct batch *batch,
                : status;
 }
 
-static void sort_batch(struct batch *batch)
-{
-    if (batch->items.size > 0) {
-        qsort_r(batch->items.data, batch_count(batch), sizeof(struct sort_item),
-                compare_items, batch->keys.data);
-    }
-}
-
 /* Replaces an array by the documents of a batch. */
 static enum wal_status set_ranks(const struct wal__heap *heap,
                                  struct wal__document_ranks *ranks,
@@ -397,7 +389,10 @@ static enum wal_status fill_batch(struct wal__documents *documents,
         status = add_to_batch(batch, documents, keys, rank);
     }
     if (status == WAL_OK) {
-        sort_batch(batch);
+        if (batch->items.size > 0) {
+            qsort_r(batch->items.data, batch_count(batch),
+                    sizeof(struct sort_item), compare_items, batch->keys.data);
+        }
     }
     return status;
 }

@@ -66,12 +66,12 @@ enum wal__json_status wal__model_members(struct wal__json_span object,
     return status;
 }
 
-struct wal__json_span wal__model_string(struct wal__json_span json,
+struct wal__json_span wal__model_string(struct wal__json_span object,
                                         const char *key)
 {
     struct wal__json_member member = {.key = key};
 
-    return wal__model_members(json, &member, 1, NULL) == WAL__JSON_OK
+    return wal__model_members(object, &member, 1, NULL) == WAL__JSON_OK
                ? wal__member_string(&member)
                : none;
 }

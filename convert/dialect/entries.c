@@ -475,24 +475,6 @@ static void write_foreign(struct wal__json_out *out,
     close_entry(out, item);
 }
 
-static void write_line(struct wal__json_out *out,
-                       const struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
-{
-    const struct wal__json_override ids[] = {
-        {"id", item->id},
-        {"parentId", item->parent},
-    };
-
-    if (item->dialect != writer->dialect ||
-        !wal__model_has_entry_ids(item->data)) {
-        write_foreign(out, item);
-        return;
-    }
-    wal__json_out_overridden(out, item->data, ids, 2);
-    wal__json_out_newline(out);
-}
-
 /* Writes an entry whose members are fields of the item. */
 static void write_fields(const struct wal__model_writer *writer,
                          struct wal__json_out *out, struct wal__model_item item)
@@ -525,7 +507,9 @@ static bool entries_item(struct wal__model_writer *writer,
     } else if (item->kind == WAL__ITEM_MESSAGE) {
         write_message(out, &rooted);
     } else if (item->kind == WAL__ITEM_LINE) {
-        write_line(out, writer, &rooted);
+        if (!wal__model_write_line(writer, &rooted, rooted.parent)) {
+            write_foreign(out, &rooted);
+        }
     } else {
         write_fields(writer, out, rooted);
     }

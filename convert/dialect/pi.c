@@ -770,24 +770,6 @@ static void write_foreign(struct wal__json_out *out,
     wal__json_out_close_line(out);
 }
 
-static void write_line(struct wal__json_out *out,
-                       const struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
-{
-    const struct wal__json_override ids[] = {
-        {"id", item->id},
-        {"parentId", wal__model_or(item->parent, "null")},
-    };
-
-    if (item->dialect != writer->dialect ||
-        !wal__model_has_entry_ids(item->data)) {
-        write_foreign(out, item);
-        return;
-    }
-    wal__json_out_overridden(out, item->data, ids, 2);
-    wal__json_out_newline(out);
-}
-
 /* Writes an entry whose members are fields of the item. */
 static void write_fields(struct wal__json_out *out,
                          const struct wal__model_item *item)
@@ -813,7 +795,10 @@ static bool pi_item(struct wal__model_writer *writer,
     } else if (item->kind == WAL__ITEM_MESSAGE) {
         write_message(out, item, writer->state);
     } else if (item->kind == WAL__ITEM_LINE) {
-        write_line(out, writer, item);
+        if (!wal__model_write_line(writer, item,
+                                   wal__model_or(item->parent, "null"))) {
+            write_foreign(out, item);
+        }
     } else {
         write_fields(out, item);
     }
@@ -836,20 +821,10 @@ static bool pi_head(struct wal__model_writer *writer, struct wal__json_span id)
 }
 
 static const struct wal__dialect_write_ops pi_write_ops = {
-    .carries =
-        WAL__CARRIES(BRANCHES) | WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
-        WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
-        WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
-        WAL__CARRIES(EMPTY) | WAL__CARRIES(TOOL_NAMES) |
-        WAL__CARRIES(TOOL_ERRORS) | WAL__CARRIES(MODELS) |
-        WAL__CARRIES(PROVIDERS) | WAL__CARRIES(USAGE) | WAL__CARRIES(COSTS) |
-        WAL__CARRIES(STOP_REASONS) | WAL__CARRIES(MODEL_CHANGES) |
-        WAL__CARRIES(THINKING_LEVELS) | WAL__CARRIES(COMPACTIONS) |
-        WAL__CARRIES(KEPT_RANGES) | WAL__CARRIES(TOKENS_BEFORE) |
-        WAL__CARRIES(SUMMARIES) | WAL__CARRIES(SUMMARY_SOURCES) |
-        WAL__CARRIES(LABELS) | WAL__CARRIES(TITLES) | WAL__CARRIES(CUSTOM) |
-        WAL__CARRIES(META) | WAL__CARRIES(META_NAMES) | WAL__CARRIES(LINES) |
-        WAL__CARRIES(PARENTS),
+    .carries = ~(WAL__CARRIES(SIDECHAINS) | WAL__CARRIES(STREAMS) |
+                 WAL__CARRIES(BLOCKS) | WAL__CARRIES(REASONING) |
+                 WAL__CARRIES(FIELDS) | WAL__CARRIES(DAMAGED) |
+                 WAL__CARRIES(REDACTED)),
     .merges_parts = true,
     .links_starter = true,
     .path = pi_path,

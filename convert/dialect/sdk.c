@@ -208,9 +208,6 @@ static enum wal__json_status sdk_line(struct wal__model_reader *reader,
 static const struct wal__dialect_read_ops sdk_read_ops = {
     .documents = sdk_tree, .line = sdk_line, .stream = sdk_stream};
 
-static const struct wal__dialect_read_ops spec11_read_ops = {
-    .documents = sdk_tree, .line = sdk_line, .stream = sdk_stream};
-
 /* --- writing ------------------------------------------------------------- */
 
 struct counts {
@@ -539,6 +536,6 @@ const struct wal__dialect wal__dialect_spec11 = {
     .summary = "sessions/ID directories of a project, with its hash",
     .recognise = wal__line_recognise_none,
     .read = wal__line_read_generic,
-    .read_ops = &spec11_read_ops,
+    .read_ops = &sdk_read_ops,
     .write_ops = &spec11_write_ops,
 };

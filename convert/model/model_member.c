@@ -76,16 +76,6 @@ struct wal__json_span wal__model_string(struct wal__json_span object,
                : none;
 }
 
-bool wal__model_has_entry_ids(struct wal__json_span object)
-{
-    struct wal__json_member ids[2] = {{.key = "id"}, {.key = "parentId"}};
-
-    return wal__model_members(object, ids, 2, NULL) == WAL__JSON_OK &&
-           ids[0].value.kind == WAL__JSON_STRING && !ids[0].is_duplicate &&
-           (ids[1].value.kind == WAL__JSON_STRING ||
-            ids[1].value.kind == WAL__JSON_NULL);
-}
-
 static struct wal__json_span span_if_kind(const struct wal__json_member *member,
                                           enum wal__json_kind kind)
 {

@@ -55,10 +55,6 @@ bool wal__model_text_is(struct wal__json_span string, const char *text);
 struct wal__json_span wal__model_string(struct wal__json_span object,
                                         const char *key);
 
-/* Whether the object can be an entry with a parent: its id is a string, and its
- * parentId a string or null. */
-bool wal__model_has_entry_ids(struct wal__json_span object);
-
 /* Returns a C string as a span; a string has its quotes: "\"text\"". */
 struct wal__json_span wal__model_literal(const char *quoted);
 

@@ -811,6 +811,35 @@ bool wal__model_write_stream(struct wal__model_writer *writer, uint32_t stream)
            wal__model_write_file(writer, path, WAL__OUTPUT_LINES);
 }
 
+/* Whether the object can be an entry with a parent: its id is a string, and its
+ * parentId a string or null. */
+static bool has_entry_ids(struct wal__json_span object)
+{
+    struct wal__json_member ids[2] = {{.key = "id"}, {.key = "parentId"}};
+
+    return wal__model_members(object, ids, 2, NULL) == WAL__JSON_OK &&
+           ids[0].value.kind == WAL__JSON_STRING && !ids[0].is_duplicate &&
+           (ids[1].value.kind == WAL__JSON_STRING ||
+            ids[1].value.kind == WAL__JSON_NULL);
+}
+
+bool wal__model_write_line(struct wal__model_writer *writer,
+                           const struct wal__model_item *item,
+                           struct wal__json_span parent)
+{
+    const struct wal__json_override ids[] = {
+        {"id", item->id},
+        {"parentId", parent},
+    };
+
+    if (item->dialect != writer->dialect || !has_entry_ids(item->data)) {
+        return false;
+    }
+    wal__json_out_overridden(&writer->out, item->data, ids, 2);
+    wal__json_out_newline(&writer->out);
+    return true;
+}
+
 struct wal__json_span wal__model_or(struct wal__json_span json,
                                     const char *literal)
 {

@@ -147,6 +147,12 @@ bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
 /* Selects the file of lines of a stream. False also without memory. */
 bool wal__model_write_stream(struct wal__model_writer *writer, uint32_t stream);
 
+/* Writes an item of kind LINE as it was, but for its id and parentId. False: it
+ * is another client's, or cannot have them. */
+bool wal__model_write_line(struct wal__model_writer *writer,
+                           const struct wal__model_item *item,
+                           struct wal__json_span parent);
+
 /* A path under construction, NUL-terminated. */
 struct wal__model_path {
     struct wal__arena *arena;

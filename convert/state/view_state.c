@@ -152,6 +152,20 @@ static bool read_fingerprint(const struct wal__json_token *value,
            next_number(&scan, &digest->size, false);
 }
 
+static bool copy_text(const struct wal__json_member *member, char *text,
+                      size_t room)
+{
+    size_t size = 0;
+
+    if (member->value.kind != WAL__JSON_STRING ||
+        wal__json_unescape(member->value.span, (uint8_t *)text, room - 1, &size,
+                           NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    text[size] = '\0';
+    return true;
+}
+
 static enum wal_status read_file(struct wal__view_files *files,
                                  struct wal__json_span object,
                                  bool append_pending)
@@ -174,18 +188,14 @@ static enum wal_status read_file(struct wal__view_files *files,
                                     .append_pending = append_pending};
     struct wal__view_file *file;
     char path[4096];
-    size_t size = 0;
 
     if (wal__model_members(object, members, COUNT, NULL) != WAL__JSON_OK ||
-        members[PATH].value.kind != WAL__JSON_STRING ||
-        wal__json_unescape(members[PATH].value.span, (uint8_t *)path,
-                           sizeof(path) - 1, &size, NULL) != WAL__JSON_OK ||
+        !copy_text(&members[PATH], path, sizeof(path)) ||
         !read_stamp(&members[STAMP].value, &saved.stamp) ||
         !read_fingerprint(&members[DIGEST].value, &saved.fingerprint) ||
         !read_fingerprint(&members[SETTLED].value, &saved.stable)) {
         return WAL_ECORRUPT;
     }
-    path[size] = '\0';
     saved.has_old_stamp = read_stamp(&members[OLD].value, &saved.old_stamp);
     file = wal__view_files_add(files, path,
                                members[DOCUMENT].value.kind == WAL__JSON_TRUE);
@@ -209,46 +219,6 @@ static enum wal_status read_files(struct wal__view_files *files,
         status = read_file(files, value.span, append_pending);
     }
     return status;
-}
-
-static bool matches_store(const struct wal__json_member *members,
-                          const uint8_t store[16])
-{
-    uint64_t version = 0;
-    char uuid[33];
-
-    wal__hex_write(store, 16, uuid);
-    return read_number(&members[S_VERSION].value, &version) &&
-           version == WAL__VIEW_STATE_VERSION &&
-           members[S_STORE].value.kind == WAL__JSON_STRING &&
-           wal__json_string_is(members[S_STORE].value.span, uuid);
-}
-
-static bool matches_identity(const struct wal__json_member *members,
-                             const struct wal__view_identity *identity)
-{
-    return matches_store(members, identity->store) &&
-           members[S_SESSION].value.kind == WAL__JSON_STRING &&
-           wal__json_string_equals(members[S_SESSION].value.span,
-                                   identity->session.data,
-                                   (size_t)identity->session.size) &&
-           members[S_DIALECT].value.kind == WAL__JSON_STRING &&
-           wal__json_string_is(members[S_DIALECT].value.span,
-                               identity->dialect);
-}
-
-static bool copy_text(const struct wal__json_member *member, char *text,
-                      size_t room)
-{
-    size_t size = 0;
-
-    if (member->value.kind != WAL__JSON_STRING ||
-        wal__json_unescape(member->value.span, (uint8_t *)text, room - 1, &size,
-                           NULL) != WAL__JSON_OK) {
-        return false;
-    }
-    text[size] = '\0';
-    return true;
 }
 
 static bool read_losses(struct wal__json_span object, uint64_t *losses)
@@ -284,6 +254,29 @@ static bool is_checksum_valid(const uint8_t *data, size_t size)
                   WAL__VIEW_CHECK_SIZE) == 0;
 }
 
+/* Finds the members of a state; false: it is not a valid one of the store. The
+ * members point into the text. */
+static bool find_members(struct wal__json_span text, const uint8_t store[16],
+                         struct wal__json_member members[S_COUNT],
+                         struct wal_view_info *info)
+{
+    uint64_t version = 0;
+    char uuid[33];
+
+    wal__hex_write(store, 16, uuid);
+    for (size_t i = 0; i < S_COUNT; i++) {
+        members[i] = (struct wal__json_member){.key = keys[i]};
+    }
+    return is_checksum_valid(text.data, text.size) &&
+           wal__model_members(text, members, S_COUNT, NULL) == WAL__JSON_OK &&
+           read_number(&members[S_VERSION].value, &version) &&
+           version == WAL__VIEW_STATE_VERSION &&
+           wal__line_string_is(&members[S_STORE], uuid) &&
+           copy_text(&members[S_SESSION], info->session,
+                     sizeof(info->session)) &&
+           copy_text(&members[S_DIALECT], info->dialect, sizeof(info->dialect));
+}
+
 static enum wal_status decode(const uint8_t *data, size_t size,
                               const struct wal__view_identity *identity,
                               struct wal__view_files *files,
@@ -292,14 +285,13 @@ static enum wal_status decode(const uint8_t *data, size_t size,
     struct wal__view_position read = {.is_known = true};
     struct wal__json_span text = {data, size};
     struct wal__json_member members[S_COUNT];
+    struct wal_view_info info;
     enum wal_status status;
 
-    for (size_t i = 0; i < S_COUNT; i++) {
-        members[i] = (struct wal__json_member){.key = keys[i]};
-    }
-    if (!is_checksum_valid(data, size) ||
-        wal__model_members(text, members, S_COUNT, NULL) != WAL__JSON_OK ||
-        !matches_identity(members, identity) ||
+    if (!find_members(text, identity->store, members, &info) ||
+        !wal__slice_equal(wal__slice_from_text(info.session),
+                          identity->session) ||
+        strcmp(info.dialect, identity->dialect) != 0 ||
         !read_number(&members[S_ENTRIES].value, &read.entries[0]) ||
         !read_number(&members[S_ENTRIES1].value, &read.entries[1]) ||
         !read_number(&members[S_TOTAL].value, &read.total) ||
@@ -430,23 +422,6 @@ static enum wal_status list_files(struct wal__json_span array,
     return WAL_OK;
 }
 
-/* Finds the members of a state; false: it is not a valid one of the store. The
- * members point into the text. */
-static bool find_members(struct wal__json_span text, const uint8_t store[16],
-                         struct wal__json_member members[S_COUNT],
-                         struct wal_view_info *info)
-{
-    for (size_t i = 0; i < S_COUNT; i++) {
-        members[i] = (struct wal__json_member){.key = keys[i]};
-    }
-    return is_checksum_valid(text.data, text.size) &&
-           wal__model_members(text, members, S_COUNT, NULL) == WAL__JSON_OK &&
-           matches_store(members, store) &&
-           copy_text(&members[S_SESSION], info->session,
-                     sizeof(info->session)) &&
-           copy_text(&members[S_DIALECT], info->dialect, sizeof(info->dialect));
-}
-
 /* Passes the files of a state that lead to its session: those of lines, and the
  * document of a session. Nothing, if it is not of the store. */
 static enum wal_status view_state_list(const struct wal__view_env *env,
@@ -513,12 +488,6 @@ static void put_hex(struct wal__json_out *out, uint64_t value)
     wal__json_out_literal(out, text);
 }
 
-static void put_number(struct wal__json_out *out, const char *key,
-                       uint64_t number)
-{
-    wal__json_out_member_int(out, key, (int64_t)number);
-}
-
 static void put_stamp(struct wal__json_out *out, const char *key,
                       const struct wal__file_stamp *stamp)
 {
@@ -570,7 +539,8 @@ static void put_losses(struct wal__json_out *out, const uint64_t *losses)
     wal__json_out_open(out, '{');
     for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
         if (losses[i] > 0) {
-            put_number(out, wal__feature_text((enum wal__feature)i), losses[i]);
+            wal__json_out_member_count(
+                out, wal__feature_text((enum wal__feature)i), losses[i]);
         }
     }
     wal__json_out_close(out, '}');
@@ -603,16 +573,16 @@ static bool encode(const struct wal__view_identity *identity,
     put_identity(&out, identity);
     wal__json_out_member_bool(&out, "verbatim", position->is_verbatim);
     wal__json_out_member_bool(&out, "open", position->append_pending);
-    put_number(&out, "entries", position->entries[0]);
-    put_number(&out, "entries1", position->entries[1]);
-    put_number(&out, "total", position->total);
-    put_number(&out, "redacted", position->redacted);
-    put_number(&out, "seen", position->session_sequence);
-    put_number(&out, "newest", position->entry_sequence);
+    wal__json_out_member_count(&out, "entries", position->entries[0]);
+    wal__json_out_member_count(&out, "entries1", position->entries[1]);
+    wal__json_out_member_count(&out, "total", position->total);
+    wal__json_out_member_count(&out, "redacted", position->redacted);
+    wal__json_out_member_count(&out, "seen", position->session_sequence);
+    wal__json_out_member_count(&out, "newest", position->entry_sequence);
     wal__json_out_key(&out, "known");
     put_hex(&out, position->session_hash);
-    put_number(&out, "documents", position->documents);
-    put_number(&out, "unreadable", position->unreadable);
+    wal__json_out_member_count(&out, "documents", position->documents);
+    wal__json_out_member_count(&out, "unreadable", position->unreadable);
     put_losses(&out, position->losses);
     if (position->head[0] != '\0') {
         wal__json_out_member_text(&out, "head",
@@ -668,8 +638,6 @@ enum wal_status wal__view_state_write(const char *name,
     }
     return status;
 }
-
-/* --- the states of a root ------------------------------------------------- */
 
 /* --- the place ----------------------------------------------------------- */
 

@@ -1,7 +1,5 @@
 /*
  * agentwal.c - the program: runs a verb. walcat and walcheck are names of it.
- *
- * Threads: the tools are single-threaded.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +75,7 @@ static void print_indented(FILE *file, const char *text, int indent)
 
 static void print_options(FILE *file, const struct verb_option *options)
 {
-    for (; options != NULL && options->usage != NULL; options++) {
+    for (; options->usage != NULL; options++) {
         if (strlen(options->usage) > INDENT - 4) {
             fprintf(file, "  %s\n%*s", options->usage, INDENT, "");
         } else {
@@ -126,17 +124,14 @@ static char *help_of_verb(const struct verb *verb)
     const struct verb_example *example = help->examples;
     char *text = NULL;
     size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
+    FILE *file = cli_open_memory(&text, &size);
 
-    if (file == NULL) {
-        return cli_copy_text("", 0);
-    }
     print_usage(file, verb);
     fprintf(file, "\n%s.\n", help->summary);
     if (help->text != NULL) {
         fprintf(file, "\n%s", help->text);
     }
-    if (help->options != NULL) {
+    if (help->options[0].usage != NULL) {
         fputs("\nOptions:\n", file);
         print_options(file, help->options);
     }
@@ -188,12 +183,12 @@ static void help_print_overview(void)
         "  agentwal list\n");
 }
 
-static void write_pairs(struct wal__json_out *json, const char *key,
-                        const char *name, const char *first, const char *text)
+static void write_pair(struct wal__json_out *json, const char *key,
+                       const char *first, const char *text)
 {
     wal__json_out_open(json, '{');
     cli_json_member_text(json, key, cli_slice(first));
-    cli_json_member_text(json, name, cli_slice(text));
+    cli_json_member_text(json, "text", cli_slice(text));
     wal__json_out_close(json, '}');
 }
 
@@ -201,8 +196,8 @@ static void write_options(struct wal__json_out *json,
                           const struct verb_option *options)
 {
     wal__json_out_member_open(json, "options", '[');
-    for (; options != NULL && options->usage != NULL; options++) {
-        write_pairs(json, "option", "text", options->usage, options->text);
+    for (; options->usage != NULL; options++) {
+        write_pair(json, "option", options->usage, options->text);
     }
     wal__json_out_close(json, ']');
 }
@@ -221,7 +216,7 @@ static void write_verb(struct wal__json_out *json, const struct verb *verb)
     write_options(json, help->options);
     wal__json_out_member_open(json, "examples", '[');
     for (; example->command != NULL; example++) {
-        write_pairs(json, "command", "text", example->command, example->text);
+        write_pair(json, "command", example->command, example->text);
     }
     wal__json_out_close(json, ']');
     wal__json_out_close_line(json);

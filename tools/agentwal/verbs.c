@@ -25,22 +25,20 @@ static const struct verb_help help_import = {
             "bundle wrote, gives its sessions back with everything they "
             "have.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--dialect NAME", "the format of the files; auto recognises it"},
             {"--all-files", "import every file below a directory"},
             {"--follow", "then import what changes, until interrupted"},
             {"--summary", "with --json: a last object {\"summary\":...}"},
             {"-v, --verbose", "print every source and every warning"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal import ~/.claude", "all sessions of Claude Code"},
             {"agentwal import session.jsonl work.bundle",
              "a file, and the sessions of a bundle"},
             {"agentwal import --follow ~/.codex ~/.pi/agent",
              "keep the store current"},
-            {NULL, NULL},
         },
 };
 
@@ -55,20 +53,18 @@ static const struct verb_help help_adopt = {
             "terminal and\n"
             "without --yes only the plan is printed.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"-y, --yes", "do not ask"},
             {"--install",
              "then follow the folders by a systemd user unit, from each login "
              "on"},
             {"--uninstall", "stop and remove that unit; import nothing"},
             {"-v, --verbose", "print every source and every warning"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal adopt", "show the plan and ask"},
             {"agentwal adopt --yes --install", "import, and keep current"},
-            {NULL, NULL},
         },
 };
 
@@ -79,23 +75,21 @@ static const struct verb_help help_export = {
         "A repeated export adds what is new. What a format cannot express is "
         "listed.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--dialect source", "the imported files, byte for byte"},
             {"--dialect NAME",
              "the format of a client (see agentwal dialects)"},
             {"--session SESSION", "only this session; may be repeated"},
             {"--stdout", "one session to standard output"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal export --dialect source backup",
              "all imported files below backup"},
             {"agentwal export --dialect pi --session 7f3a21c ~/.pi/agent",
              "continue a session in another client"},
             {"agentwal export --dialect claude --session @latest --stdout",
              "print one session"},
-            {NULL, NULL},
         },
 };
 
@@ -103,18 +97,16 @@ static const struct verb_help help_follow = {
     .usage = "--dialect NAME OUTDIR",
     .summary = "Keep the files of a client current until interrupted",
     .options =
-        (const struct verb_option[]){
+        {
             {"--dialect NAME",
              "the format of the client (see agentwal dialects)"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal follow --dialect claude ~/.claude",
              "show all sessions in Claude Code"},
             {"agentwal follow --dialect pi /tmp/view",
              "write them to another directory"},
-            {NULL, NULL},
         },
 };
 
@@ -122,19 +114,17 @@ static const struct verb_help help_path = {
     .usage = "--dialect source|NAME [--stream N] OUTDIR SESSION",
     .summary = "Print the path of a session's file below a directory",
     .options =
-        (const struct verb_option[]){
+        {
             {"--dialect NAME", "the format of the file"},
             {"--stream N",
              "of another stream than the conversation, which is 0"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal path --dialect claude ~/.claude @latest",
              "where export writes the newest session"},
             {"agentwal path --dialect source out 7f3a21c",
              "where its imported file is written back"},
-            {NULL, NULL},
         },
 };
 
@@ -142,10 +132,9 @@ static const struct verb_help help_dialects = {
     .usage = "",
     .summary = "List the formats that can be imported and exported",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal dialects", "a table, and what each format can express"},
             {"agentwal dialects --json", "one JSON object per format"},
-            {NULL, NULL},
         },
 };
 
@@ -154,21 +143,19 @@ static const struct verb_help help_list = {
              "[--after CURSOR]",
     .summary = "List the sessions, newest first",
     .options =
-        (const struct verb_option[]){
+        {
             {"--cwd DIR", "only sessions of this directory"},
             {"--project ID", "only sessions of this project"},
             {"--trash", "the sessions in the trash, instead of all others"},
             {"--limit N", "at most N sessions; 0: all"},
             {"--cursor", "print the cursor of the next page on standard error"},
             {"--after CURSOR", "continue after a page"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal list --limit 20", "the 20 newest"},
             {"agentwal list --cwd .", "those of this directory"},
             {"agentwal list --json", "one JSON object per session"},
-            {NULL, NULL},
         },
 };
 
@@ -176,10 +163,9 @@ static const struct verb_help help_show = {
     .usage = "SESSION",
     .summary = "Show the details of a session",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal show @latest", "the newest session of this directory"},
             {"agentwal show --json 7f3a21c", "as a JSON object"},
-            {NULL, NULL},
         },
 };
 
@@ -187,19 +173,17 @@ static const struct verb_help help_tree = {
     .usage = "SESSION [--all] [--stream N] [--deltas] [--redacted]",
     .summary = "Draw the branches of a session, with its heads",
     .options =
-        (const struct verb_option[]){
+        {
             {"--all", "all branches in log order"},
             {"--stream N", "another stream than the conversation, which is 0"},
             {"--deltas", "with entries of type message_delta_batch"},
             {"--redacted", "with redacted entries"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal tree @latest", "the newest session of this directory"},
             {"agentwal tree --deltas 7f3a21c",
              "with the partial messages of a stream"},
-            {NULL, NULL},
         },
 };
 
@@ -209,7 +193,7 @@ static const struct verb_help help_cat = {
         "cat --frames [SEGMENT]",
     .summary = "Print the entries of a session, one JSON object per line",
     .options =
-        (const struct verb_option[]){
+        {
             {"--text", "a readable conversation"},
             {"--branch ENTRY|HEAD",
              "the branch of that entry or head instead of the live one"},
@@ -226,14 +210,12 @@ static const struct verb_help help_cat = {
             {"--follow", "print new entries until interrupted; without a "
                          "SESSION, those of all sessions"},
             {"--frames", "every frame of the store, or of a segment file"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal cat --text @latest", "read the newest conversation"},
             {"agentwal cat --tail 5 7f3a21c", "its last five entries"},
             {"agentwal cat --follow 7f3a21c", "watch a session"},
-            {NULL, NULL},
         },
 };
 
@@ -241,15 +223,13 @@ static const struct verb_help help_latest = {
     .usage = "[--cwd DIR]",
     .summary = "Print the id of the newest session",
     .options =
-        (const struct verb_option[]){
+        {
             {"--cwd DIR", "the newest of this directory"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal latest --cwd .", "the session to resume here"},
             {"agentwal latest --json", "with its details"},
-            {NULL, NULL},
         },
 };
 
@@ -257,10 +237,9 @@ static const struct verb_help help_children = {
     .usage = "SESSION",
     .summary = "List the forks of a session",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal children 7f3a21c", "a table"},
             {"agentwal children --json 7f3a21c", "one JSON object per session"},
-            {NULL, NULL},
         },
 };
 
@@ -268,10 +247,9 @@ static const struct verb_help help_projects = {
     .usage = "",
     .summary = "List the projects of the sessions",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal projects", "a table"},
             {"agentwal projects --json", "one JSON object per project"},
-            {NULL, NULL},
         },
 };
 
@@ -279,11 +257,10 @@ static const struct verb_help help_project = {
     .usage = "[DIR]",
     .summary = "Print the project id of a directory",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal project", "of the current directory"},
             {"agentwal list --project \"$(agentwal project)\"",
              "the sessions of this repository"},
-            {NULL, NULL},
         },
 };
 
@@ -296,10 +273,9 @@ static const struct verb_help help_stats = {
             "RECLAIMABLE: of dead\n"
             "records; gc gives them back. All before compression.\n",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal stats", "for people"},
             {"agentwal stats --json", "with exact numbers"},
-            {NULL, NULL},
         },
 };
 
@@ -312,7 +288,7 @@ static const struct verb_help help_search = {
         "deleted or put in the trash is\nnot found. The first search makes "
         "the index. Exit code 1: nothing was found.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--project ID", "sessions of that project"},
             {"--cwd DIR", "sessions of that directory"},
             {"--session SESSION", "one session"},
@@ -326,16 +302,14 @@ static const struct verb_help help_search = {
             {"--substring", "the text, inside words too"},
             {"--limit N", "at most N sessions; otherwise 20"},
             {"--around N", "print N entries before and after each hit"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal search rounding error", "sessions with both words"},
             {"agentwal search --cwd . --since 7d --role user migrat*",
              "what you asked for here this week"},
             {"agentwal search --around 2 -- '\"one cent\"' -tax",
              "a phrase without a word; -- ends the options"},
-            {NULL, NULL},
         },
 };
 
@@ -348,19 +322,17 @@ static const struct verb_help help_usage = {
         "is what clients\nwrote; many write none. There is no table of "
         "prices.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--by GROUP", "day (the default), model, project, client or "
                            "session"},
             {"--since TIME", "from 2026-11-20, 2026-11-20T14:03, or an age: "
                              "12h, 7d, 2w"},
             {"--until TIME", "before that time"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal usage --since 30d", "each day of the last month"},
             {"agentwal usage --by model --json", "with exact numbers"},
-            {NULL, NULL},
         },
 };
 
@@ -373,22 +345,20 @@ static const struct verb_help help_watch = {
         "that resumes the session.\nElse, with --plain and with --json: a line "
         "for each new entry.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--session ID", "only this one; several times: only these"},
             {"--project ID", "only sessions of this project"},
             {"--cwd DIR", "only sessions of this directory"},
             {"--since TIME", "begin with entries from 2026-11-20, "
                              "2026-11-20T14:03, or an age: 10m, 12h, 7d"},
             {"--plain", "lines on a terminal too"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal watch", "all agents"},
             {"agentwal watch --cwd . --since 1h --plain",
              "this directory, with the last hour"},
             {"agentwal watch --json", "one JSON object per entry"},
-            {NULL, NULL},
         },
 };
 
@@ -411,7 +381,7 @@ static const struct verb_help help_resume = {
         "refused there. Its last 50\nentries are printed. When both went on, "
         "both remain: docs/machines.md.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--run", "run the command instead of printing it"},
             {"--project ID", "only sessions of this project"},
             {"--cwd DIR", "only sessions of this directory"},
@@ -421,16 +391,14 @@ static const struct verb_help help_resume = {
             {"--take-over", "also when it is at a machine that is not in the "
                             "bucket"},
             {"--take-back", "go on with a session that has moved away"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal resume --run", "pick one and go on with it"},
             {"agentwal resume parser --cwd .",
              "begin with a word, in this directory"},
             {"agentwal resume --remote s3://sessions 7f3a21c0",
              "go on with a session of another machine"},
-            {NULL, NULL},
         },
 };
 
@@ -447,20 +415,18 @@ static const struct verb_help help_view = {
         "Read the page before you\nshare it: a secret of another form stays. "
         "Redacted entries are left out.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--redact PATTERN", "strike out what matches this extended "
                                  "regular expression, too; may be repeated"},
             {"--no-tool-results", "leave the results of tools out"},
             {"--no-paths", "shorten absolute paths to their last name, or to "
                            "what is below the session's directory"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal view @latest >page.html", "the session used last"},
             {"agentwal view 7f3a9c1 --no-paths --redact acme >page.html",
              "without the names of a customer"},
-            {NULL, NULL},
         },
 };
 
@@ -468,20 +434,18 @@ static const struct verb_help help_create = {
     .usage = "[--id ID] [--cwd DIR] [--project ID] [--title T] [--meta JSON]",
     .summary = "Create a session and print its id",
     .options =
-        (const struct verb_option[]){
+        {
             {"--id ID", "its id; a new UUID without it"},
             {"--cwd DIR", "its directory; the current one without it"},
             {"--project ID", "its project; that of its directory without it"},
             {"--title T", "its title"},
             {"--meta JSON", "its metadata, a JSON object"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal create --title \"Fix the build\"",
              "in the current directory"},
             {"id=$(agentwal create)", "for a script"},
-            {NULL, NULL},
         },
 };
 
@@ -495,7 +459,7 @@ static const struct verb_help help_append = {
             "follows the head;\n"
             "null makes a root.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--create", "create the session if it does not exist"},
             {"--each",
              "one append and one result per line, instead of one atomic batch"},
@@ -504,16 +468,14 @@ static const struct verb_help help_append = {
             {"--durability LEVEL",
              "durable (default), written, queued or cluster: in the remote "
              "too, by agentwal remote push --follow"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal append 7f3a21c < entries.jsonl", "one atomic batch"},
             {"agentwal append --create notes < entries.jsonl",
              "to a session that may not exist yet"},
             {"agent | agentwal append --each --json 7f3a21c",
              "acknowledge each line once it is durable"},
-            {NULL, NULL},
         },
 };
 
@@ -522,17 +484,15 @@ static const struct verb_help help_fork = {
     .summary = "Create a session that shares the beginning of another one, and "
                "print its id",
     .options =
-        (const struct verb_option[]){
+        {
             {"--at ENTRY", "the last shared entry; the head without it"},
             {"--id NEW", "the id of the new session"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal fork @latest",
              "from the newest session of this directory"},
             {"agentwal fork 7f3a21c --at b2d90c4", "from one of its entries"},
-            {NULL, NULL},
         },
 };
 
@@ -542,20 +502,18 @@ static const struct verb_help help_head = {
     .summary = "List, show or move the heads of a session",
     .text = "An empty ENTRY removes the head.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--stream N",
              "of another stream than the conversation, which is 0"},
             {"--expect ENTRY", "move only if the head is at this entry"},
             {"--note TEXT", "a note to keep with the move"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal head 7f3a21c", "all heads"},
             {"agentwal head 7f3a21c main b2d90c4",
              "rewind the conversation to an entry"},
             {"agentwal head 7f3a21c tried b2d90c4", "name a branch"},
-            {NULL, NULL},
         },
 };
 
@@ -563,16 +521,14 @@ static const struct verb_help help_meta = {
     .usage = "SESSION [--merge JSON]",
     .summary = "Print the metadata of a session, after applying a merge patch",
     .options =
-        (const struct verb_option[]){
+        {
             {"--merge JSON", "a merge patch (RFC 7386)"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal meta 7f3a21c", "print it"},
             {"agentwal meta 7f3a21c --merge '{\"reviewed\":true}'",
              "set a member"},
-            {NULL, NULL},
         },
 };
 
@@ -581,11 +537,10 @@ static const struct verb_help help_title = {
     .summary = "Give a session another title",
     .text = "An empty TEXT: its title is the beginning of its first message.\n",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal title @latest \"Invoices off by one cent\"",
              "of the newest session of this directory"},
             {"agentwal title 7f3a21c \"\"", "take it away"},
-            {NULL, NULL},
         },
 };
 
@@ -595,7 +550,7 @@ static const struct verb_help help_doc = {
         "V] [--at V] [--history]",
     .summary = "Keep JSON documents with a session, or with the store",
     .options =
-        (const struct verb_option[]){
+        {
             {"--store",
              "documents of the store instead of a session; the directory of "
              "the\n"
@@ -604,15 +559,13 @@ static const struct verb_help help_doc = {
              "put and delete: only if this is the current version"},
             {"--at V", "get: the value of that version"},
             {"--history", "scan: with former versions and deletions"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal doc put 7f3a21c plan < plan.json", "store a document"},
             {"agentwal doc get 7f3a21c plan", "print it"},
             {"agentwal doc list --store config/",
              "the keys of the store that begin with config/"},
-            {NULL, NULL},
         },
 };
 
@@ -621,20 +574,18 @@ static const struct verb_help help_compact_session = {
     .summary =
         "Replace the entries before an entry by a summary from standard input",
     .options =
-        (const struct verb_option[]){
+        {
             {"--first-kept ENTRY", "the first entry that is kept"},
             {"--new ID", "fork first: the id of the new session"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal compact-session 7f3a21c --first-kept b2d90c4 < "
              "summary.txt",
              "in place"},
             {"agentwal compact-session 7f3a21c --first-kept b2d90c4 "
              "--new short < text",
              "in a fork"},
-            {NULL, NULL},
         },
 };
 
@@ -648,20 +599,18 @@ static const struct verb_help help_redact = {
         "into a\n"
         "session must be revoked.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--reason TEXT", "why; shown in its place"},
             {"--erase", "leave no byte of it in any file of the store"},
             {"--views", "with --erase: rewrite the views that the store knows "
                         "of and\nthat may hold it"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal redact 0d7f3a21 b2d90c4 --reason \"a password\"",
              "SESSION: the complete id, or its last 7 characters"},
             {"agentwal cat --redacted 0d7f3a21",
              "show what was redacted, and why"},
-            {NULL, NULL},
         },
 };
 
@@ -672,22 +621,20 @@ static const struct verb_help help_delete = {
             "it can be\ntaken back: \"agentwal undelete\". Forks of it stay as "
             "they are.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--erase", "delete it for good, and leave no byte of it in any "
                         "file of the\nstore, but what forks of it see"},
             {"--views", "with --erase: remove the views of it that the store "
                         "knows of"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal delete 01976f2e-7c1a-7b52-9c7d-0d5cba7f3a21",
              "by the complete id"},
             {"agentwal delete 0d7f3a21",
              "by an ending of at least 7 characters"},
             {"agentwal delete \"$(agentwal latest --cwd .)\"",
              "the newest session of this directory"},
-            {NULL, NULL},
         },
 };
 
@@ -697,10 +644,9 @@ static const struct verb_help help_undelete = {
     .text = "SESSION: an id, a unique prefix of one, or a unique ending of at "
             "least 4\ncharacters, of a session in the trash.\n",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal list --trash", "what is in the trash"},
             {"agentwal undelete 0d7f3a21", "as it was before"},
-            {NULL, NULL},
         },
 };
 
@@ -709,15 +655,13 @@ static const struct verb_help help_pin = {
     .summary = "Keep a session whatever the rules of retain say",
     .text = "Sets the member \"pinned\" of its metadata.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--off", "no longer"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal pin @latest", "the newest session of this directory"},
             {"agentwal pin --off 7f3a21c", "retain may choose it again"},
-            {NULL, NULL},
         },
 };
 
@@ -731,22 +675,20 @@ static const struct verb_help help_checkpoint = {
         "session's\n"
         "directory.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--root DIR",
              "the directory of the files; that of the session without it"},
             {"--files-from FILE",
              "read names from FILE, or with - from standard input"},
             {"-0, --null", "the names end with a zero byte"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal checkpoint @latest before-edit src/main.c",
              "record one file"},
             {"git ls-files -z | agentwal checkpoint @latest all --files-from "
              "- -0",
              "record a work tree"},
-            {NULL, NULL},
         },
 };
 
@@ -754,11 +696,10 @@ static const struct verb_help help_checkpoints = {
     .usage = "SESSION",
     .summary = "List the checkpoints of a session",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal checkpoints @latest", "a table"},
             {"agentwal checkpoints --json @latest",
              "one JSON object per checkpoint"},
-            {NULL, NULL},
         },
 };
 
@@ -766,11 +707,10 @@ static const struct verb_help help_checkpoint_show = {
     .usage = "SESSION ID",
     .summary = "List the files of a checkpoint",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal checkpoint-show @latest before-edit", "a table"},
             {"agentwal checkpoint-show --json @latest before-edit",
              "with the hashes as JSON"},
-            {NULL, NULL},
         },
 };
 
@@ -780,12 +720,11 @@ static const struct verb_help help_checkpoint_diff = {
         "Show the changes from a checkpoint to another one, or to the files "
         "on disk",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal checkpoint-diff @latest before-edit",
              "what changed on disk since"},
             {"agentwal checkpoint-diff @latest before-edit after-edit",
              "between two checkpoints"},
-            {NULL, NULL},
         },
 };
 
@@ -793,10 +732,9 @@ static const struct verb_help help_checkpoint_delete = {
     .usage = "SESSION ID",
     .summary = "Delete a checkpoint",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal checkpoint-delete @latest before-edit", "delete one"},
             {"agentwal checkpoints @latest", "see which remain"},
-            {NULL, NULL},
         },
 };
 
@@ -804,18 +742,16 @@ static const struct verb_help help_checkpoint_export = {
     .usage = "SESSION OUTDIR --layout sdk|spec11",
     .summary = "Write the checkpoints of a session as manifests and contents",
     .options =
-        (const struct verb_option[]){
+        {
             {"--layout NAME",
              "sdk or spec11: the names and manifests of the files"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal checkpoint-export @latest out --layout sdk",
              "below out/checkpoints"},
             {"agentwal checkpoint-export 7f3a21c out --layout spec11",
              "in the other layout"},
-            {NULL, NULL},
         },
 };
 
@@ -823,17 +759,15 @@ static const struct verb_help help_checkpoint_import = {
     .usage = "SESSION DIR [--root DIR]",
     .summary = "Read checkpoints that were written as files, in either layout",
     .options =
-        (const struct verb_option[]){
+        {
             {"--root DIR",
              "the directory of the files; that of the session without it"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal checkpoint-import 7f3a21c out", "from out/checkpoints"},
             {"agentwal checkpoint-import 7f3a21c out --root ~/src/app",
              "for files elsewhere"},
-            {NULL, NULL},
         },
 };
 
@@ -841,11 +775,10 @@ static const struct verb_help help_checkpointing = {
     .usage = "SESSION on|off",
     .summary = "Turn checkpoints of a session on or off",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal checkpointing @latest off",
              "checkpoint records nothing from now on"},
             {"agentwal checkpointing @latest on", "record again"},
-            {NULL, NULL},
         },
 };
 
@@ -857,7 +790,7 @@ static const struct verb_help help_rewind = {
             "printed: rewind to\n"
             "it to undo.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--to ENTRY",
              "move the conversation to ENTRY, and the files to the checkpoint\n"
              "that belongs to it"},
@@ -868,16 +801,14 @@ static const struct verb_help help_rewind = {
             {"--expect CHECKPOINT",
              "refuse if files changed since this checkpoint"},
             {"--force", "rewind although files changed"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal rewind @latest before-edit --dry-run",
              "see what would change"},
             {"agentwal rewind @latest before-edit", "restore the files"},
             {"agentwal rewind @latest --to b2d90c4",
              "the conversation and the files together"},
-            {NULL, NULL},
         },
 };
 
@@ -887,11 +818,10 @@ static const struct verb_help help_init = {
     .text = "import, create, append --create and doc put --store create a "
             "missing store too.\n",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal init", "the default store"},
             {"agentwal --store /srv/sessions init",
              "a store in another directory"},
-            {NULL, NULL},
         },
 };
 
@@ -904,19 +834,17 @@ static const struct verb_help help_check = {
         "With\n"
         "--strict an ambiguous tail is damage.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--jobs N", "read with N threads; one per processor without it"},
             {"--remote URL|STORE",
              "read what the remote, or that of the store, has instead"},
             {"--store-id ID",
              "--remote: which store, where the remote has several"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal check", "exit code 0: sound, 1: damaged"},
             {"agentwal check --json", "a report for programs"},
-            {NULL, NULL},
         },
 };
 
@@ -924,15 +852,13 @@ static const struct verb_help help_salvage = {
     .usage = "OUT [--jobs N]",
     .summary = "Build a sound store in OUT from everything that can be read",
     .options =
-        (const struct verb_option[]){
+        {
             {"--jobs N", "read with N threads; one per processor without it"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal salvage recovered", "OUT must not exist"},
             {"agentwal --store recovered list", "the sessions that were saved"},
-            {NULL, NULL},
         },
 };
 
@@ -940,10 +866,9 @@ static const struct verb_help help_migrate = {
     .usage = "[SESSION]",
     .summary = "Convert the store, or a session, to this version",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal migrate", "the store"},
             {"agentwal migrate 7f3a21c", "the schema of one session"},
-            {NULL, NULL},
         },
 };
 
@@ -951,11 +876,10 @@ static const struct verb_help help_accept_damage = {
     .usage = "[SESSION]",
     .summary = "Allow appends to sessions that lost entries",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal check", "see what was lost, first"},
             {"agentwal accept-damage", "all damaged sessions"},
             {"agentwal accept-damage 7f3a21c", "one session"},
-            {NULL, NULL},
         },
 };
 
@@ -973,7 +897,7 @@ static const struct verb_help help_gc = {
         "KiB, MiB,\n"
         "GiB, TiB (powers of 1024).\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--dry-run",
              "change nothing; show what would come back, per session and in "
              "total"},
@@ -990,14 +914,12 @@ static const struct verb_help help_gc = {
             {"--max-bytes SIZE", "rewrite at most SIZE of segments"},
             {"--rate SIZE", "read and write at most SIZE in a second; 0: no "
                             "limit; 64MiB without it"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal gc --dry-run", "what would come back"},
             {"agentwal gc", "run it, with others at work"},
             {"agentwal gc --erase", "after delete or redact"},
-            {NULL, NULL},
         },
 };
 
@@ -1014,10 +936,9 @@ static const struct verb_help help_backup = {
         "goes on. A DIR that was written to is refused. docs/keeping.md has "
         "the rest.\n",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal backup /mnt/backup/agentwal", "all, or what is new"},
             {"agentwal --store /mnt/backup/agentwal check", "check the copy"},
-            {NULL, NULL},
         },
 };
 
@@ -1036,7 +957,7 @@ static const struct verb_help help_retain = {
         "KiB, MiB,\n"
         "GiB, TiB (powers of 1024).\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--older-than AGE", "sessions last active longer ago"},
             {"--keep-last N", "keep the N newest ones whatever the other rules "
                               "say; alone:\nmove all others"},
@@ -1047,15 +968,13 @@ static const struct verb_help help_retain = {
                               "if needed"},
             {"--all", "permit rules that leave no session"},
             {"--apply", "move them"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal retain --older-than 90d", "what would go"},
             {"agentwal retain --older-than 90d --keep-last 50 --apply",
              "move it, but keep the 50 newest"},
             {"agentwal gc --erase", "delete what is in the trash"},
-            {NULL, NULL},
         },
 };
 
@@ -1066,10 +985,9 @@ static const struct verb_help help_restore = {
             "the trash is\ntaken out of it, and what is missing is copied. "
             "\"agentwal merge DIR\" takes all\nsessions.\n",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal --store archive list", "what is there"},
             {"agentwal restore archive 0d7f3a21", "one of them"},
-            {NULL, NULL},
         },
 };
 
@@ -1077,11 +995,10 @@ static const struct verb_help help_help = {
     .usage = "[VERB]...",
     .summary = "Show the verbs, or how to use one",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal help", "all verbs"},
             {"agentwal help rewind", "one verb"},
             {"agentwal help --json", "the same for programs"},
-            {NULL, NULL},
         },
 };
 
@@ -1096,11 +1013,10 @@ static const struct verb_help help_bundle = {
         "along. agentwal import FILE takes them into another store. FILE must "
         "not exist.\n",
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal bundle 7f3a21c work.bundle", "one session"},
             {"agentwal bundle @latest 7f3a21c work.bundle", "two of them"},
             {"agentwal --store new import work.bundle", "on another machine"},
-            {NULL, NULL},
         },
 };
 
@@ -1118,17 +1034,15 @@ static const struct verb_help help_merge = {
         "new. The store\n"
         "is created if it does not exist.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--keep-both", "instead of a refusal: the other one becomes a "
                             "fork, ID@ and 8 digits of OTHER's id"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal merge /mnt/laptop/agentwal",
              "the sessions of another machine"},
             {"agentwal --store all merge work", "one store into another"},
-            {NULL, NULL},
         },
 };
 
@@ -1138,16 +1052,14 @@ static const struct verb_help help_index = {
     .text = "search does it too. The files are derived: they may be removed at "
             "any time.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--deep", "the index of tools' results too"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal index", "after an import, so that the first search is "
                                "fast"},
             {"agentwal index --deep --json", "with results, and the sizes"},
-            {NULL, NULL},
         },
 };
 
@@ -1179,7 +1091,7 @@ static const struct verb_help help_remote = {
         "begins, when much was pushed, and\nremoves what a base of a day has "
         "made needless. docs/machines.md has the rest.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--replace", "add: instead of the remote that the store has"},
             {"--take-over", "push: from another copy of the store; pull: make "
                             "DIR the store that writes"},
@@ -1197,15 +1109,13 @@ static const struct verb_help help_remote = {
             {"--store-id ID",
              "pull: which store, where the remote has several; sessions: of "
              "this one only"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal remote add s3://sessions", "name the bucket"},
             {"agentwal remote push", "store what is new"},
             {"agentwal remote pull --take-over s3://sessions ~/sessions",
              "go on elsewhere"},
-            {NULL, NULL},
         },
 };
 
@@ -1218,7 +1128,7 @@ static const struct verb_help help_serve = {
         "lets in. It is read-only\nwithout --write. It runs until it is "
         "interrupted. docs/seeing.md has the\nresources.\n",
     .options =
-        (const struct verb_option[]){
+        {
             {"--port N", "listen on port N of 127.0.0.1 and ::1; 0: a free "
                          "one"},
             {"--socket PATH", "listen on that Unix socket"},
@@ -1230,13 +1140,11 @@ static const struct verb_help help_serve = {
                                "otherwise 60"},
             {"--link-time SECONDS", "how long the link may be opened; "
                                     "otherwise 600"},
-            {NULL, NULL},
         },
     .examples =
-        (const struct verb_example[]){
+        {
             {"agentwal serve --port 0 --open", "read sessions in the browser"},
             {"agentwal serve", "answer programs on a Unix socket"},
-            {NULL, NULL},
         },
 };
 

@@ -4,8 +4,6 @@
  * One table has all of them; the help, the man page, the completion and the
  * dispatch are made from it. A new verb is a line of the table in verbs.c, its
  * help there, and its function in tools/cli/verbs.h.
- *
- * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_AGENTWAL_VERBS_H
 #define AGENTWAL_TOOLS_AGENTWAL_VERBS_H
@@ -32,13 +30,18 @@ enum {
     VERB_EVERY_DAY = 8
 };
 
+enum {
+    VERB_OPTIONS = 14, /* of a verb at most, with the end of the list */
+    VERB_EXAMPLES = 4
+};
+
 struct verb_option {
-    const char *usage; /* "--at ENTRY"; NULL ends the list */
+    const char *usage; /* "--at ENTRY"; NULL after the last one */
     const char *text;
 };
 
 struct verb_example {
-    const char *command; /* NULL ends the list */
+    const char *command; /* NULL after the last one */
     const char *text;
 };
 
@@ -46,8 +49,8 @@ struct verb_help {
     const char *usage;   /* operands and options, after the verb's name */
     const char *summary; /* one sentence, without its full stop */
     const char *text;    /* more, or NULL */
-    const struct verb_option *options;
-    const struct verb_example *examples;
+    struct verb_option options[VERB_OPTIONS];
+    struct verb_example examples[VERB_EXAMPLES];
 };
 
 struct verb {

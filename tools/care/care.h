@@ -1,8 +1,6 @@
 /*
  * care.h - what deletes for good and lists the views that keep a copy; and the
  * bytes of each session in the log, as the verbs stats and gc report them.
- *
- * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_CARE_CARE_H
 #define AGENTWAL_TOOLS_CARE_CARE_H

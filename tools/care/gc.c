@@ -29,9 +29,7 @@ static int32_t add_session(void *ctx, const struct wal_session_space *session)
 {
     struct care_space *space = ctx;
 
-    space->items = cli_reserve(space->items, space->count, &space->capacity,
-                               sizeof(space->items[0]));
-    space->items[space->count++] = (struct care_session_space){
+    *CLI_ADD(space) = (struct care_session_space){
         .id = cli_copy_slice(session->session_id),
         .is_deleted = (session->flags & WAL_SESSION_SPACE_DELETED) != 0,
         .own = session->own_bytes,
@@ -322,10 +320,7 @@ static int write_json(const struct cli *cli, const struct gc *gc,
 {
     const struct wal_store_compact_result *result = &gc->result;
     bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
-    const struct {
-        const char *key;
-        uint64_t value;
-    } numbers[] = {
+    const struct cli_count numbers[] = {
         {"segments", result->segments},
         {"rewritten", result->rewritten},
         {"bytesBefore", result->bytes_before},
@@ -339,12 +334,9 @@ static int write_json(const struct cli *cli, const struct gc *gc,
     struct wal__json_out json;
     int code;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     wal__json_out_member_bool(&json, "dryRun", dry_run);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
-    }
+    cli_json_counts(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
     wal__json_out_member_open(&json, "trash", '{');
     wal__json_out_member_count(&json, "sessions", gc->trash.sessions);
     wal__json_out_member_count(&json, "bytes", gc->trash.bytes);
@@ -619,11 +611,8 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_store *store = NULL;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 2, 2);
-    }
     if (code == CLI_CONTINUE) {
         code = read_options(cli, &arguments, &gc.options);
         gc.rewrites_views = arguments.views && !arguments.dry_run;

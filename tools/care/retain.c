@@ -5,8 +5,6 @@
  *
  * Invariant: without --apply the store is opened for reading only. A session is
  * in the archive, durably, before it is moved.
- *
- * Threads: the tool has one thread.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -427,8 +425,7 @@ static int retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
         return cli_report(cli, directory, status, &error);
     }
     status = copy(&copying, store, archive, &error);
-    code =
-        status == WAL_OK ? CLI_OK : cli_report(cli, directory, status, &error);
+    code = cli_report(cli, directory, status, &error);
     code = cli_close_store(cli, directory, archive, code);
     return code == CLI_OK ? CLI_CONTINUE : code;
 }
@@ -510,11 +507,8 @@ int verb_restore(struct cli *cli, int argc, char **argv)
     struct wal_store *archive = NULL;
     struct wal_store *to = NULL;
     enum wal_status status;
-    int code = cli_parse(cli, argc, argv, NULL);
+    int code = cli_parse_operands(cli, argc, argv, NULL, 4, argc);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 4, argc);
-    }
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -642,8 +636,7 @@ static void write_json(const struct retain *retain)
     };
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     wal__json_out_member_bool(&json, "applied", retain->apply);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
@@ -883,11 +876,8 @@ int verb_retain(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_store *store = NULL;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 2, 2);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_check_size(cli, "--project", retain.project, CLI_TEXT_MAX);
     }

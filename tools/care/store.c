@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agentwal/checkpoint.h"
@@ -134,9 +133,7 @@ static enum wal_status read_session(struct costs *costs,
     }
     if (status == WAL_OK && cost.checkpoints > 0) {
         cost.id = cli_copy_slice(id);
-        costs->items = cli_reserve(costs->items, costs->count, &costs->capacity,
-                                   sizeof(costs->items[0]));
-        costs->items[costs->count++] = cost;
+        *CLI_ADD(costs) = cost;
     }
     wal_session_close(session);
     if (cli_is_damage(status) || status == WAL_ENOTFOUND ||
@@ -301,8 +298,7 @@ int care_report_views(const struct cli *cli, struct wal_store *store,
     if (!cli->json) {
         return care_print_views(cli, store, rewrites, NULL);
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     wal__json_out_member_open(&json, "views", '[');
     code = care_print_views(cli, store, rewrites, &json);
     wal__json_out_close(&json, ']');
@@ -320,7 +316,7 @@ int verb_init(struct cli *cli, int argc, char **argv)
     int code;
 
     cli->makes_store = true;
-    code = cli_begin(cli, argc, argv, NULL, 2, 2,
+    code = cli_begin(cli, argc, argv, 2, 2,
                      WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, &store);
     if (code != CLI_CONTINUE) {
         return code;
@@ -335,18 +331,16 @@ int verb_init(struct cli *cli, int argc, char **argv)
 /* Whether the process has the permissions that an append needs. */
 static bool may_write(const char *path)
 {
-    size_t size = strlen(path) + 8;
-    char *file = cli_alloc(size);
-    bool may;
+    char *log = cli_format("%s/log", path);
+    char *lock = cli_format("%s/LOCK", path);
+    bool may = faccessat(AT_FDCWD, log, W_OK | X_OK, AT_EACCESS) == 0;
 
-    snprintf(file, size, "%s/log", path);
-    may = faccessat(AT_FDCWD, file, W_OK | X_OK, AT_EACCESS) == 0;
-    snprintf(file, size, "%s/LOCK", path);
-    if (may && faccessat(AT_FDCWD, file, R_OK | W_OK, AT_EACCESS) != 0) {
+    if (may && faccessat(AT_FDCWD, lock, R_OK | W_OK, AT_EACCESS) != 0) {
         may = errno == ENOENT &&
               faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
     }
-    free(file);
+    free(log);
+    free(lock);
     return may;
 }
 
@@ -367,19 +361,17 @@ struct stats {
     struct wal_claim_cursor *claims;
 };
 
-struct number {
-    const char *key;
-    uint64_t value;
-};
+static const char *state_text(const struct wal_store_info *info)
+{
+    return info->status == WAL_OK ? "It takes appends."
+                                  : wal_status_text(info->status);
+}
 
-enum {
-    NUMBERS = 10
-};
-
-static void list_numbers(const struct stats *stats, struct number out[NUMBERS])
+static enum wal_status write_object(const struct stats *stats, const char *uuid,
+                                    struct wal_error *error)
 {
     const struct wal_store_info *info = &stats->info;
-    const struct number numbers[NUMBERS] = {
+    const struct cli_count numbers[] = {
         {"formatVersion", info->format_version},
         {"sessions", info->sessions},
         {"trashed", stats->trash.sessions},
@@ -391,31 +383,12 @@ static void list_numbers(const struct stats *stats, struct number out[NUMBERS])
         {"packBytes", info->pack_bytes},
         {"packDiskBytes", info->pack_disk_bytes},
     };
-
-    memcpy(out, numbers, sizeof(numbers));
-}
-
-static const char *state_text(const struct wal_store_info *info)
-{
-    return info->status == WAL_OK ? "It takes appends."
-                                  : wal_status_text(info->status);
-}
-
-static enum wal_status write_object(const struct stats *stats, const char *uuid,
-                                    struct wal_error *error)
-{
-    const struct wal_store_info *info = &stats->info;
-    struct number numbers[NUMBERS];
     enum wal_status status;
     struct wal__json_out json;
 
-    list_numbers(stats, numbers);
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "uuid", cli_slice(uuid));
-    for (size_t i = 0; i < NUMBERS; i++) {
-        wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
-    }
+    cli_json_counts(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
     cli_json_member_text(&json, "tail", cli_slice(tail_name(info->tail)));
     wal__json_out_member_bool(&json, "takesAppends", info->status == WAL_OK);
     cli_json_member_text(&json, "state", cli_slice(state_text(info)));
@@ -520,8 +493,7 @@ int verb_stats(struct cli *cli, int argc, char **argv)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code =
-        cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY, &store);
+    int code = cli_begin(cli, argc, argv, 2, 2, WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -569,8 +541,7 @@ static void print_migration(const struct cli *cli,
                cli_plural(migration->sessions, "session", "sessions"));
         return;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     wal__json_out_member_count(&json, "from", migration->from);
     wal__json_out_member_count(&json, "to", migration->to);
     wal__json_out_member_count(&json, "sessions", migration->sessions);
@@ -600,8 +571,7 @@ static int migrate_store(const struct cli *cli)
     }
     status = project_refresh_all(store, &moved, &error);
     print_migration(cli, &done, &moved);
-    code = status == WAL_OK ? CLI_OK
-                            : cli_report(cli, cli->items[1], status, &error);
+    code = cli_report(cli, cli->items[1], status, &error);
     return cli_close_store(cli, cli->items[1], store, code);
 }
 
@@ -612,33 +582,25 @@ static int migrate_session(const struct cli *cli)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_open_store(cli, cli->items[1], 0, &store);
+    int code = cli_open(cli, 0, &store, &session);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_open_session(cli, store, cli->items[2], &session);
-    if (code == CLI_CONTINUE) {
-        status = wal_session_migrate(session, SCHEMA_VERSION, NULL, NULL, &done,
-                                     &error);
-        wal_session_close(session);
-        code = status == WAL_OK
-                   ? CLI_OK
-                   : cli_report(cli, cli->items[2], status, &error);
-        if (status == WAL_OK) {
-            print_migration(cli, &done, NULL);
-        }
+    status =
+        wal_session_migrate(session, SCHEMA_VERSION, NULL, NULL, &done, &error);
+    wal_session_close(session);
+    code = cli_report(cli, cli->items[2], status, &error);
+    if (status == WAL_OK) {
+        print_migration(cli, &done, NULL);
     }
     return cli_close_store(cli, cli->items[1], store, code);
 }
 
 int verb_migrate(struct cli *cli, int argc, char **argv)
 {
-    int code = cli_parse(cli, argc, argv, NULL);
+    int code = cli_parse_operands(cli, argc, argv, NULL, 2, 3);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 2, 3);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_require_store(cli, cli->items[1]);
     }
@@ -655,7 +617,7 @@ static int accept(const struct cli *cli, const char *name,
     enum wal_status status = wal_session_accept_damage(session, &error);
 
     wal_session_close(session);
-    return status == WAL_OK ? CLI_OK : cli_report(cli, name, status, &error);
+    return cli_report(cli, name, status, &error);
 }
 
 /* A session's id, or --store for the documents of the store. */
@@ -722,7 +684,7 @@ int verb_accept_damage(struct cli *cli, int argc, char **argv)
 {
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    int code = cli_begin(cli, argc, argv, NULL, 2, 3, 0, &store);
+    int code = cli_begin(cli, argc, argv, 2, 3, 0, &store);
 
     if (code != CLI_CONTINUE) {
         return code;

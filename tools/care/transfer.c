@@ -5,8 +5,6 @@
  * Invariant: the store that sessions are taken from is opened for reading only;
  * so is one that is backed up, which others may have only read permission for,
  * or which may be a backup.
- *
- * Threads: the tool has one thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,8 +48,7 @@ static void write_json(const char *path,
     };
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "path", cli_slice(path));
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
@@ -112,11 +109,8 @@ static int run(const struct cli *cli, struct wal_store *store)
 int verb_backup(struct cli *cli, int argc, char **argv)
 {
     struct wal_store *store = NULL;
-    int code = cli_parse(cli, argc, argv, NULL);
+    int code = cli_parse_operands(cli, argc, argv, NULL, 3, 3);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, 3);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, &store);
     }
@@ -156,11 +150,8 @@ int verb_merge(struct cli *cli, int argc, char **argv)
     struct wal_open_options open_options;
     struct wal_store *from = NULL;
     enum wal_status status;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, 3);
-    }
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -241,11 +232,8 @@ static int bundle(const struct cli *cli, struct wal_store *store)
 int verb_bundle(struct cli *cli, int argc, char **argv)
 {
     struct wal_store *store = NULL;
-    int code = cli_parse(cli, argc, argv, NULL);
+    int code = cli_parse_operands(cli, argc, argv, NULL, 4, argc);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 4, argc);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, &store);
     }

@@ -2,8 +2,6 @@
  * checkpoint_export.c - write the checkpoints of a session as directories.
  *
  * Layout: checkpoint_manifest.h. Order: contents, sync, manifest, sync.
- *
- * Threads: the tools are single-threaded.
  */
 #include "tools/cli/checkpoint_export.h"
 
@@ -225,13 +223,10 @@ static int export_files(struct export *export, struct item *item,
 static int make_manifest(struct export *export, struct item *item)
 {
     const struct wal__checkpoint_layout *layout = export->layout;
-    FILE *stream = open_memstream(&item->text, &item->text_size);
+    FILE *stream = cli_open_memory(&item->text, &item->text_size);
     struct wal__json_out json;
     int code;
 
-    if (stream == NULL) {
-        return fail(export, item->path, errno);
-    }
     cli_json_init(&json, stream);
     wal__json_out_open(&json, '{');
     cli_json_member_text(&json, layout->id, item->info.id);

@@ -5,8 +5,6 @@
  * Invariant: every file is renamed to its name when it is complete. A manifest
  * is renamed last, after the contents that it names are on stable storage. A
  * repeated export writes only what is missing.
- *
- * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_CHECKPOINT_EXPORT_H
 #define AGENTWAL_TOOLS_CLI_CHECKPOINT_EXPORT_H

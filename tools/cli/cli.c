@@ -264,6 +264,9 @@ int cli_report(const struct cli *cli, const char *what, enum wal_status status,
         .advice = hint(cli, status),
     };
 
+    if (status == WAL_OK) {
+        return CLI_OK;
+    }
     if (error != NULL && error->text[0] != '\0') {
         failure.why = error->text;
     }
@@ -466,9 +469,7 @@ struct cli_ids_slot {
 
 void cli_texts_add(struct cli_texts *texts, struct wal_slice text)
 {
-    texts->items = cli_reserve(texts->items, texts->count, &texts->capacity,
-                               sizeof(texts->items[0]));
-    texts->items[texts->count++] = cli_copy_slice(text);
+    *CLI_ADD(texts) = cli_copy_slice(text);
 }
 
 void cli_texts_deinit(struct cli_texts *texts)
@@ -503,7 +504,7 @@ static struct cli_ids_slot *find_slot(const struct cli_ids *ids,
 
     while (item->text != NULL &&
            !(item->hash == hash && item->size == id.size &&
-             memcmp(item->text, id.data, id.size) == 0)) {
+             (id.size == 0 || memcmp(item->text, id.data, id.size) == 0))) {
         at = (at + 1) & (ids->capacity - 1);
         item = &ids->items[at];
     }
@@ -875,27 +876,20 @@ int cli_close_store(const struct cli *cli, const char *path,
 
 /* --- what the verbs share ----------------------------------------------- */
 
-int cli_begin(struct cli *cli, int argc, char **argv,
-              const struct cli_option *options, int least, int most,
+int cli_begin(struct cli *cli, int argc, char **argv, int least, int most,
               uint32_t flags, struct wal_store **store)
 {
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, NULL, least, most);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, least, most);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], flags, store);
-    }
-    return code;
+    return code == CLI_CONTINUE
+               ? cli_open_store(cli, cli->items[1], flags, store)
+               : code;
 }
 
-int cli_begin_session(struct cli *cli, int argc, char **argv,
-                      const struct cli_option *options, int least, int most,
-                      uint32_t flags, struct wal_store **store,
-                      struct wal_session **session)
+int cli_open(const struct cli *cli, uint32_t flags, struct wal_store **store,
+             struct wal_session **session)
 {
-    int code = cli_begin(cli, argc, argv, options, least, most, flags, store);
+    int code = cli_open_store(cli, cli->items[1], flags, store);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -904,6 +898,16 @@ int cli_begin_session(struct cli *cli, int argc, char **argv,
     return code == CLI_CONTINUE
                ? code
                : cli_close_store(cli, cli->items[1], *store, code);
+}
+
+int cli_begin_session(struct cli *cli, int argc, char **argv,
+                      const struct cli_option *options, int least, int most,
+                      uint32_t flags, struct wal_store **store,
+                      struct wal_session **session)
+{
+    int code = cli_parse_operands(cli, argc, argv, options, least, most);
+
+    return code == CLI_CONTINUE ? cli_open(cli, flags, store, session) : code;
 }
 
 int cli_end_session(const struct cli *cli, struct wal_store *store,
@@ -992,8 +996,7 @@ int cli_print_done(const struct cli *cli, const char *key, const char *value,
         cli_print_name(stdout, cli_slice(value));
         putchar('\n');
     } else {
-        cli_json_init(&json, stdout);
-        wal__json_out_open(&json, '{');
+        cli_json_begin(&json);
         cli_json_member_text(&json, key, cli_slice(value));
         wal__json_out_close_line(&json);
     }
@@ -1008,8 +1011,7 @@ int cli_print_id(const struct cli *cli, struct wal_session *session)
     struct wal__json_out json;
 
     if (status == WAL_OK && cli->json) {
-        cli_json_init(&json, stdout);
-        wal__json_out_open(&json, '{');
+        cli_json_begin(&json);
         cli_json_member_text(&json, "sessionId", info.id);
         wal__json_out_close_line(&json);
     } else if (status == WAL_OK) {
@@ -1017,8 +1019,7 @@ int cli_print_id(const struct cli *cli, struct wal_session *session)
         putchar('\n');
     }
     wal_session_close(session);
-    return status == WAL_OK ? CLI_OK
-                            : cli_report(cli, cli->items[0], status, &error);
+    return cli_report(cli, cli->items[0], status, &error);
 }
 
 static void print_appended_sentence(const struct wal_session_info *info,
@@ -1056,8 +1057,7 @@ void cli_print_appended(const struct cli *cli, struct wal_session *session,
         print_appended_sentence(&info, result, queued);
         return;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "sessionId", info.id);
     cli_json_member_text_or_null(&json, "lastAppendedEntryId",
                                  cli_slice(result->last_id));
@@ -1078,8 +1078,7 @@ void cli_print_conflict(const struct cli *cli, struct wal_slice expected,
     if (!cli->json) {
         return;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     wal__json_out_member_open(&json, "conflict", '{');
     cli_json_member_text(&json, "expected", expected);
     cli_json_member_text(&json, "actual", actual);

@@ -6,7 +6,8 @@
  * to standard error as `TOOL: what: why`. A tool that rejects its command line
  * prints one line with the argument and the reason, and changes nothing.
  *
- * Threads: the tools are single-threaded.
+ * Threads: the tools are single-threaded, where their files do not say
+ * otherwise.
  */
 #ifndef AGENTWAL_TOOLS_CLI_CLI_H
 #define AGENTWAL_TOOLS_CLI_CLI_H
@@ -97,6 +98,10 @@ const char *cli_help_command(const struct cli *cli);
  * prints an error and returns CLI_USAGE. */
 int cli_check_operands(const struct cli *cli, int min, int max);
 
+/* cli_parse, and cli_check_operands. */
+int cli_parse_operands(struct cli *cli, int argc, char **argv,
+                       const struct cli_option *options, int min, int max);
+
 /* Reads the decimal argument of an option, at most `max`. Returns CLI_CONTINUE,
  * or prints an error and returns CLI_USAGE. */
 int cli_parse_number(const struct cli *cli, const char *option,
@@ -140,8 +145,8 @@ int cli_error_status(const struct cli *cli, enum wal_status status,
                      const char *what, const char *why, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Prints an error of the library with advice on what to do. Returns its exit
- * code. `error` may be NULL. */
+/* Prints an error of the library with advice on what to do, and nothing for
+ * WAL_OK. Returns the exit code. `error` may be NULL. */
 int cli_report(const struct cli *cli, const char *what, enum wal_status status,
                const struct wal_error *error);
 
@@ -193,6 +198,13 @@ const char *cli_keep_text(const char *text);
  * items. */
 void *cli_reserve(void *items, size_t count, size_t *capacity,
                   size_t item_size);
+/* Returns the place of another item of a list, a struct with the members items,
+ * count and capacity. */
+#define CLI_ADD(list)                                                          \
+    ((list)->items = cli_reserve((list)->items, (list)->count,                 \
+                                 &(list)->capacity, sizeof((list)->items[0])), \
+     &(list)->items[(list)->count++])
+
 struct wal_slice cli_slice(const char *text);
 bool cli_slice_equal(struct wal_slice a, struct wal_slice b);
 
@@ -324,14 +336,18 @@ int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name,
 
 /* --- what the verbs share ----------------------------------------------- */
 
-/* Reads the options, checks that there are `least` to `most` operands (the
- * first is the verb's name), and opens the store, the second operand.
+/* Reads the common options, checks that there are `least` to `most` operands
+ * (the first is the verb's name), and opens the store, the second operand.
  * CLI_CONTINUE or the exit code. */
-int cli_begin(struct cli *cli, int argc, char **argv,
-              const struct cli_option *options, int least, int most,
+int cli_begin(struct cli *cli, int argc, char **argv, int least, int most,
               uint32_t flags, struct wal_store **store);
 
-/* As cli_begin, and opens the session, the third operand. */
+/* Opens the store, the second operand, and the session, the third one. Returns
+ * CLI_CONTINUE, or an exit code; both are closed then. */
+int cli_open(const struct cli *cli, uint32_t flags, struct wal_store **store,
+             struct wal_session **session);
+
+/* As cli_begin, with options; opens the session too, the third operand. */
 int cli_begin_session(struct cli *cli, int argc, char **argv,
                       const struct cli_option *options, int least, int most,
                       uint32_t flags, struct wal_store **store,

@@ -29,6 +29,12 @@ void cli_json_init(struct wal__json_out *json, FILE *file)
     *json = (struct wal__json_out){.put = put_to_file, .ctx = file};
 }
 
+void cli_json_begin(struct wal__json_out *json)
+{
+    cli_json_init(json, stdout);
+    wal__json_out_open(json, '{');
+}
+
 /* All of these characters have at most four hexadecimal digits. */
 static void put_escaped(struct wal__json_out *json, uint32_t code)
 {
@@ -245,6 +251,14 @@ void cli_json_member_text_or_null(struct wal__json_out *json, const char *key,
     cli_json_text_or_null(json, text);
 }
 
+void cli_json_counts(struct wal__json_out *json, const struct cli_count *counts,
+                     size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        wal__json_out_member_count(json, counts[i].key, counts[i].value);
+    }
+}
+
 void cli_json_member_time(struct wal__json_out *json, const char *key,
                           int64_t unix_ms)
 {
@@ -347,9 +361,7 @@ struct wal_slice cli_unescape(const struct wal__json_token *token,
         free(buffer);
         return text;
     }
-    texts->items = cli_reserve(texts->items, texts->count, &texts->capacity,
-                               sizeof(texts->items[0]));
-    texts->items[texts->count++] = (char *)buffer;
+    *CLI_ADD(texts) = (char *)buffer;
     text.data = buffer;
     text.size = size;
     return text;

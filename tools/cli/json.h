@@ -7,8 +7,6 @@
  * Invariant: the output is valid JSON in valid UTF-8 for any text. The writer
  * places the commas. A payload is read and written byte for byte, including the
  * text of its numbers.
- *
- * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_JSON_H
 #define AGENTWAL_TOOLS_CLI_JSON_H
@@ -19,6 +17,9 @@
 
 /* Begins output to a file. Whether it failed is the file's to say. */
 void cli_json_init(struct wal__json_out *json, FILE *file);
+
+/* Begins an object on standard output. */
+void cli_json_begin(struct wal__json_out *json);
 
 /* As wal__json_out_key, for any text: it is escaped. */
 void cli_json_key_text(struct wal__json_out *json, struct wal_slice key);
@@ -59,6 +60,15 @@ void cli_json_member_text_or_null(struct wal__json_out *json, const char *key,
                                   struct wal_slice text);
 void cli_json_member_time(struct wal__json_out *json, const char *key,
                           int64_t unix_ms);
+
+/* A member that is a number. */
+struct cli_count {
+    const char *key;
+    uint64_t value;
+};
+
+void cli_json_counts(struct wal__json_out *json, const struct cli_count *counts,
+                     size_t count);
 
 /* Returns true if the bytes are valid UTF-8. */
 bool cli_is_utf8(struct wal_slice text);

@@ -235,6 +235,14 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     return cli->names_store ? CLI_CONTINUE : cli_insert_store(cli);
 }
 
+int cli_parse_operands(struct cli *cli, int argc, char **argv,
+                       const struct cli_option *options, int min, int max)
+{
+    int code = cli_parse(cli, argc, argv, options);
+
+    return code == CLI_CONTINUE ? cli_check_operands(cli, min, max) : code;
+}
+
 int cli_refuse_missing(struct cli *cli, int argc, char **argv, const char *why)
 {
     const char *last = argv[argc - 1];

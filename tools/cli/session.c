@@ -240,9 +240,7 @@ static struct wal_slice part_of(struct wal_slice id, bool is_ending)
 
 void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id)
 {
-    ids->items = cli_reserve(ids->items, ids->count, &ids->capacity,
-                             sizeof(ids->items[0]));
-    ids->items[ids->count++] = id;
+    *CLI_ADD(ids) = id;
     ++*cli_ids_get_or_add(&ids->endings, part_of(id, true));
     (void)cli_ids_get_or_add(&ids->beginnings, part_of(id, false));
 }

@@ -8,8 +8,6 @@
  * Invariant: what is printed short is accepted as that id, and as no other one,
  * until ids are added. list, show, children and walcat's table print the same
  * members of a session under the same names.
- *
- * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_SESSION_H
 #define AGENTWAL_TOOLS_CLI_SESSION_H

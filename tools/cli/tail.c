@@ -58,9 +58,7 @@ static void add_item(void *arg, const struct wal_record *record)
     if (record->sequence > tail->known) {
         return;
     }
-    tail->items = cli_reserve(tail->items, tail->count, &tail->capacity,
-                              sizeof(tail->items[0]));
-    tail->items[tail->count++] = (struct cli_tail_item){
+    *CLI_ADD(tail) = (struct cli_tail_item){
         .sequence = record->sequence,
         .session_number = record->session_number,
     };

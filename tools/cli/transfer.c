@@ -1,7 +1,5 @@
 /*
  * transfer.c - prints what became of the sessions of a transfer (transfer.h).
- *
- * Threads: the tools are single-threaded.
  */
 #include "tools/cli/transfer.h"
 
@@ -36,8 +34,7 @@ static void write_report(const struct cli_transfer *transfer,
     bool is_document = report->kind == WAL_TRANSFER_DOCUMENT;
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     if (transfer->bundle != NULL) {
         cli_json_member_text(&json, "bundle", cli_slice(transfer->bundle));
     }
@@ -109,10 +106,7 @@ void cli_transfer_init(struct cli_transfer *transfer, const struct cli *cli,
 static void write_summary(const struct cli_transfer *transfer)
 {
     const struct wal_transfer_result *result = &transfer->result;
-    const struct {
-        const char *key;
-        uint64_t value;
-    } numbers[] = {
+    const struct cli_count numbers[] = {
         {"created", result->created},
         {"continued", result->continued},
         {"unchanged", result->unchanged},
@@ -124,12 +118,9 @@ static void write_summary(const struct cli_transfer *transfer)
     };
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     wal__json_out_member_open(&json, "summary", '{');
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
-    }
+    cli_json_counts(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
     if (transfer->bundle != NULL) {
         wal__json_out_member_count(&json, "bytes", result->bytes);
     }

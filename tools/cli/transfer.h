@@ -5,8 +5,6 @@
  * With --json a line for each session, and in a merge for each document of the
  * store that differs, then {"summary":{...}}; for people only what was refused,
  * on standard error, and the sums.
- *
- * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_TRANSFER_H
 #define AGENTWAL_TOOLS_CLI_TRANSFER_H

@@ -5,8 +5,6 @@
  * operand is its own name, unless it is VERB_NAMELESS, the next one the store.
  * It returns the exit code. Where the build found no SQLite, libcurl or
  * libmicrohttpd, the verbs of search, remotes and serve print how to get it.
- *
- * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CLI_VERBS_H
 #define AGENTWAL_TOOLS_CLI_VERBS_H

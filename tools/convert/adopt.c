@@ -387,8 +387,7 @@ static void write_plan(const struct wal_import_client *client,
 {
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "client", cli_slice(client->name));
     cli_json_member_text(&json, "dialect", cli_slice(client->dialect));
     cli_json_member_text(&json, "folder", cli_slice(client->folder));
@@ -416,9 +415,9 @@ static void print_plan(const struct adopt *adopt)
         cli_print_name(stdout, cli_slice(adopt->clients[i].folder));
         printf(": %" PRIu64 " %s, ", plan->sessions,
                cli_plural(plan->sessions, "session", "sessions"));
-        convert_print_bytes(stdout, plan->bytes);
+        convert_print_bytes(plan->bytes);
         putchar('\n');
-        convert_print_left_out(stdout, "    left out: ", plan);
+        convert_print_left_out("    left out: ", plan);
     }
     if (!adopt->cli->json) {
         fputs("store: ", stdout);
@@ -540,11 +539,8 @@ int verb_adopt(struct cli *cli, int argc, char **argv)
         {.name = "verbose", .letter = 'v', .flag = &adopt->is_verbose},
         {.name = NULL},
     };
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 2, 2);
-    }
     if (code == CLI_CONTINUE && adopt->installs && adopt->uninstalls) {
         code = cli_error(cli, CLI_USAGE, "--install",
                          "not together with --uninstall");

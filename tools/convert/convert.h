@@ -6,8 +6,6 @@
  * leaves it is rejected, and symbolic links below it are not followed. A file
  * is replaced as a whole, by rename. Without --verbose and --json the output of
  * an import does not grow with the number of sources, except for failures.
- *
- * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_CONVERT_CONVERT_H
 #define AGENTWAL_TOOLS_CONVERT_CONVERT_H
@@ -217,10 +215,10 @@ void convert_run_deinit(struct convert_run *run);
 
 /* Prints the files that were left out, by kind, after `before`; nothing if
  * there are none. */
-void convert_print_left_out(FILE *file, const char *before,
+void convert_print_left_out(const char *before,
                             const struct wal_import_result *result);
 
 /* Prints a number of bytes with a unit: "63.0 MB". */
-void convert_print_bytes(FILE *file, uint64_t bytes);
+void convert_print_bytes(uint64_t bytes);
 
 #endif

@@ -621,9 +621,7 @@ static int list_items(struct export *export)
     for (cli_sessions_open(&list, export->store, NULL, &error);
          cli_sessions_next(&list, &error);) {
         struct item *item;
-        export->items = cli_reserve(export->items, export->count,
-                                    &export->capacity, sizeof(*item));
-        item = &export->items[export->count++];
+        item = CLI_ADD(export);
         *item = (struct item){
             .number = list.info.number,
             .has_messages = convert_view_has_messages(

@@ -47,8 +47,7 @@ static void write_json(const struct wal_import_report *report)
 {
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "path", report->path);
     cli_json_member_text(&json, "dialect", report->dialect);
     cli_json_member_text(&json, "sessionId", report->session_id);
@@ -235,12 +234,12 @@ static void size_words(uint64_t bytes, char *text, size_t size)
              units[unit]);
 }
 
-void convert_print_bytes(FILE *file, uint64_t bytes)
+void convert_print_bytes(uint64_t bytes)
 {
     char text[32];
 
     size_words(bytes, text, sizeof(text));
-    fputs(text, file);
+    fputs(text, stdout);
 }
 
 static void show_progress(struct convert_run *run, uint64_t done)
@@ -357,42 +356,36 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
 
 /* ------------------------------------------------------------- summary --- */
 
-void convert_print_left_out(FILE *file, const char *before,
+void convert_print_left_out(const char *before,
                             const struct wal_import_result *result)
 {
     const char *separator = before;
 
     for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
         if (result->left_out[i] > 0) {
-            fprintf(file, "%s%" PRIu64 " %s", separator, result->left_out[i],
-                    wal_import_left_out_name(i));
+            printf("%s%" PRIu64 " %s", separator, result->left_out[i],
+                   wal_import_left_out_name(i));
             separator = ", ";
         }
     }
     if (separator != before) {
-        putc('\n', file);
+        putchar('\n');
     }
 }
 
 static void print_json(const struct convert_run *run, double seconds)
 {
     const struct wal_import_result *result = &run->result;
-    const struct {
-        const char *key;
-        uint64_t number;
-    } members[] = {
+    const struct cli_count members[] = {
         {"sources", result->sources},   {"sessions", result->sessions},
         {"appended", result->appended}, {"duplicates", result->duplicates},
         {"failed", result->failed},     {"bytes", result->bytes},
     };
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     wal__json_out_member_open(&json, "summary", '{');
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        wal__json_out_member_count(&json, members[i].key, members[i].number);
-    }
+    cli_json_counts(&json, members, sizeof(members) / sizeof(members[0]));
     wal__json_out_member_count(&json, "milliseconds",
                                (uint64_t)(seconds * 1000));
     wal__json_out_member_open(&json, "leftOut", '{');
@@ -447,9 +440,9 @@ void convert_run_print(const struct convert_run *run)
            cli_plural(result->sessions, "session", "sessions"),
            result->appended, cli_plural(result->appended, "entry", "entries"),
            result->duplicates);
-    convert_print_bytes(stdout, result->bytes);
+    convert_print_bytes(result->bytes);
     printf(", %.1f s\n", seconds);
-    convert_print_left_out(stdout, "left out: ", result);
+    convert_print_left_out("left out: ", result);
     if (run->trashed > 0) {
         printf("in the trash, and not imported: %" PRIu64 "\n", run->trashed);
     }
@@ -702,11 +695,8 @@ int verb_import(struct cli *cli, int argc, char **argv)
     };
     struct convert_run run = {.cli = cli};
     struct wal_store *store = NULL;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 3, argc);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, argc);
-    }
     if (code == CLI_CONTINUE) {
         code = check_dialect(cli, &arguments);
     }
@@ -749,8 +739,7 @@ static void write_dialect(const char *name, const char *summary,
 {
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "name", cli_slice(name));
     wal__json_out_member_bool(&json, "import", dialect != NULL);
     wal__json_out_member_bool(&json, "export",
@@ -812,11 +801,8 @@ static void print_features(void)
 int verb_dialects(struct cli *cli, int argc, char **argv)
 {
     const struct wal__dialect *dialect;
-    int code = cli_parse(cli, argc, argv, NULL);
+    int code = cli_parse_operands(cli, argc, argv, NULL, 1, 1);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 1, 1);
-    }
     if (code != CLI_CONTINUE) {
         return code;
     }

@@ -1,7 +1,5 @@
 /*
  * output_file.c - directories and files below the output directory.
- *
- * Threads: the tools are single-threaded.
  */
 #include "tools/convert/convert.h"
 

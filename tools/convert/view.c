@@ -660,8 +660,7 @@ void convert_print_path(const struct cli *cli, const char *path)
         printf("%s\n", path);
         return;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_path(&json, cli_slice(path));
     wal__json_out_close_line(&json);
 }
@@ -683,6 +682,5 @@ int convert_view_print_path(const struct convert_view *target,
         convert_print_path(target->cli, path);
     }
     wal_view_close(view);
-    return status == WAL_OK ? CLI_OK
-                            : cli_report(target->cli, name, status, &error);
+    return cli_report(target->cli, name, status, &error);
 }

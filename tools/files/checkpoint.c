@@ -80,9 +80,7 @@ static void paths_add(struct files_paths *names, const char *name, size_t size)
         copy[front - 1] = '/';
     }
     memcpy(copy + front, name, size);
-    names->items = cli_reserve(names->items, names->count, &names->capacity,
-                               sizeof(names->items[0]));
-    names->items[names->count++] = (struct wal_slice){copy, front + size};
+    *CLI_ADD(names) = (struct wal_slice){copy, front + size};
 }
 
 static void read_names(struct files_paths *names, FILE *from, int delimiter)
@@ -182,8 +180,7 @@ static void print_created(const struct cli *cli,
         print_created_sentence(cli, info);
         return;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text_or_null(&json, "checkpointId", info->id);
     write_counts(&json, info);
     if (is_off) {
@@ -256,15 +253,12 @@ static int run_checkpoint(const struct cli *cli, const struct request *request)
     struct files_paths names = {.items = NULL};
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    int code = cli_open_store(cli, cli->items[1], 0, &store);
+    int code = cli_open(cli, 0, &store, &session);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_open_session(cli, store, cli->items[2], &session);
-    if (code == CLI_CONTINUE) {
-        code = collect_paths(cli, session, request, &names);
-    }
+    code = collect_paths(cli, session, request, &names);
     if (code == CLI_CONTINUE) {
         code = create_checkpoint(cli, session, &names, request->root);
     }
@@ -282,11 +276,8 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
         {.name = "null", .letter = '0', .flag = &request.is_zero_ended},
         {.name = NULL},
     };
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 4, INT_MAX);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 4, INT_MAX);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_check_checkpoint_id(cli, "ID", cli->items[3]);
     }
@@ -319,8 +310,7 @@ static void print_checkpoint(const struct cli *cli,
     size_t width;
 
     if (cli->json) {
-        cli_json_init(&json, stdout);
-        wal__json_out_open(&json, '{');
+        cli_json_begin(&json);
         cli_json_member_text(&json, "checkpointId", info->id);
         cli_json_member_text(&json, "root", info->root);
         cli_json_member_time(&json, "created", info->created_ms);
@@ -395,8 +385,7 @@ static void print_file(const struct cli *cli, const struct wal_file *file)
         putchar('\n');
         return;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_path(&json, file->path);
     cli_json_member_text(&json, "kind", cli_slice(files_kind_name(file->kind)));
     if (file->kind == WAL_FILE_REGULAR) {
@@ -547,11 +536,8 @@ int verb_checkpointing(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     enum wal_status status;
     bool is_on;
-    int code = cli_parse(cli, argc, argv, NULL);
+    int code = cli_parse_operands(cli, argc, argv, NULL, 4, 4);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 4, 4);
-    }
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -560,18 +546,15 @@ int verb_checkpointing(struct cli *cli, int argc, char **argv)
         return cli_error(cli, CLI_USAGE, cli->items[3],
                          "is neither on nor off");
     }
-    code = cli_open_store(cli, cli->items[1], 0, &store);
+    code = cli_open(cli, 0, &store, &session);
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_open_session(cli, store, cli->items[2], &session);
-    if (code == CLI_CONTINUE) {
-        status = wal_session_set_checkpointing(session, is_on, &error);
-        code = status == WAL_OK
-                   ? cli_print_done(cli, "checkpointing", cli->items[3],
-                                    "checkpoints of this session are now")
-                   : cli_report(cli, cli->items[2], status, &error);
-    }
+    status = wal_session_set_checkpointing(session, is_on, &error);
+    code = status == WAL_OK
+               ? cli_print_done(cli, "checkpointing", cli->items[3],
+                                "checkpoints of this session are now")
+               : cli_report(cli, cli->items[2], status, &error);
     return cli_end_session(cli, store, session, code);
 }
 
@@ -602,8 +585,7 @@ static void report_import(void *ctx,
                imported->added);
         return;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "checkpointId", imported->info.id);
     cli_json_member_text(&json, "layout", cli_slice(imported->layout));
     cli_json_member_text(&json, "path", cli_slice(imported->path));
@@ -712,11 +694,8 @@ int verb_checkpoint_import(struct cli *cli, int argc, char **argv)
                                    .progress = show_progress,
                                    .ctx = &import}};
     char *root = NULL;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 4, 4);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 4, 4);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_resolve_root(cli, root_option, &root);
     }
@@ -755,8 +734,7 @@ static void report_json(const struct cli_checkpoint_exported *exported)
 {
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "checkpointId", exported->info.id);
     cli_json_member_text(&json, "layout", cli_slice(exported->layout));
     cli_json_member_text(&json, "path", cli_slice(exported->path));
@@ -796,11 +774,8 @@ int verb_checkpoint_export(struct cli *cli, int argc, char **argv)
     struct progress progress;
     struct cli_checkpoint_export out = {
         .cli = cli, .progress = &progress, .exported = report, .ctx = cli};
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 4, 4);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 4, 4);
-    }
     if (code != CLI_CONTINUE) {
         return code;
     }

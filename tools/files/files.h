@@ -1,7 +1,5 @@
 /*
  * files.h - prints states and changes of files.
- *
- * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_FILES_FILES_H
 #define AGENTWAL_TOOLS_FILES_FILES_H

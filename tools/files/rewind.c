@@ -115,10 +115,7 @@ static enum wal_status collect_changes(struct wal_file_change_cursor *changes,
     while ((status = wal_file_change_cursor_next(changes, &change, error)) ==
            WAL_OK) {
         change.path.data = cli_copy_slice(change.path);
-        report->items =
-            cli_reserve(report->items, report->count, &report->capacity,
-                        sizeof(report->items[0]));
-        report->items[report->count++] = change;
+        *CLI_ADD(report) = change;
     }
     return status == WAL_END ? WAL_OK : status;
 }
@@ -185,8 +182,7 @@ static void print_result(const struct cli *cli,
     size_t changed = (size_t)result->files_changed;
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     wal__json_out_member_bool(&json, "canRewind", result->can_rewind != 0);
     if (result->error[0] != '\0') {
         cli_json_member_text(&json, "error", cli_slice(result->error));
@@ -316,15 +312,12 @@ static int run(const struct cli *cli, struct request *request)
 {
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    int code = cli_open_store(cli, cli->items[1], 0, &store);
+    int code = cli_open(cli, 0, &store, &session);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_open_session(cli, store, cli->items[2], &session);
-    if (code == CLI_CONTINUE) {
-        code = find_names(cli, session, request);
-    }
+    code = find_names(cli, session, request);
     if (code == CLI_CONTINUE) {
         code = rewind_files(cli, session, request);
     }

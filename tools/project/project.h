@@ -16,8 +16,6 @@
  * other project is changed. The newest session of the directory is written
  * again even if it has the project already, and so remains the newest.
  * Repeating the update changes nothing.
- *
- * Threads: the tools are single-threaded.
  */
 #ifndef AGENTWAL_TOOLS_PROJECT_PROJECT_H
 #define AGENTWAL_TOOLS_PROJECT_PROJECT_H

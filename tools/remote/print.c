@@ -1,5 +1,5 @@
 /*
- * print.c - prints what remotes answered (print.h).
+ * print.c - prints what remotes answered (remote.h).
  */
 #include "tools/remote/remote.h"
 
@@ -11,11 +11,6 @@
 enum {
     ID_WIDTH = 36, /* columns, of a UUID */
     TITLE_WIDTH = 60
-};
-
-struct number {
-    const char *key;
-    uint64_t value;
 };
 
 /* What a store does that is not the writer of its remote. */
@@ -60,24 +55,15 @@ static void put_hex(struct wal__json_out *json, const char *key,
     cli_json_member_text(json, key, cli_slice(text));
 }
 
-static void put_numbers(struct wal__json_out *json,
-                        const struct number *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        wal__json_out_member_count(json, numbers[i].key, numbers[i].value);
-    }
-}
-
 /* Opens a line with one text. */
 static void open_json(struct wal__json_out *json, const char *key,
                       const char *text)
 {
-    cli_json_init(json, stdout);
-    wal__json_out_open(json, '{');
+    cli_json_begin(json);
     cli_json_member_text(json, key, cli_slice(text));
 }
 
-static void print_url(const struct cli *cli, const char *what, const char *url)
+void remote_print_url(const struct cli *cli, const char *what, const char *url)
 {
     struct wal__json_out json;
 
@@ -91,23 +77,13 @@ static void print_url(const struct cli *cli, const char *what, const char *url)
     printf("\n");
 }
 
-void remote_print_added(const struct cli *cli, const char *url)
-{
-    print_url(cli, "added", url);
-}
-
-void remote_print_removed(const struct cli *cli, const char *url)
-{
-    print_url(cli, "removed", url);
-}
-
 int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
                            const struct wal_remote_status *status)
 {
     const struct cli *cli = ctx;
-    const struct number numbers[] = {{"epoch", status->epoch},
-                                     {"part", status->part},
-                                     {"lastSequence", status->sequence}};
+    const struct cli_count numbers[] = {{"epoch", status->epoch},
+                                        {"part", status->part},
+                                        {"lastSequence", status->sequence}};
     struct wal__json_out json;
     char time[32];
     char id[33];
@@ -117,7 +93,7 @@ int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
         open_json(&json, "storeId", id);
         cli_json_member_text(&json, "host", cli_slice(status->host));
         cli_json_member_time(&json, "since", status->started_ms);
-        put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        cli_json_counts(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
         wal__json_out_close_line(&json);
         return 0;
     }
@@ -198,7 +174,7 @@ void remote_print_following(const struct cli *cli, const char *url)
 void remote_print_push(const struct cli *cli, const char *url,
                        const struct wal_remote_push_result *result)
 {
-    const struct number numbers[] = {
+    const struct cli_count numbers[] = {
         {"parts", result->parts},           {"bytes", result->bytes},
         {"epoch", result->epoch},           {"part", result->part},
         {"lastSequence", result->sequence},
@@ -207,7 +183,7 @@ void remote_print_push(const struct cli *cli, const char *url,
 
     if (cli->json) {
         open_json(&json, "url", url);
-        put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        cli_json_counts(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
         wal__json_out_close_line(&json);
         return;
     }
@@ -226,7 +202,7 @@ void remote_print_push(const struct cli *cli, const char *url,
 void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
                        const struct wal_remote_pull_result *result)
 {
-    const struct number numbers[] = {
+    const struct cli_count numbers[] = {
         {"parts", result->parts},           {"bytes", result->bytes},
         {"epoch", result->epoch},           {"part", result->part},
         {"lastSequence", result->sequence},
@@ -236,7 +212,7 @@ void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
     if (cli->json) {
         open_json(&json, "path", path);
         put_hex(&json, "storeId", result->uuid);
-        put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        cli_json_counts(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
         wal__json_out_member_bool(&json, "writable", is_store);
         wal__json_out_close_line(&json);
         return;
@@ -257,7 +233,7 @@ void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
 void remote_print_compact(const struct cli *cli, const char *url,
                           const struct wal_remote_compact_result *result)
 {
-    const struct number numbers[] = {
+    const struct cli_count numbers[] = {
         {"base", result->base},
         {"segments", result->segments},
         {"bytes", result->bytes},
@@ -271,7 +247,7 @@ void remote_print_compact(const struct cli *cli, const char *url,
 
     if (cli->json) {
         open_json(&json, "url", url);
-        put_numbers(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        cli_json_counts(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
         wal__json_out_close_line(&json);
         return;
     }
@@ -297,7 +273,7 @@ void remote_print_compact(const struct cli *cli, const char *url,
 static void print_status_json(const char *url, bool is_writer, bool has_past,
                               const struct wal_remote_status *status)
 {
-    const struct number numbers[] = {
+    const struct cli_count numbers[] = {
         {"partEpoch", status->part_epoch},
         {"part", status->part},
         {"lastSequence", status->sequence},
@@ -315,8 +291,8 @@ static void print_status_json(const char *url, bool is_writer, bool has_past,
     }
     wal__json_out_member_bool(&json, "isWriter", is_writer);
     /* The lag is at the end. */
-    put_numbers(&json, numbers,
-                sizeof(numbers) / sizeof(numbers[0]) - (has_past ? 0 : 2));
+    cli_json_counts(&json, numbers,
+                    sizeof(numbers) / sizeof(numbers[0]) - (has_past ? 0 : 2));
     wal__json_out_close_line(&json);
 }
 

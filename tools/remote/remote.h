@@ -80,8 +80,8 @@ bool remote_parse_store_id(const char *text, uint8_t uuid[16]);
  * Returns the exit code. */
 int remote_report(const struct cli *cli, const char *what,
                   enum wal_status status, const struct wal_error *error);
-void remote_print_added(const struct cli *cli, const char *url);
-void remote_print_removed(const struct cli *cli, const char *url);
+/* What was done, and the remote. */
+void remote_print_url(const struct cli *cli, const char *what, const char *url);
 /* A wal_remote_store_fn: a store that the remote has. ctx: the struct cli. */
 int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
                            const struct wal_remote_status *status);

@@ -78,7 +78,7 @@ int remote_permit_appends(const struct cli *cli, struct wal_store *store,
         status = wal_session_set_move(handle, &move, &error);
     }
     wal_session_close(handle);
-    return status == WAL_OK ? CLI_OK : cli_report(cli, session, status, &error);
+    return cli_report(cli, session, status, &error);
 }
 
 /* --- what follows a push ------------------------------------------------ */

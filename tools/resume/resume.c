@@ -1,8 +1,6 @@
 /*
  * resume.c - the verb resume: pick a session and print or run the command that
  * continues it.
- *
- * Threads: the tool has one thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -364,11 +362,9 @@ static void load_preview(struct picker *picker, size_t row)
     picker->preview = NULL;
     picker->preview_size = 0;
     picker->previewed = row;
-    file = open_memstream(&picker->preview, &picker->preview_size);
-    if (file != NULL) {
-        print_messages(picker, picker->list->rows[row].id, file);
-        (void)fclose(file);
-    }
+    file = cli_open_memory(&picker->preview, &picker->preview_size);
+    print_messages(picker, picker->list->rows[row].id, file);
+    (void)fclose(file);
 }
 
 /* The last lines of the preview that fit. */
@@ -660,8 +656,7 @@ static void write_row(const struct resume_row *row)
     struct wal__json_out json;
 
     make_command(row, command);
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "sessionId", cli_slice(row->id));
     cli_json_member_time(&json, "updated", row->updated_ms);
     cli_json_member_text_or_null(&json, "title", cli_slice(row->title));

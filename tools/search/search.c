@@ -750,8 +750,7 @@ static void print_index(const struct cli *cli,
     char size[SIZE_TEXT];
 
     if (cli->json) {
-        cli_json_init(&json, stdout);
-        wal__json_out_open(&json, '{');
+        cli_json_begin(&json);
         wal__json_out_member_count(&json, "segments", result->segments);
         wal__json_out_member_count(&json, "built", result->built);
         wal__json_out_member_count(&json, "readBytes", result->read_bytes);
@@ -783,11 +782,8 @@ int search_run_index(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     struct progress progress;
     enum wal_status status;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 2, 2);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_open_store(cli, cli->items[1], 0, &store);
     }

@@ -12,15 +12,6 @@
 /* Answers a request. */
 typedef void serve_handler(struct serve_exchange *exchange);
 
-/* Answers a request that passed the checks, by the handler of its method and
- * path. */
-serve_handler serve_route;
-
-/* Writes the methods that the resource has, as the header Allow lists them;
- * without --write those that only read. */
-void serve_list_methods(const struct serve_exchange *exchange,
-                        char text[SERVE_METHODS_SIZE]);
-
 /* Opens the session that a segment of the path names. Returns NULL after the
  * answer. */
 struct wal_session *serve_open_session(struct serve_exchange *exchange,

@@ -28,7 +28,6 @@
 #include <time.h>
 
 #include "agentwal/checkpoint.h"
-#include "agentwal/record.h"
 #include "tools/cli/tail.h"
 
 /* --- the log in order --------------------------------------------------- */
@@ -74,9 +73,7 @@ enum {
 
 static void add_item(struct order *order, struct order_item item)
 {
-    order->items = cli_reserve(order->items, order->count, &order->capacity,
-                               sizeof(order->items[0]));
-    order->items[order->count++] = item;
+    *CLI_ADD(order) = item;
 }
 
 static enum change change_of(const struct wal_record *record)
@@ -170,14 +167,13 @@ static void add_record(void *arg, const struct wal_record *record)
 /* Reads the first segment with a record above `after`. One that is sealed is
  * read whole, so that others at about the same position find it read. */
 static enum wal_status read_records(struct order *order,
-                                    struct wal_store *store, uint64_t limit,
-                                    struct wal_error *error)
+                                    struct wal_store *store, uint64_t limit)
 {
     struct wal_segment_info segment = WAL_INIT(wal_segment_info);
     uint64_t before;
     uint64_t lost = 0;
     enum wal_status status =
-        cli_tail_find_segment(store, order->after, &before, &segment, error);
+        cli_tail_find_segment(store, order->after, &before, &segment, NULL);
 
     order->upto = limit;
     if (status != WAL_OK) {
@@ -191,7 +187,7 @@ static enum wal_status read_records(struct order *order,
     }
     /* Blobs stay where they are. */
     return cli_tail_read_segment(store, &segment, order->after, 1, add_record,
-                                 order, &lost, error);
+                                 order, &lost, NULL);
 }
 
 /* --- states --------------------------------------------------------- */
@@ -293,8 +289,7 @@ static void add_checkpoints(struct order *order, struct wal_session *session,
 
 /* Adds the states of sessions that changed, or those that went to the trash. */
 static enum wal_status read_states(struct order *order, size_t records,
-                                   struct wal_store *store, bool is_trash,
-                                   struct wal_error *error)
+                                   struct wal_store *store, bool is_trash)
 {
     struct wal_session_cursor_options options =
         WAL_INIT(wal_session_cursor_options);
@@ -303,8 +298,8 @@ static enum wal_status read_states(struct order *order, size_t records,
     options.recorded_after = order->after;
     options.flags = is_trash ? WAL_SESSION_CURSOR_TRASH : 0U;
 
-    for (cli_sessions_open(&list, store, &options, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, &options, NULL);
+         cli_sessions_next(&list, NULL);) {
         struct wal_session *session = NULL;
 
         if (is_trash && is_in(order, list.info.last_sequence)) {
@@ -323,18 +318,18 @@ static enum wal_status read_states(struct order *order, size_t records,
 /* --- both ----------------------------------------------------------- */
 
 static enum wal_status read_once(struct order *order, struct wal_store *store,
-                                 uint64_t limit, struct wal_error *error)
+                                 uint64_t limit)
 {
-    enum wal_status status = read_records(order, store, limit, error);
+    enum wal_status status = read_records(order, store, limit);
     size_t records;
 
     order_sort(order);
     records = order->count;
     if (status == WAL_OK) {
-        status = read_states(order, records, store, false, error);
+        status = read_states(order, records, store, false);
     }
     if (status == WAL_OK) {
-        status = read_states(order, records, store, true, error);
+        status = read_states(order, records, store, true);
     }
     order_sort(order);
     return status;
@@ -343,15 +338,14 @@ static enum wal_status read_once(struct order *order, struct wal_store *store,
 /* Reads what is after `after` and not after `limit`, at least as far as one
  * segment reaches: `upto` says how far. Damaged records are left out. */
 static enum wal_status order_read(struct order *order, struct wal_store *store,
-                                  uint64_t after, uint64_t limit,
-                                  struct wal_error *error)
+                                  uint64_t after, uint64_t limit)
 {
     enum wal_status status = WAL_OK;
 
     for (int i = 0; i < ATTEMPTS; i++) {
         order_deinit(order);
         order->after = after;
-        status = read_once(order, store, limit, error);
+        status = read_once(order, store, limit);
         if (status != WAL_ENOTFOUND) {
             break; /* else compaction replaced the segment */
         }
@@ -387,15 +381,12 @@ static void known_deinit(struct known *known)
 
 static void add_known(struct known *known, uint32_t number, struct wal_slice id)
 {
-    known->items = cli_reserve(known->items, known->count, &known->capacity,
-                               sizeof(known->items[0]));
-    known->items[known->count++] =
+    *CLI_ADD(known) =
         (struct named){.number = number, .id = cli_copy_slice(id)};
 }
 
 /* Adds the sessions of the store. */
-static enum wal_status known_read(struct known *known, struct wal_store *store,
-                                  struct wal_error *error)
+static enum wal_status known_read(struct known *known, struct wal_store *store)
 {
     enum wal_status status = WAL_OK;
 
@@ -405,8 +396,8 @@ static enum wal_status known_read(struct known *known, struct wal_store *store,
         struct cli_sessions list;
 
         options.flags = pass == 0 ? 0U : WAL_SESSION_CURSOR_TRASH;
-        for (cli_sessions_open(&list, store, &options, error);
-             cli_sessions_next(&list, error);) {
+        for (cli_sessions_open(&list, store, &options, NULL);
+             cli_sessions_next(&list, NULL);) {
             add_known(known, list.info.number, list.info.id);
         }
         status = list.status;
@@ -477,8 +468,7 @@ static void known_update(struct known *known, struct wal_store *store,
 
     add_new(known, order);
     if (wal_store_get_info(store, &info, NULL) != WAL_OK ||
-        info.sessions >= known->count ||
-        known_read(&now, store, NULL) != WAL_OK) {
+        info.sessions >= known->count || known_read(&now, store) != WAL_OK) {
         known_deinit(&now);
         return;
     }
@@ -845,8 +835,7 @@ static struct order *find_order(struct serve_feed *feed, uint64_t position,
             oldest = order;
         }
     }
-    if (order_read(oldest, feed->server->store, position, limit, NULL) !=
-        WAL_OK) {
+    if (order_read(oldest, feed->server->store, position, limit) != WAL_OK) {
         order_deinit(oldest);
         return NULL;
     }
@@ -976,7 +965,7 @@ static bool read_log(struct serve_feed *feed, struct renderer *renderer,
     enum wal_status status = WAL_OK;
 
     while (end < limit && status == WAL_OK) {
-        status = order_read(&order, feed->server->store, end, limit, NULL);
+        status = order_read(&order, feed->server->store, end, limit);
         if (status == WAL_OK) {
             known_update(known, feed->server->store, &order, end);
         }
@@ -1052,7 +1041,7 @@ static void *follow(void *ctx)
     bool is_stopping = false;
 
     /* Without the list no session is reported as deleted for good. */
-    (void)!known_read(&known, feed->server->store, NULL);
+    (void)!known_read(&known, feed->server->store);
     while (!is_stopping) {
         enum wal_status status = wal_store_wait(feed->server->store, &sequence,
                                                 WAL_WRITTEN, WAIT_MS, NULL);

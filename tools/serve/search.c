@@ -1,5 +1,5 @@
 /*
- * search.c - words in all sessions (search.h).
+ * search.c - words in all sessions (api.h).
  */
 #include "tools/serve/api.h"
 

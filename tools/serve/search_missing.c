@@ -1,5 +1,5 @@
 /*
- * search_missing.c - search of a build without SQLite (search.h).
+ * search_missing.c - search of a build without SQLite (api.h).
  */
 #include "tools/serve/api.h"
 

@@ -497,10 +497,7 @@ static void add_to_project(struct projects *projects,
     }
     rank = cli_ids_get_or_add(&projects->ranks, (struct wal_slice){key, size});
     if (*rank == 0) {
-        projects->items =
-            cli_reserve(projects->items, projects->count, &projects->capacity,
-                        sizeof(projects->items[0]));
-        project = &projects->items[projects->count++];
+        project = CLI_ADD(projects);
         *project = (struct project){
             .id = cli_copy_slice(info->project),
             .cwd = cli_copy_slice(info->cwd),

@@ -3,8 +3,6 @@
  *
  * Invariant: without --each all lines are one atomic batch; with --each a
  * result line is printed only after its entry is as durable as was requested.
- *
- * Threads: the tool has one thread.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -5,8 +5,6 @@
  * Invariant: a version is printed after it is durable, the previous value of a
  * head after its move is. A value is printed as the bytes that were put,
  * without the white space around them.
- *
- * Threads: the tool has one thread.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -45,8 +43,7 @@ static void print_head(const struct cli *cli, const struct wal_head *head)
         putchar('\n');
         return;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "name", head->name);
     wal__json_out_member_count(&json, "stream", head->stream);
     cli_json_member_text(&json, "entryId", head->entry_id);
@@ -86,8 +83,7 @@ static void print_entry(const struct cli *cli,
         puts(entry);
         return;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "name", cli_slice(request->name));
     if (request->entry != NULL) {
         cli_json_member_text_or_null(&json, "entryId",
@@ -161,15 +157,12 @@ static int run(const struct cli *cli, struct head_request *request)
     uint32_t flags = request->entry != NULL ? 0 : WAL_OPEN_READ_ONLY;
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    int code = cli_open_store(cli, cli->items[1], flags, &store);
+    int code = cli_open(cli, flags, &store, &session);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_open_session(cli, store, cli->items[2], &session);
-    if (code == CLI_CONTINUE) {
-        code = complete_names(cli, session, request);
-    }
+    code = complete_names(cli, session, request);
     if (code == CLI_CONTINUE && request->name == NULL) {
         code = list_heads(cli, session, request);
     } else if (code == CLI_CONTINUE) {
@@ -208,11 +201,8 @@ int verb_head(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     uint64_t stream = 0;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 3, 5);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, 5);
-    }
     if (code == CLI_CONTINUE && stream_text != NULL) {
         code = cli_parse_number(cli, "--stream", stream_text, 255, &stream);
     }
@@ -267,8 +257,7 @@ static void print_stale(const struct request *request,
 {
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     wal__json_out_member_open(&json, "conflict", '{');
     wal__json_out_member_count(&json, "expected", request->version);
     wal__json_out_member_count(&json, "actual",

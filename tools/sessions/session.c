@@ -5,8 +5,6 @@
  * Invariant: an id is printed after the session is durable, a result after it
  * is. A merge applies to the metadata that is current when it is written, so
  * that concurrent writers lose nothing. Nothing in the log is destroyed.
- *
- * Threads: the tool has one thread.
  */
 #include <stdlib.h>
 
@@ -105,11 +103,8 @@ int verb_create(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     char found[CLI_PROJECT_SIZE];
     char *directory;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 2, 2);
-    }
     if (code == CLI_CONTINUE) {
         code = check_new_session(cli, id, title, meta, project);
     }
@@ -152,11 +147,8 @@ int verb_fork(struct cli *cli, int argc, char **argv)
     struct wal_session *copy = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, 3);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_check_id(cli, "--at", at);
     }
@@ -164,15 +156,12 @@ int verb_fork(struct cli *cli, int argc, char **argv)
         code = cli_check_new_id(cli, "--id", id);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], 0, &store);
+        code = cli_open(cli, 0, &store, &session);
     }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_open_session(cli, store, cli->items[2], &session);
-    if (code == CLI_CONTINUE) {
-        code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &at);
-    }
+    code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &at);
     if (code == CLI_CONTINUE) {
         wanted.id = cli_slice(id);
         status =
@@ -208,8 +197,7 @@ static void print_deleted(const struct cli *cli, const char *id,
         }
         putchar('\n');
     } else {
-        cli_json_init(&json, stdout);
-        wal__json_out_open(&json, '{');
+        cli_json_begin(&json);
         cli_json_member_text(&json, "sessionId", cli_slice(id));
         wal__json_out_member_bool(&json, "deleted", true);
         wal__json_out_member_count(&json, "entries", entries);
@@ -240,8 +228,7 @@ static int delete_session(const struct cli *cli, struct wal_session *session,
     }
     free(id);
     free(text);
-    return status == WAL_OK ? CLI_OK
-                            : cli_report(cli, cli->items[2], status, &error);
+    return cli_report(cli, cli->items[2], status, &error);
 }
 
 int verb_delete(struct cli *cli, int argc, char **argv)
@@ -255,11 +242,8 @@ int verb_delete(struct cli *cli, int argc, char **argv)
     };
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, 3);
-    }
     if (code == CLI_CONTINUE) {
         code = care_check_views(cli, erase, views);
     }
@@ -280,21 +264,22 @@ int verb_delete(struct cli *cli, int argc, char **argv)
     return cli_close_store(cli, cli->items[1], store, code);
 }
 
-/* Prints {"sessionId","undeleted"}, or a sentence. */
-static void print_undeleted(const struct cli *cli, const char *id)
+/* Prints {"sessionId",key:value}, or what was done to the session. */
+static void print_changed(const struct cli *cli, struct wal_slice id,
+                          const char *key, bool value, const char *before,
+                          const char *after)
 {
     struct wal__json_out json;
 
     if (!cli->json) {
-        fputs("took the session ", stdout);
-        cli_print_name(stdout, cli_slice(id));
-        fputs(" out of the trash\n", stdout);
+        fputs(before, stdout);
+        cli_print_name(stdout, id);
+        puts(after);
         return;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
-    cli_json_member_text(&json, "sessionId", cli_slice(id));
-    wal__json_out_member_bool(&json, "undeleted", true);
+    cli_json_begin(&json);
+    cli_json_member_text(&json, "sessionId", id);
+    wal__json_out_member_bool(&json, key, value);
     wal__json_out_close_line(&json);
 }
 
@@ -304,7 +289,7 @@ int verb_undelete(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     enum wal_status status;
     char *id = NULL;
-    int code = cli_begin(cli, argc, argv, NULL, 3, 3, 0, &store);
+    int code = cli_begin(cli, argc, argv, 3, 3, 0, &store);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -312,11 +297,10 @@ int verb_undelete(struct cli *cli, int argc, char **argv)
     code = cli_find_trashed(cli, store, cli->items[2], &id);
     if (code == CLI_CONTINUE) {
         status = wal_session_undelete(store, cli_slice(id), &error);
-        code = status == WAL_OK
-                   ? CLI_OK
-                   : cli_report(cli, cli->items[2], status, &error);
+        code = cli_report(cli, cli->items[2], status, &error);
         if (status == WAL_OK) {
-            print_undeleted(cli, id);
+            print_changed(cli, cli_slice(id), "undeleted", true,
+                          "took the session ", " out of the trash");
         }
     }
     free(id);
@@ -388,11 +372,8 @@ int verb_meta(struct cli *cli, int argc, char **argv)
     };
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, 3);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_check_object(cli, "--merge", patch);
     }
@@ -446,31 +427,19 @@ int verb_title(struct cli *cli, int argc, char **argv)
     return cli_end_session(cli, store, session, code);
 }
 
-/* Prints {"sessionId","pinned"}, or a sentence. */
 static int print_pinned(const struct cli *cli, struct wal_session *session,
                         bool is_pinned)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(session, &info, &error);
-    struct wal__json_out json;
 
-    if (status != WAL_OK) {
-        return cli_report(cli, cli->items[2], status, &error);
+    if (status == WAL_OK) {
+        print_changed(
+            cli, info.id, "pinned", is_pinned,
+            is_pinned ? "pinned the session " : "unpinned the session ", "");
     }
-    if (!cli->json) {
-        fputs(is_pinned ? "pinned the session " : "unpinned the session ",
-              stdout);
-        cli_print_name(stdout, info.id);
-        putchar('\n');
-        return CLI_OK;
-    }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
-    cli_json_member_text(&json, "sessionId", info.id);
-    wal__json_out_member_bool(&json, "pinned", is_pinned);
-    wal__json_out_close_line(&json);
-    return CLI_OK;
+    return cli_report(cli, cli->items[2], status, &error);
 }
 
 int verb_pin(struct cli *cli, int argc, char **argv)
@@ -544,23 +513,16 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     size_t size = 0;
     char *summary;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, 3);
-    }
     if (code == CLI_CONTINUE) {
         code = check(cli, first_kept, id);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], 0, &store);
+        code = cli_open(cli, 0, &store, &session);
     }
     if (code != CLI_CONTINUE) {
         return code;
-    }
-    code = cli_open_session(cli, store, cli->items[2], &session);
-    if (code != CLI_CONTINUE) {
-        return cli_close_store(cli, cli->items[1], store, code);
     }
     code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &first_kept);
     if (code != CLI_CONTINUE) {
@@ -597,11 +559,8 @@ int verb_redact(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     enum wal_status status;
     const char *entry;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 4, 4);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 4, 4);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_check_id(cli, "ENTRY", cli->items[3]);
     }
@@ -625,8 +584,7 @@ int verb_redact(struct cli *cli, int argc, char **argv)
     if (code == CLI_CONTINUE) {
         status = wal_session_redact(session, cli_slice(entry),
                                     cli_slice(reason), &result, &error);
-        code =
-            status == WAL_OK ? CLI_OK : cli_report(cli, entry, status, &error);
+        code = cli_report(cli, entry, status, &error);
         if (status == WAL_OK && !cli->json) {
             fputs("redacted the entry ", stdout);
             cli_print_name(stdout, cli_slice(entry));

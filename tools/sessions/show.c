@@ -3,14 +3,10 @@
  *
  * Invariant: they write nothing to the store but the project ids of sessions
  * of the requested directory (tools/project/project.h).
- *
- * Threads: the tool has one thread.
  */
 #include <agentwal/admin.h>
 #include <inttypes.h>
-#include <search.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "tools/cli/session.h"
@@ -39,11 +35,8 @@ int verb_list(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     uint64_t limit = 0;
     char *directory;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 2, 2);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_parse_number(cli, "--limit", limit_text, UINT64_MAX, &limit);
     }
@@ -86,8 +79,7 @@ static int print_latest(const struct cli *cli, struct wal_store *store,
         struct wal_session_move move = WAL_INIT(wal_session_move);
         struct wal__json_out json;
 
-        cli_json_init(&json, stdout);
-        wal__json_out_open(&json, '{');
+        cli_json_begin(&json);
         cli_session_json(&json, &info,
                          cli_session_move(store, &info, &move) ? &move : NULL);
         wal__json_out_close_line(&json);
@@ -100,8 +92,7 @@ static int print_latest(const struct cli *cli, struct wal_store *store,
         return cli_error(cli, CLI_NEGATIVE, cli->items[1],
                          "there is no session");
     }
-    return status == WAL_OK ? CLI_OK
-                            : cli_report(cli, cli->items[1], status, &error);
+    return cli_report(cli, cli->items[1], status, &error);
 }
 
 int verb_latest(struct cli *cli, int argc, char **argv)
@@ -114,11 +105,8 @@ int verb_latest(struct cli *cli, int argc, char **argv)
     struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
     struct wal_store *store = NULL;
     char *directory;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 2, 2);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_resolve_cwd(cli, cwd, &directory);
     }
@@ -143,8 +131,7 @@ int verb_children(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code =
-        cli_begin(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY, &store);
+    int code = cli_begin(cli, argc, argv, 3, 3, WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -244,8 +231,7 @@ static void write_session(const struct session_details *session_details)
     const struct wal_session_info *info = &session_details->info;
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_session_json(&json, info,
                      session_details->has_moved ? &session_details->move
                                                 : NULL);
@@ -411,16 +397,14 @@ static int show(const struct cli *cli, struct wal_store *store,
     }
     cli_texts_deinit(&session_details.lineage);
     cli_heads_deinit(&session_details.heads);
-    return status == WAL_OK ? CLI_OK
-                            : cli_report(cli, cli->items[2], status, &error);
+    return cli_report(cli, cli->items[2], status, &error);
 }
 
 int verb_show(struct cli *cli, int argc, char **argv)
 {
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    int code =
-        cli_begin(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY, &store);
+    int code = cli_begin(cli, argc, argv, 3, 3, WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -444,8 +428,7 @@ static void print_project(const struct cli *cli, const char *directory,
         puts(project);
         return;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "projectId", cli_slice(project));
     cli_json_member_text(&json, "directory", cli_slice(directory));
     wal__json_out_close_line(&json);
@@ -457,11 +440,8 @@ int verb_project(struct cli *cli, int argc, char **argv)
     struct stat found;
     const char *operand;
     char *directory;
-    int code = cli_parse(cli, argc, argv, NULL);
+    int code = cli_parse_operands(cli, argc, argv, NULL, 1, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 1, 2);
-    }
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -482,130 +462,55 @@ struct project {
     char *newest;
     int64_t updated_ms;
     uint64_t sessions;
-    char **directories;
-    size_t count;
-    size_t capacity;
+    struct cli_texts directories;
+    struct cli_ids seen; /* the directories */
 };
 
 struct projects {
-    struct project **items; /* ordered by their newest sessions */
+    struct project *items; /* ordered by their newest sessions */
     size_t count;
     size_t capacity;
-    void *by_id; /* tree of struct project */
-    void *seen;  /* tree of struct project_directory */
+    struct cli_ids ranks; /* number + 1 in items */
 };
-
-/* A directory of a project's sessions. */
-struct project_directory {
-    struct project *project;
-    char *directory;
-};
-
-static int compare_projects(const void *a, const void *b)
-{
-    const struct project *one = a;
-    const struct project *other = b;
-
-    return strcmp(one->id, other->id);
-}
-
-static int compare_directories(const void *a, const void *b)
-{
-    const struct project_directory *one = a;
-    const struct project_directory *other = b;
-    int order = strcmp(one->project->id, other->project->id);
-
-    return order != 0 ? order : strcmp(one->directory, other->directory);
-}
-
-/* Checks the result of tsearch, which is null if memory is exhausted. */
-static void *check_node(void *node)
-{
-    if (node == NULL) {
-        fputs("agentwal: out of memory\n", stderr);
-        exit(CLI_FAILED);
-    }
-    return node;
-}
-
-static void project_destroy(struct project *project)
-{
-    free(project->directories);
-    free(project->newest);
-    free(project->id);
-    free(project);
-}
-
-static void project_directory_destroy(void *node)
-{
-    struct project_directory *project_directory = node;
-
-    free(project_directory->directory);
-    free(project_directory);
-}
-
-/* tdestroy needs a function; projects_deinit frees the projects. */
-static void keep_node(void *node)
-{
-    (void)node;
-}
 
 static void projects_deinit(struct projects *projects)
 {
-    tdestroy(projects->seen, project_directory_destroy);
-    tdestroy(projects->by_id, keep_node);
     for (size_t i = 0; i < projects->count; i++) {
-        project_destroy(projects->items[i]);
+        struct project *project = &projects->items[i];
+
+        free(project->id);
+        free(project->newest);
+        cli_texts_deinit(&project->directories);
+        cli_ids_deinit(&project->seen);
     }
     free(projects->items);
+    cli_ids_deinit(&projects->ranks);
 }
 
-/* The session's project, added if it is new. Call it for the newest session
- * first. */
-static struct project *find_or_add_project(struct projects *projects,
-                                           const struct wal_session_info *info)
-{
-    struct project *project = cli_alloc(sizeof(*project));
-    struct project *known;
-
-    project->id = cli_copy_slice(info->project);
-    known = *(struct project **)check_node(
-        tsearch(project, &projects->by_id, compare_projects));
-    if (known != project) {
-        project_destroy(project);
-        return known;
-    }
-    project->newest = cli_copy_slice(info->id);
-    project->updated_ms = info->updated_ms;
-    projects->items = cli_reserve(projects->items, projects->count,
-                                  &projects->capacity, sizeof(known));
-    projects->items[projects->count++] = project;
-    return project;
-}
-
+/* Call it for the newest session first. */
 static void add_session(struct projects *projects,
                         const struct wal_session_info *info)
 {
-    struct project *project = find_or_add_project(projects, info);
-    struct project_directory *project_directory;
-    struct project_directory *known;
+    uint32_t *rank = cli_ids_get_or_add(&projects->ranks, info->project);
+    struct project *project;
+    uint32_t *is_seen;
 
+    if (*rank == 0) {
+        *CLI_ADD(projects) =
+            (struct project){.id = cli_copy_slice(info->project),
+                             .newest = cli_copy_slice(info->id),
+                             .updated_ms = info->updated_ms};
+        *rank = (uint32_t)projects->count;
+    }
+    project = &projects->items[*rank - 1];
     project->sessions++;
-    if (info->cwd.size == 0) {
-        return;
+    if (info->cwd.size > 0) {
+        is_seen = cli_ids_get_or_add(&project->seen, info->cwd);
+        if (*is_seen == 0) {
+            *is_seen = 1;
+            cli_texts_add(&project->directories, info->cwd);
+        }
     }
-    project_directory = cli_alloc(sizeof(*project_directory));
-    project_directory->project = project;
-    project_directory->directory = cli_copy_slice(info->cwd);
-    known = *(struct project_directory **)check_node(
-        tsearch(project_directory, &projects->seen, compare_directories));
-    if (known != project_directory) {
-        project_directory_destroy(project_directory);
-        return;
-    }
-    project->directories = cli_reserve(project->directories, project->count,
-                                       &project->capacity, sizeof(char *));
-    project->directories[project->count++] = project_directory->directory;
 }
 
 static enum wal_status read_projects(struct projects *projects,
@@ -625,15 +530,14 @@ static void write_row(const struct project *project)
 {
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text_or_null(&json, "projectId", cli_slice(project->id));
     wal__json_out_member_count(&json, "sessions", project->sessions);
     cli_json_member_text(&json, "newest", cli_slice(project->newest));
     cli_json_member_time(&json, "updated", project->updated_ms);
     wal__json_out_member_open(&json, "directories", '[');
-    for (size_t i = 0; i < project->count; i++) {
-        cli_json_text(&json, cli_slice(project->directories[i]));
+    for (size_t i = 0; i < project->directories.count; i++) {
+        cli_json_text(&json, cli_slice(project->directories.items[i]));
     }
     wal__json_out_close(&json, ']');
     wal__json_out_close_line(&json);
@@ -656,9 +560,9 @@ static void print_row(const struct project *project, bool is_first)
            updated);
     printed = cli_print_name(stdout, cli_slice(project->newest));
     printf("%*s", printed < 36 ? (int)(36 - printed) : 0, "");
-    for (size_t i = 0; i < project->count; i++) {
+    for (size_t i = 0; i < project->directories.count; i++) {
         fputs("  ", stdout);
-        cli_print_name(stdout, cli_slice(project->directories[i]));
+        cli_print_name(stdout, cli_slice(project->directories.items[i]));
     }
     putchar('\n');
 }
@@ -669,8 +573,7 @@ int verb_projects(struct cli *cli, int argc, char **argv)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code =
-        cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY, &store);
+    int code = cli_begin(cli, argc, argv, 2, 2, WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -678,13 +581,12 @@ int verb_projects(struct cli *cli, int argc, char **argv)
     status = read_projects(&projects, store, &error);
     for (size_t i = 0; status == WAL_OK && i < projects.count; i++) {
         if (cli->json) {
-            write_row(projects.items[i]);
+            write_row(&projects.items[i]);
         } else {
-            print_row(projects.items[i], i == 0);
+            print_row(&projects.items[i], i == 0);
         }
     }
     projects_deinit(&projects);
-    code = status == WAL_OK ? CLI_OK
-                            : cli_report(cli, cli->items[1], status, &error);
+    code = cli_report(cli, cli->items[1], status, &error);
     return cli_close_store(cli, cli->items[1], store, code);
 }

@@ -46,9 +46,7 @@ static void split(struct lines *lines, struct wal_slice text)
         const char *newline = memchr(at, '\n', (size_t)left);
         uint64_t size = newline == NULL ? left : (uint64_t)(newline - at) + 1;
 
-        lines->items = cli_reserve(lines->items, lines->count, &lines->capacity,
-                                   sizeof(lines->items[0]));
-        lines->items[lines->count++] = (struct wal_slice){at, size};
+        *CLI_ADD(lines) = (struct wal_slice){at, size};
         at += size;
         left -= size;
     }
@@ -389,9 +387,7 @@ static enum wal_status read_files(struct files *files,
            (status = wal_file_cursor_next(cursor, &file, error)) == WAL_OK) {
         struct file *item;
 
-        files->items = cli_reserve(files->items, files->count, &files->capacity,
-                                   sizeof(files->items[0]));
-        item = &files->items[files->count++];
+        item = CLI_ADD(files);
         *item = (struct file){.path = cli_copy_slice(file.path),
                               .path_size = (size_t)file.path.size,
                               .kind = file.kind,
@@ -483,8 +479,8 @@ static void put_patch(struct shown *shown, const struct pair *pair,
 
     if (load(pair->store, find_file(&pair->before, path), &before_data,
              &before) &&
-        load(pair->store, find_file(&pair->after, path), &after_data, &after) &&
-        (file = open_memstream(&text, &size)) != NULL) {
+        load(pair->store, find_file(&pair->after, path), &after_data, &after)) {
+        file = cli_open_memory(&text, &size);
         patch(file, before, after);
         if (fclose(file) != 0) {
             size = 0;

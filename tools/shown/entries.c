@@ -89,10 +89,7 @@ static void add_entries(struct shown_documents *documents,
         if (cli_slice_equal(entry.parent_id, header.id)) {
             entry.parent_id = cli_slice(NULL);
         }
-        documents->items =
-            cli_reserve(documents->items, documents->count,
-                        &documents->capacity, sizeof(documents->items[0]));
-        documents->items[documents->count++] = entry;
+        *CLI_ADD(documents) = entry;
     }
 }
 

@@ -163,16 +163,6 @@ static bool is_object(struct wal_slice text, struct wal__json_span *value)
            wal__json_validate(value->data, value->size, NULL) == WAL__JSON_OK;
 }
 
-/* Writes a value that is longer than the limit as a text. */
-static void put_long_value(struct shown *shown, struct wal__json_span value)
-{
-    struct cli_texts texts = {.items = NULL};
-
-    put_cut(shown, "arguments",
-            strike(shown, (struct wal_slice){value.data, value.size}, &texts));
-    cli_texts_deinit(&texts);
-}
-
 void shown_arguments(struct shown *shown, const struct wal__json_token *value)
 {
     struct cli_texts texts = {.items = NULL};
@@ -191,7 +181,10 @@ void shown_arguments(struct shown *shown, const struct wal__json_token *value)
         }
     }
     if (shown->limit > 0 && json.size > shown->limit) {
-        put_long_value(shown, json);
+        /* A value that is longer is written as a text. */
+        put_cut(
+            shown, "arguments",
+            strike(shown, (struct wal_slice){json.data, json.size}, &texts));
     } else {
         wal__json_out_key(shown->json, "arguments");
         put_value(shown, json);
@@ -349,18 +342,10 @@ void shown_resume_text(const struct wal_session_info *info,
 
 /* --- sessions ----------------------------------------------------------- */
 
-static void put_resume(struct shown *shown, const struct wal_session_info *info)
-{
-    char *text = cli_alloc(SHOWN_RESUME_SIZE);
-
-    shown_resume_text(info, text);
-    shown_member(shown, "resume", cli_slice(text));
-    free(text);
-}
-
 void shown_session(struct shown *shown, const struct wal_session_info *info)
 {
     struct wal__json_out *json = shown->json;
+    char *resume = cli_alloc(SHOWN_RESUME_SIZE);
 
     wal__json_out_open(json, '{');
     cli_json_member_text(json, "id", info->id);
@@ -379,8 +364,10 @@ void shown_session(struct shown *shown, const struct wal_session_info *info)
     cli_json_member_text_or_null(json, "head", info->head);
     wal__json_out_member_bool(shown->json, "damaged",
                               (info->flags & WAL_SESSION_DAMAGED) != 0);
-    put_resume(shown, info);
+    shown_resume_text(info, resume);
+    shown_member(shown, "resume", cli_slice(resume));
     wal__json_out_close(json, '}');
+    free(resume);
 }
 
 enum wal_status shown_heads(struct shown *shown, struct wal_session *session,

@@ -1,5 +1,5 @@
 /*
- * sample.c - reads counts (sample.h).
+ * sample.c - reads counts (usage.h).
  */
 #include "tools/usage/usage.h"
 

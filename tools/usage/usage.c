@@ -1,8 +1,6 @@
 /*
  * usage.c - the verb usage: tokens and costs as the sessions state them
  * (docs/seeing.md).
- *
- * Threads: the tool has one thread.
  */
 #include "tools/usage/usage.h"
 
@@ -27,9 +25,7 @@ static uint32_t usage_names_number(struct usage_names *names, const char *text)
     uint32_t *number = cli_ids_get_or_add(&names->numbers, cli_slice(text));
 
     if (*number == 0) {
-        names->items = cli_reserve(names->items, names->count, &names->capacity,
-                                   sizeof(names->items[0]));
-        names->items[names->count++] = cli_copy_slice(cli_slice(text));
+        *CLI_ADD(names) = cli_copy_slice(cli_slice(text));
         *number = (uint32_t)names->count;
     }
     return *number - 1;
@@ -160,9 +156,7 @@ void usage_answers_add(struct usage_answers *answers, uint32_t session,
         add_key(answers, sample->key, item);
         return;
     }
-    answers->items = cli_reserve(answers->items, answers->count,
-                                 &answers->capacity, sizeof(*answer));
-    answer = &answers->items[answers->count++];
+    answer = CLI_ADD(answers);
     *answer =
         (struct usage_answer){.time_ms = sample->time_ms, .session = session};
     set_counts(answers, answer, sample);
@@ -274,9 +268,7 @@ static struct usage_group *find_group(struct usage_groups *groups,
     uint32_t number = usage_names_number(&groups->names, name);
 
     if (number == groups->count) {
-        groups->items = cli_reserve(groups->items, groups->count,
-                                    &groups->capacity, sizeof(*groups->items));
-        groups->items[groups->count++] =
+        *CLI_ADD(groups) =
             (struct usage_group){.name = groups->names.items[number]};
     }
     return &groups->items[number];
@@ -800,11 +792,8 @@ int usage_run(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     int64_t since_ms = 0;
     int64_t until_ms = 0;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 2, 2);
-    }
     if (code == CLI_CONTINUE) {
         code = parse_by(cli, by_text, &by);
     }

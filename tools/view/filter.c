@@ -814,9 +814,7 @@ static struct wal_slice view_copy_finish(struct view_copy *copy,
 {
     struct wal_slice text = {copy->data, copy->size};
 
-    texts->items = cli_reserve(texts->items, texts->count, &texts->capacity,
-                               sizeof(texts->items[0]));
-    texts->items[texts->count++] = copy->data;
+    *CLI_ADD(texts) = copy->data;
     return text;
 }
 

@@ -1,7 +1,5 @@
 /*
  * filter.h - leaves secrets, matches of patterns and paths out of texts.
- *
- * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_VIEW_FILTER_H
 #define AGENTWAL_TOOLS_VIEW_FILTER_H

@@ -2,8 +2,6 @@
  * view.c - the verb view: a session as one HTML file (verbs.h, docs/seeing.md).
  *
  * Invariant: nothing is written before all of the session is read and filtered.
- *
- * Threads: the tool has one thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -189,13 +187,10 @@ static enum wal_status read_data(struct view *view, char **data, size_t *size,
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal__json_out json;
-    FILE *file = open_memstream(data, size);
+    FILE *file = cli_open_memory(data, size);
     enum wal_status status;
     bool has_failed;
 
-    if (file == NULL) {
-        return WAL_ENOMEM;
-    }
     cli_json_init(&json, file);
     view->shown.json = &json;
     view->shown.limit = TEXT_MAX;
@@ -264,11 +259,8 @@ int view_run(struct cli *cli, int argc, char **argv)
         {.name = "no-paths", .flag = &view.filter.hides_paths},
         {.name = NULL},
     };
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 2, 2);
-    }
     if (code == CLI_CONTINUE) {
         code = view_filter_compile(cli, &view.filter, &patterns);
     }

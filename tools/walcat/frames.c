@@ -264,8 +264,7 @@ static void put_json(const struct listing *listing,
     struct wal__json_out json;
     size_t count;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "file", cli_slice(listing->name));
     wal__json_out_member_count(&json, "offset", frame_state->offset);
     wal__json_out_member_count(&json, "size", frame_state->size);
@@ -611,8 +610,7 @@ static int put_header(struct listing *listing)
                "state");
         return CLI_OK;
     }
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "file", cli_slice(listing->name));
     wal__json_out_member_count(&json, "version", header->version);
     wal__json_out_member_count(&json, "id", header->id);

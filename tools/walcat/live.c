@@ -419,12 +419,10 @@ static void print_preview(const struct printer *printer,
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
+    FILE *file = cli_open_memory(&text, &size);
 
-    if (file != NULL) {
-        walcat_print_preview(file, printer->live->store, entry, columns);
-        (void)fclose(file);
-    }
+    walcat_print_preview(file, printer->live->store, entry, columns);
+    (void)fclose(file);
     if (size > 0) {
         fwrite(text, 1, size, stdout);
     } else {

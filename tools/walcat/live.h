@@ -2,8 +2,6 @@
  * live.h - what is appended to all sessions, or to some of them.
  *
  * Invariant: entries and documents come in log order, each once (tail.h).
- *
- * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_WALCAT_LIVE_H
 #define AGENTWAL_TOOLS_WALCAT_LIVE_H

@@ -3,8 +3,6 @@
  *
  * They write nothing but the output. Those that return int return the exit
  * code.
- *
- * Threads: the tool has one thread.
  */
 #ifndef AGENTWAL_TOOLS_WALCAT_WALCAT_H
 #define AGENTWAL_TOOLS_WALCAT_WALCAT_H
@@ -41,15 +39,6 @@ enum wal_status walcat_print_text(struct wal_store *store,
  * nothing for an entry without text. */
 void walcat_print_preview(FILE *file, struct wal_store *store,
                           const struct wal_entry *entry, size_t columns);
-
-/* Reports that the entry after `previous`, or the first entry if that is empty,
- * cannot be read. Returns CLI_NEGATIVE. */
-int walcat_report_lost(const struct cli *cli, struct wal_slice previous,
-                       enum wal_status status, const struct wal_error *error);
-
-/* Draws the branches of a session with its heads and redacted entries. */
-int walcat_print_tree(const struct cli *cli, struct wal_session *session,
-                      const struct walcat_options *view);
 
 /* Prints every frame of a store or of a segment file. */
 int walcat_print_frames(const struct cli *cli, const char *path);

@@ -165,9 +165,7 @@ void check_blobs_add_segment(struct check_blobs *blobs,
                              struct check_segment *segment)
 {
     for (size_t i = 0; i < segment->blob_count; i++) {
-        blobs->items = cli_reserve(blobs->items, blobs->count, &blobs->capacity,
-                                   sizeof(*blobs->items));
-        blobs->items[blobs->count++] = segment->blobs[i];
+        *CLI_ADD(blobs) = segment->blobs[i];
     }
     free(segment->blobs);
     segment->blobs = NULL;

@@ -28,9 +28,7 @@ static struct check_damage *add(struct check_damages *damages, const char *file,
     struct check_damage *damage;
 
     vsnprintf(text, sizeof(text), reason, arguments);
-    damages->items = cli_reserve(damages->items, damages->count,
-                                 &damages->capacity, sizeof(*damages->items));
-    damage = &damages->items[damages->count++];
+    damage = CLI_ADD(damages);
     *damage = (struct check_damage){
         .file = cli_copy_text(file, strlen(file)),
         .offset = offset,
@@ -186,9 +184,7 @@ void check_damage_session(struct check_damage *damage, uint32_t session)
 void check_damages_move(struct check_damages *to, struct check_damages *from)
 {
     for (size_t i = 0; i < from->count; i++) {
-        to->items = cli_reserve(to->items, to->count, &to->capacity,
-                                sizeof(*to->items));
-        to->items[to->count++] = from->items[i];
+        *CLI_ADD(to) = from->items[i];
     }
     from->count = 0;
     check_damages_deinit(from);
@@ -398,8 +394,7 @@ static void report_json(const struct check_store *store, bool sound)
 {
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     wal__json_out_member_bool(&json, "sound", sound);
     wal__json_out_member_bool(&json, "tailAmbiguous",
                               store->tail.verdict == WAL__VERDICT_AMBIGUOUS);

@@ -189,8 +189,7 @@ static void report_block(struct check_segment *segment, uint64_t offset,
     segment->has_lost_records = true;
 }
 
-/* block.c: adds the records of a BLOCK that a scan found; orders the records of
- * a segment when it was scanned. */
+/* Adds the records of a BLOCK that a scan found. */
 static void block_scan(struct check_segment *segment, struct cli_block *block,
                        const struct wal__frame *frame, uint64_t offset,
                        const uint8_t *payload, int64_t clock_ms)

@@ -277,7 +277,7 @@ static void check_entry(struct check_store *store, const char *name)
     cli_file_close(&file);
 }
 
-/* Notes what is damaged in the list of roots of views. views.c */
+/* Notes what is damaged in the list of roots of views. */
 static void views(struct check_store *store)
 {
     char *path = check_path(store, "views");
@@ -737,8 +737,7 @@ static void report_json(const struct salvage *salvage)
     const struct check_damages *damages = &salvage->store->damages;
     struct wal__json_out json;
 
-    cli_json_init(&json, stdout);
-    wal__json_out_open(&json, '{');
+    cli_json_begin(&json);
     cli_json_member_text(&json, "out", cli_slice(salvage->out));
     wal__json_out_member_count(&json, "sessions", salvage->result.sessions);
     wal__json_out_member_count(&json, "entries", salvage->result.entries);

@@ -85,11 +85,8 @@ static void set_last(struct view *view, struct row *row,
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
+    FILE *file = cli_open_memory(&text, &size);
 
-    if (file == NULL) {
-        return;
-    }
     walcat_print_preview(file, view->live->store, entry, VIEW_LAST_SIZE / 4);
     if (fclose(file) == 0 && size > 2) {
         snprintf(row->last, sizeof(row->last), "%s", text + 2);
@@ -491,8 +488,7 @@ static int print_command(struct live *live, const char *id)
         putchar('\n');
     }
     wal_session_close(session);
-    return status == WAL_OK ? CLI_OK
-                            : cli_report(live->cli, id, status, &error);
+    return cli_report(live->cli, id, status, &error);
 }
 
 static int show_screen(struct live *live, struct screen *screen)
@@ -617,11 +613,8 @@ int watch_run(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_store *store = NULL;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 2, 3);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 2, 3);
-    }
     if (code == CLI_CONTINUE && cli->count == 3) {
         cli->items[1] = cli->items[2]; /* the operand names the store */
     }

@@ -5,7 +5,7 @@
  *
  * A chunk is stored raw, compressed by LZ4, or as a delta of another one: LZ4
  * blocks whose dictionary is a window of that, which
- * format/index/chunk_content.c decodes. Content above 1 MiB is written chunk by
+ * format/segment/record_blob.c decodes. Content above 1 MiB is written chunk by
  * chunk and its chunk list last, so that unfinished content is never found. Its
  * chunks are reused when the same bytes are put later.
  *

@@ -134,7 +134,7 @@ wal__catalogue_put_indexed(struct wal__catalogue *catalogue,
  *   0 the head (parent, entry_id) and, if that is at or before the fork point,
  *   the source's first user message;
  * - ENTRY of any stream raises updated_ms and lowers created_ms to its time
- *   (session_time.h); the first one replaces updated_ms;
+ *   (timestamp.h); the first one replaces updated_ms;
  * - ENTRY of stream 0 counts in `entries`, becomes the head if the frame has
  *   WAL__FRAME_MOVES_HEAD, and may be the first user message; the first one
  *   sets the straight flag if it is under the head with which the session

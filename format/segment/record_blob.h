@@ -80,7 +80,7 @@ struct wal__span wal__chunk_window(struct wal__span base, int64_t begin);
 
 /* Writes chunk->size bytes of content to out. `base` is the content of the base
  * chunk; it is used by WAL__CHUNK_DELTA only. Returns false if the data is not
- * valid. The caller verifies the digest. In chunk_content.c. */
+ * valid. The caller verifies the digest. */
 bool wal__chunk_decode_content(const struct wal__chunk_record *chunk,
                                struct wal__span base, uint8_t *out);
 

@@ -113,8 +113,7 @@ enum wal__column wal__message_column(void *ctx, const struct wal_record *record,
     return columns->column;
 }
 
-/* Adds a text to the unit, cut to what its column may have. Of extract.c and
- * extract_call.c. */
+/* Adds a text to the unit, cut to what its column may have. */
 static void extract_add(struct wal__extractor *extractor,
                         enum wal__column column, struct wal__json_span text,
                         struct wal__json_span tool)
@@ -252,7 +251,7 @@ static void add_value(struct call *call, struct wal__json_span json)
 }
 
 /* Adds a call of a tool: its name, the texts of its arguments and the paths in
- * them. extract_call.c */
+ * them. */
 static void extract_call(struct wal__extractor *extractor,
                          const struct wal__json_token *name,
                          const struct wal__json_token *arguments)

@@ -1,6 +1,6 @@
 /*
  * fuzz_block.c - blocks of a rewritten segment, whatever their bytes are
- * (format/segment/block.h, SPEC.md 2.23), and the pass over such a segment.
+ * (format/segment/frame.h, SPEC.md 2.23), and the pass over such a segment.
  *
  * The input is a list of steps: blocks to build as a writer would, blocks whose
  * checksums hold around bytes of the input, then changes to the segment. What

@@ -23,8 +23,6 @@
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 
-/* --- a file of lines ------------------------------------------------------ */
-
 /* --- the fingerprint ----------------------------------------------------- */
 
 static uint64_t mix_word(uint64_t value, uint64_t word)

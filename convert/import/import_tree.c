@@ -437,8 +437,6 @@ enum wal_status wal__tree_walk_below(struct wal__tree_walk *walk,
     return walk_path(walk, name, 0, error);
 }
 
-/* --- the import ----------------------------------------------------------- */
-
 /* --- options ------------------------------------------------------------- */
 
 enum wal_status

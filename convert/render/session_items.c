@@ -122,8 +122,6 @@ static struct wal__json_span entry_line(const struct wal_entry *entry,
     return (struct wal__json_span){text.data, text.size};
 }
 
-/* --- fields of a session -------------------------------------------------- */
-
 /* --- the client's file --------------------------------------------------- */
 
 /* Returns true if the text contains the bytes. */
@@ -481,8 +479,6 @@ bool wal__session_snapshot_equal(const struct wal__session_snapshot *one,
 {
     return wal__session_snapshot_hash(one) == wal__session_snapshot_hash(two);
 }
-
-/* --- items ---------------------------------------------------------------- */
 
 /* --- ids of a copy ------------------------------------------------------- */
 

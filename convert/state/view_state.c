@@ -37,8 +37,6 @@
 typedef bool wal__view_state_each(void *ctx, const char *path,
                                   const struct wal_view_info *place);
 
-/* --- one state ------------------------------------------------------------ */
-
 /* --- reading ------------------------------------------------------------- */
 
 #define STATE_MAX ((uint64_t)256 << 20)

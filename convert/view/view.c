@@ -26,8 +26,6 @@
 #include "format/bytes/assert.h"
 #include "format/payload/timestamp.h"
 
-/* --- flushes -------------------------------------------------------------- */
-
 /* --- the lock ------------------------------------------------------------ */
 
 /* Opens the directory of the state, and that of temporary files, which is on

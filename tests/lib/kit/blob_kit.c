@@ -85,14 +85,3 @@ void kit_check_blob(struct wal_store *store,
     check_part(blob, content->size + 5, 10, content);
     wal_blob_close(blob);
 }
-
-struct wal_store_info kit_store_info(struct wal_store *store)
-{
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = KIT_ERROR;
-
-    if (wal_store_get_info(store, &info, &error) != WAL_OK) {
-        fail_msg("status: %s", error.text);
-    }
-    return info;
-}

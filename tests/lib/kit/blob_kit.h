@@ -28,6 +28,5 @@ void kit_put_blob(struct wal_store *store, const struct kit_content *content,
 void kit_check_blob(struct wal_store *store,
                     const uint8_t digest[WAL_DIGEST_SIZE],
                     const struct kit_content *content);
-struct wal_store_info kit_store_info(struct wal_store *store);
 
 #endif

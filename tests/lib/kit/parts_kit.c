@@ -241,16 +241,6 @@ void kit_reopen_unchanged(struct kit_bench *bench)
     assert_unchanged(bench->store, bench->session, before);
 }
 
-uint64_t kit_last_sequence(struct wal_store *store)
-{
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = KIT_ERROR;
-
-    check(wal_store_get_info(store, &info, &error), &error,
-          "wal_store_get_info");
-    return info.last_sequence;
-}
-
 static void put_info(struct text_buffer *to, struct wal_session *session)
 {
     struct wal_session_info info = kit_info(session);
@@ -298,7 +288,7 @@ char *kit_snapshot(struct wal_store *store, struct wal_session *session)
     put_text(&text, "\nstore ");
     put_docs(&text, store, NULL, &history, true);
     put_text(&text, "\nlast");
-    put_number(&text, kit_last_sequence(store));
+    put_number(&text, kit_store_info(store).last_sequence);
     return text.text;
 }
 

@@ -43,6 +43,5 @@ void assert_unchanged(struct wal_store *store, struct wal_session *session,
                       char *before);
 /* Everything is as before. */
 void kit_reopen_unchanged(struct kit_bench *bench);
-uint64_t kit_last_sequence(struct wal_store *store);
 
 #endif

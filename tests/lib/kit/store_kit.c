@@ -400,6 +400,16 @@ void assert_parent(struct wal_session *session, const char *id,
     wal_entry_cursor_close(cursor);
 }
 
+struct wal_store_info kit_store_info(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+    struct wal_error error = KIT_ERROR;
+
+    check(wal_store_get_info(store, &info, &error), &error,
+          "wal_store_get_info");
+    return info;
+}
+
 struct wal_session_info kit_info(struct wal_session *session)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};

@@ -90,6 +90,7 @@ void assert_all_entries(struct wal_session *session, const char *ids);
 /* The entry is there, and its parent, none being "". */
 void assert_parent(struct wal_session *session, const char *id,
                    const char *parent);
+struct wal_store_info kit_store_info(struct wal_store *store);
 struct wal_session_info kit_info(struct wal_session *session);
 /* The ids of a list of sessions, separated by a blank, until the next call; a
  * minus follows what is deleted, a plus what is in the trash. */

@@ -222,7 +222,7 @@ KIT_TEST(part__without_live_process_ends_at_the_durable_end)
 
         kit_append_as(session, WAL_DURABLE);
         kit_append_as(session, WAL_WRITTEN);
-        _exit(kit_last_sequence(store) == 3 ? 0 : 1);
+        _exit(kit_store_info(store).last_sequence == 3 ? 0 : 1);
     }
     assert_int_equal(waitpid(process, &status, 0), process);
     assert_int_equal(status, 0);

@@ -179,12 +179,12 @@ static enum wal_status change(struct bench *bench, int nth)
 KIT_TEST(trash__open_handle_reads_and_refuses_changes)
 {
     struct bench bench = begin();
-    uint64_t last = kit_last_sequence(bench.store);
+    uint64_t last = kit_store_info(bench.store).last_sequence;
 
     for (int i = 0; i < 10; i++) {
         assert_int_equal(change(&bench, i), WAL_ETRASHED);
     }
-    assert_int_equal(kit_last_sequence(bench.store), last);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last);
     assert_branch(bench.session, "a b c");
     assert_string_equal(kit_docs(bench.store, bench.session, 0, ""), "k=1");
     assert_slice(kit_info(bench.session).metadata, "{\"a\":1}");
@@ -660,7 +660,7 @@ static enum wal_status read_part(struct bench *bench, int nth,
 KIT_TEST(delete__handle_returns_not_found)
 {
     struct bench bench = begin_deleted();
-    uint64_t last = kit_last_sequence(bench.store);
+    uint64_t last = kit_store_info(bench.store).last_sequence;
 
     for (int i = 0; i < 21; i++) {
         struct wal_error error = KIT_ERROR;
@@ -672,7 +672,7 @@ KIT_TEST(delete__handle_returns_not_found)
             fail_msg("call %d: %d, %d %s", i, status, error.status, error.text);
         }
     }
-    assert_int_equal(kit_last_sequence(bench.store), last);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last);
 }
 
 KIT_TEST(delete__session_is_not_listed)
@@ -811,11 +811,11 @@ KIT_TEST(delete__twice_is_not_found)
     uint64_t last;
 
     assert_ok(wal_session_delete(other, NULL));
-    last = kit_last_sequence(bench.store);
+    last = kit_store_info(bench.store).last_sequence;
     assert_int_equal(wal_session_delete(other, NULL), WAL_ENOTFOUND);
     assert_int_equal(wal_session_delete(second, NULL), WAL_ENOTFOUND);
     assert_int_equal(wal_session_delete(NULL, NULL), WAL_EINVAL);
-    assert_int_equal(kit_last_sequence(bench.store), last);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last);
     wal_session_close(other);
     wal_session_close(second);
 }

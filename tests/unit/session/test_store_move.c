@@ -364,9 +364,9 @@ KIT_TEST(moving__save_writes_metadata_and_missing_entries)
     save(session, 3, "{\"turns\":2}", 1);
     assert_branch(session, "a b c");
     assert_slice(kit_info(session).metadata, "{\"turns\":2}");
-    before = kit_last_sequence(store);
+    before = kit_store_info(store).last_sequence;
     save(session, 3, "{\"turns\":2}", 0);
-    assert_int_equal(kit_last_sequence(store), before);
+    assert_int_equal(kit_store_info(store).last_sequence, before);
 }
 
 KIT_TEST(moving__append_and_save_is_all_or_nothing)

@@ -30,14 +30,6 @@ static enum wal_status try_create(struct both *both,
     return status;
 }
 
-static uint64_t sessions_of(struct wal_store *store)
-{
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-
-    assert_ok(wal_store_get_info(store, &info, NULL));
-    return info.sessions;
-}
-
 KIT_TEST(create__every_field_is_returned)
 {
     struct wal_store *store = kit_store();
@@ -112,7 +104,7 @@ KIT_TEST(create__without_options_makes_a_uuid_of_version_7)
         memcpy(last, id, sizeof(last));
         wal_session_close(session);
     }
-    assert_int_equal(sessions_of(store), 50);
+    assert_int_equal(kit_store_info(store).sessions, 50);
 }
 
 KIT_TEST(create__duplicate_id_is_refused)
@@ -127,7 +119,7 @@ KIT_TEST(create__duplicate_id_is_refused)
     kit_close(both.store);
     both.store = kit_open("store", 0);
     assert_int_equal(try_create(&both, &options), WAL_EEXISTS);
-    assert_int_equal(sessions_of(both.store), 1);
+    assert_int_equal(kit_store_info(both.store).sessions, 1);
     kit_close(both.store);
 }
 
@@ -196,7 +188,7 @@ KIT_TEST(create__metadata_is_a_json_object)
         assert_int_equal(try_create(&both, &options), WAL_EBADJSON);
         assert_error(&both.error, WAL_EBADJSON, "metadata");
     }
-    assert_int_equal(sessions_of(both.store), 0);
+    assert_int_equal(kit_store_info(both.store).sessions, 0);
     kit_close(both.store);
 }
 
@@ -658,14 +650,14 @@ static struct wal_session *resume(struct bench *bench, const char *id,
 KIT_TEST(resume__in_place_by_id)
 {
     struct bench bench = begin();
-    uint64_t last = kit_last_sequence(bench.store);
+    uint64_t last = kit_store_info(bench.store).last_sequence;
     struct wal_session *session = resume(&bench, "one", NULL, NULL);
 
-    assert_int_equal(kit_last_sequence(bench.store), last);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last);
     assert_branch(session, "a b c");
     wal_session_close(session);
     session = resume(&bench, "one", NULL, "c");
-    assert_int_equal(kit_last_sequence(bench.store), last);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last);
     wal_session_close(session);
     session = resume(&bench, "one", NULL, "a");
     assert_branch(session, "a");
@@ -792,12 +784,12 @@ static struct wal_session *open_or_create(struct bench *bench, const char *id,
 KIT_TEST(open_or_create__by_id)
 {
     struct bench bench = begin();
-    uint64_t last = kit_last_sequence(bench.store);
+    uint64_t last = kit_store_info(bench.store).last_sequence;
     struct wal_session *session = open_or_create(&bench, "one", "/z", 0);
 
     assert_branch(session, "a b c");
     assert_slice(kit_info(session).cwd, "/x");
-    assert_int_equal(kit_last_sequence(bench.store), last);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last);
     wal_session_close(session);
     for (int32_t created = 1; created >= 0; created--) {
         session = open_or_create(&bench, "four", "/z", created);

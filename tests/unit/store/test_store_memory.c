@@ -28,15 +28,6 @@ static struct wal_store *open_memory(uint32_t flags)
     return store;
 }
 
-static struct wal_store_info status_of(struct wal_store *store)
-{
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = KIT_ERROR;
-
-    assert_ok(wal_store_get_info(store, &info, &error));
-    return info;
-}
-
 static void assert_no_files(void)
 {
     DIR *directory = opendir(".");
@@ -101,7 +92,7 @@ KIT_TEST(store_memory__sessions_entries_and_forks)
         wal_session_close(fork);
         fork = kit_session(store, "f");
         assert_branch(fork, "a b d e");
-        assert_int_equal(status_of(store).sessions, 2);
+        assert_int_equal(kit_store_info(store).sessions, 2);
         wal_session_close(fork);
         wal_session_close(session);
         kit_close(store);
@@ -137,11 +128,11 @@ KIT_TEST(store_memory__stores_are_independent_and_end)
     kit_append_all(other, "b c");
     assert_branch(session, "a");
     assert_branch(other, "b c");
-    assert_memory_not_equal(status_of(a).uuid, status_of(b).uuid, 16);
+    assert_memory_not_equal(kit_store_info(a).uuid, kit_store_info(b).uuid, 16);
     wal_session_close(session);
     kit_close(a);
     a = open_memory(0);
-    assert_int_equal(status_of(a).sessions, 0);
+    assert_int_equal(kit_store_info(a).sessions, 0);
     assert_branch(other, "b c");
     wal_session_close(other);
     kit_close(a);
@@ -234,7 +225,7 @@ static void check_payloads(struct wal_session *session)
 /* Preallocated space takes no memory. */
 static void check_memory(struct wal_store *store)
 {
-    struct wal_store_info info = status_of(store);
+    struct wal_store_info info = kit_store_info(store);
 
     assert_in_range(info.disk_bytes, info.log_bytes,
                     info.log_bytes + (4 << 20));
@@ -251,7 +242,7 @@ KIT_TEST(store_memory__spans_several_segments)
         struct wal_session *fork;
 
         append_payloads(session);
-        assert_true(status_of(store).segments >= 4);
+        assert_true(kit_store_info(store).segments >= 4);
         check_memory(store);
         check_payloads(session);
         fork = kit_fork(session, NULL, "f");
@@ -320,7 +311,8 @@ KIT_TEST(store_memory__threads_write_and_read)
         wal_session_close(sessions[i]);
     }
     assert_ok(wal_sync(store, &error));
-    assert_true(status_of(store).acknowledged >= thread_count * entries_each);
+    assert_true(kit_store_info(store).acknowledged >=
+                thread_count * entries_each);
     kit_close(store);
 }
 

@@ -45,14 +45,6 @@ static void expect_open(const char *path, uint32_t flags,
     assert_string_equal(error.file, file);
 }
 
-static struct wal_store_info info_of(struct wal_store *store)
-{
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-
-    assert_ok(wal_store_get_info(store, &info, NULL));
-    return info;
-}
-
 /* ------------------------------------------------------------- paths --- */
 
 KIT_TEST(open__store_is_created_only_with_the_flag)
@@ -256,9 +248,10 @@ KIT_TEST(open__groups_have_the_requested_alignment)
         options.group_align = align;
         assert_ok(wal_open(path, &options, &store, NULL));
         session = kit_create(store, "s");
-        before = info_of(store).log_bytes;
+        before = kit_store_info(store).log_bytes;
         kit_append(session, "a", NULL);
-        assert_in_range(info_of(store).log_bytes - before, align, 2 * align);
+        assert_in_range(kit_store_info(store).log_bytes - before, align,
+                        2 * align);
         wal_session_close(session);
         kit_close(store);
         store = kit_open(path, 0);
@@ -286,7 +279,7 @@ KIT_TEST(read_only__nothing_is_written)
     kit_close(store);
     assert_int_equal(unlink("store/LOCK"), 0);
     store = kit_open("store", WAL_OPEN_READ_ONLY);
-    assert_int_equal(info_of(store).status, WAL_EREADONLY);
+    assert_int_equal(kit_store_info(store).status, WAL_EREADONLY);
     session = kit_session(store, "s");
     assert_branch(session, "a");
     assert_int_equal(kit_try_append(session, &entry, NULL, &error),
@@ -335,7 +328,7 @@ KIT_TEST(read_only__follows_a_writer)
     wal_session_close(kit_create(writer, "t"));
     wal_session_close(kit_session(reader, "t"));
     kit_append_all(session, "c");
-    assert_int_equal(info_of(reader).tail, WAL_TAIL_CLEAN);
+    assert_int_equal(kit_store_info(reader).tail, WAL_TAIL_CLEAN);
     assert_slice(kit_info(seen).head, "c");
     wal_session_close(session);
     kit_close(writer);
@@ -520,7 +513,7 @@ KIT_TEST(version__unknown_write_features_open_read_only)
     kit_close(kit_store());
     change_manifest(read_only_feature);
     store = kit_open("store", 0);
-    assert_int_equal(info_of(store).status, WAL_EREADONLY);
+    assert_int_equal(kit_store_info(store).status, WAL_EREADONLY);
     assert_int_equal(wal_session_create(store, NULL, &session, NULL),
                      WAL_EREADONLY);
 }
@@ -554,7 +547,7 @@ KIT_TEST(manifest__damage_of_both_slots_is_reported)
 KIT_TEST(store_info__counts_operations)
 {
     struct wal_store *store = kit_store();
-    struct wal_store_info info = info_of(store);
+    struct wal_store_info info = kit_store_info(store);
     struct wal_session *session;
     struct wal_entry entry = kit_entry("a", NULL, "1");
 
@@ -565,7 +558,7 @@ KIT_TEST(store_info__counts_operations)
     assert_int_equal(info.last_sequence, 0);
     session = kit_create(store, "s");
     assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
-    info = info_of(store);
+    info = kit_store_info(store);
     assert_int_equal(info.sessions, 1);
     assert_int_equal(info.last_sequence, 2);
     assert_int_equal(info.segments, 1);
@@ -579,15 +572,15 @@ KIT_TEST(store_info__counts_operations)
 KIT_TEST(store_info__uuid_is_the_stores)
 {
     struct wal_store *store = kit_store();
-    struct wal_store_info first = info_of(store);
+    struct wal_store_info first = kit_store_info(store);
     struct wal_store *other = kit_open("other", WAL_OPEN_CREATE);
-    struct wal_store_info second = info_of(other);
+    struct wal_store_info second = kit_store_info(other);
 
     assert_memory_not_equal(first.uuid, second.uuid, 16);
     kit_close(store);
     kit_close(other);
     store = kit_open("store", 0);
-    second = info_of(store);
+    second = kit_store_info(store);
     assert_memory_equal(first.uuid, second.uuid, 16);
 }
 
@@ -611,8 +604,8 @@ KIT_TEST(open__repeated_opening_is_one_store)
 
         (void)snprintf(id, sizeof(id), "s%d", i);
         wal_session_close(kit_create(store, id));
-        assert_int_equal(info_of(store).sessions, i + 1);
-        assert_int_equal(info_of(store).tail, WAL_TAIL_CLEAN);
+        assert_int_equal(kit_store_info(store).sessions, i + 1);
+        assert_int_equal(kit_store_info(store).tail, WAL_TAIL_CLEAN);
         kit_close(store);
     }
 }

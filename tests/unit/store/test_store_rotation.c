@@ -470,14 +470,6 @@ static uint64_t tail_capacity(const struct wal_store *store)
     return store->core.log.tail_segment->header.capacity;
 }
 
-static struct wal_store_info info_of(struct wal_store *store)
-{
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-
-    assert_ok(wal_store_get_info(store, &info, NULL));
-    return info;
-}
-
 KIT_TEST(store_unused__fast_writer_doubles_segments)
 {
     struct wal_store *store = open_store();
@@ -561,7 +553,7 @@ KIT_TEST(store_unused__last_process_gives_it_back)
 
     write_and_close();
     store = open_store();
-    info = info_of(store);
+    info = kit_store_info(store);
     assert_int_equal(tail_capacity(store), SMALLEST);
     assert_true(info.disk_bytes < info.log_bytes + MIB);
     assert_int_equal(access("store/index/catalogue", F_OK), 0);
@@ -572,7 +564,7 @@ KIT_TEST(store_unused__last_process_gives_it_back)
     wal_session_close(session);
     kit_close(store);
     store = kit_open("store", WAL_OPEN_READ_ONLY);
-    info = info_of(store);
+    info = kit_store_info(store);
     assert_int_equal(info.tail, WAL_TAIL_CLEAN);
     assert_true(info.log_bytes > 36 * (uint64_t)MIB);
 }
@@ -627,11 +619,11 @@ KIT_TEST(store_unused__content_gives_it_back)
     }
     assert_ok(wal_blob_put(store, (struct wal_slice){content, 5 * MIB}, digest,
                            NULL));
-    info = info_of(store);
+    info = kit_store_info(store);
     assert_true(info.pack_disk_bytes > info.pack_bytes + 2 * MIB);
     kit_close(store);
     store = open_store();
-    info = info_of(store);
+    info = kit_store_info(store);
     assert_true(info.pack_disk_bytes < info.pack_bytes + MIB);
     kit_close(store);
     free(content);

@@ -78,7 +78,7 @@ static struct wal_error refused(struct kit_bench *bench,
 KIT_TEST(batch__every_kind_of_item_is_committed)
 {
     struct kit_bench bench = begin();
-    uint64_t last = kit_last_sequence(bench.store);
+    uint64_t last = kit_store_info(bench.store).last_sequence;
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
     struct parts parts;
@@ -91,7 +91,8 @@ KIT_TEST(batch__every_kind_of_item_is_committed)
     assert_int_equal(result.duplicates, 0);
     assert_int_equal(result.sequence, last + 2);
     assert_string_equal(result.last_id, "d");
-    assert_int_equal(kit_last_sequence(bench.store), last + 2 + 3 + 2 + 1);
+    assert_int_equal(kit_store_info(bench.store).last_sequence,
+                     last + 2 + 3 + 2 + 1);
     kit_reopen_unchanged(&bench);
     assert_all_entries(bench.session, "a b c d");
     assert_branch(bench.session, "a b c");
@@ -180,7 +181,7 @@ KIT_TEST(batch__each_part_alone)
     prepare(&parts);
     whole = parts.batch;
     for (int i = 0; i < 4; i++) {
-        uint64_t last = kit_last_sequence(bench.store);
+        uint64_t last = kit_store_info(bench.store).last_sequence;
         uint32_t count = i == 0 ? 2 : i == 1 ? 3 : i == 2 ? 2 : 1;
 
         parts.batch = whole;
@@ -192,7 +193,8 @@ KIT_TEST(batch__each_part_alone)
         assert_ok(
             wal_batch_commit(bench.session, &parts.batch, NULL, &result, NULL));
         assert_int_equal(result.appended, i == 0 ? 2 : 0);
-        assert_int_equal(kit_last_sequence(bench.store), last + count);
+        assert_int_equal(kit_store_info(bench.store).last_sequence,
+                         last + count);
     }
     kit_reopen_unchanged(&bench);
 }
@@ -653,9 +655,9 @@ KIT_TEST(batch__document_limit_is_65536)
     assert_int_equal(commit(&bench, &batch), WAL_EINVAL);
     docs[DOCS - 1].key = kit_text(keys + (size_t)(DOCS - 1) * 16);
     assert_ok(commit(&bench, &batch));
-    assert_int_equal(kit_last_sequence(bench.store), 3 + DOCS);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, 3 + DOCS);
     assert_ok(commit(&bench, &batch));
-    assert_int_equal(kit_last_sequence(bench.store), 3 + DOCS);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, 3 + DOCS);
     assert_int_equal(count_docs(&bench), DOCS);
     kit_end(&bench);
     bench.store = kit_store();
@@ -845,11 +847,13 @@ KIT_TEST(batch__of_5000_redactions)
         entries[i].type = kit_text("redaction");
     }
     fork = kit_fork(bench.session, NULL, "f");
-    last = kit_last_sequence(bench.store);
+    last = kit_store_info(bench.store).last_sequence;
     assert_ok(commit(&bench, &batch));
-    assert_int_equal(kit_last_sequence(bench.store), last + 2 * REDACTIONS);
+    assert_int_equal(kit_store_info(bench.store).last_sequence,
+                     last + 2 * REDACTIONS);
     assert_ok(wal_batch_commit(fork, &batch, NULL, NULL, NULL));
-    assert_int_equal(kit_last_sequence(bench.store), last + 4 * REDACTIONS);
+    assert_int_equal(kit_store_info(bench.store).last_sequence,
+                     last + 4 * REDACTIONS);
     free(payloads);
     free(ids);
     free(entries);

@@ -42,7 +42,8 @@ KIT_TEST(compaction__in_place)
     assert_ok(
         wal_session_compact(bench.session, &options, NULL, &result, NULL));
     assert_int_equal(result.appended, 1);
-    assert_int_equal(result.sequence, kit_last_sequence(bench.store));
+    assert_int_equal(result.sequence,
+                     kit_store_info(bench.store).last_sequence);
     assert_int_equal(strlen(result.last_id), 36);
     for (int i = 0; i < 2; i++) {
         (void)snprintf(expected, sizeof(expected), "c d %s", result.last_id);
@@ -80,14 +81,14 @@ KIT_TEST(compaction__into_a_new_session)
                                        .id = kit_text("f")};
     struct wal_compact_options options = options_keeping("c");
     struct wal_append_result result = {.struct_size = sizeof(result)};
-    uint64_t last = kit_last_sequence(bench.store);
+    uint64_t last = kit_store_info(bench.store).last_sequence;
     struct wal_session *fork = NULL;
     char expected[300];
 
     options.into = &into;
     assert_ok(
         wal_session_compact(bench.session, &options, &fork, &result, NULL));
-    assert_int_equal(kit_last_sequence(bench.store), last + 3);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last + 3);
     assert_int_equal(result.appended, 1);
     assert_int_equal(result.duplicates, 0);
     assert_int_equal(result.sequence, last + 3);

@@ -43,7 +43,7 @@ KIT_TEST(document__is_readable_after_put)
     struct kit_bench bench = kit_bench("");
     uint64_t version = kit_put(bench.store, bench.session, "k", "{\"a\":1}");
 
-    assert_int_equal(version, kit_last_sequence(bench.store));
+    assert_int_equal(version, kit_store_info(bench.store).last_sequence);
     assert_string_equal(kit_value(bench.store, bench.session, "k", 0),
                         "{\"a\":1}");
     assert_string_equal(kit_value(bench.store, bench.session, "k", version),
@@ -425,14 +425,6 @@ static void fill_segment(struct wal_store *store, struct wal_session *session)
     free(text);
 }
 
-static uint64_t count_segments(struct wal_store *store)
-{
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-
-    assert_ok(wal_store_get_info(store, &info, NULL));
-    return info.segments;
-}
-
 KIT_TEST(document__fork_inherits_versions_at_the_fork_point)
 {
     struct wal_store *store = kit_store();
@@ -573,7 +565,7 @@ KIT_TEST(document__versions_in_several_segments)
         (void)kit_put(store, NULL, "k", value);
         fill_segment(store, session);
     }
-    assert_true(count_segments(store) > 2);
+    assert_true(kit_store_info(store).segments > 2);
     for (int round = 0; round < 4; round++) {
         assert_string_equal(kit_docs(store, session, 0, NULL), "k=3");
         assert_string_equal(

@@ -120,7 +120,7 @@ static void refused(struct bench *bench, struct script *script,
 KIT_TEST(update__sets_only_the_given_fields)
 {
     struct bench bench = begin();
-    uint64_t last = kit_last_sequence(bench.store);
+    uint64_t last = kit_store_info(bench.store).last_sequence;
     struct script script = scripted(&bench);
     struct wal_session_info info;
     struct wal_error error;
@@ -131,7 +131,7 @@ KIT_TEST(update__sets_only_the_given_fields)
     script.change.project = kit_text("not asked for");
     assert_ok(update(&bench, &script, &error));
     assert_int_equal(script.calls, 1);
-    assert_int_equal(kit_last_sequence(bench.store), last + 1);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last + 1);
     script.change.fields = WAL_CHANGE_PROJECT | WAL_CHANGE_METADATA;
     script.change.project = kit_text(NULL);
     script.change.metadata = kit_text(" {\"n\":1} ");
@@ -472,7 +472,7 @@ KIT_TEST(schema__of_a_new_session_is_the_callers)
 KIT_TEST(migrate__one_version_at_a_time)
 {
     struct bench bench = begin();
-    uint64_t last = kit_last_sequence(bench.store);
+    uint64_t last = kit_store_info(bench.store).last_sequence;
     struct script script = scripted(&bench);
     struct wal_migrate_result result = {.struct_size = sizeof(result)};
 
@@ -488,7 +488,7 @@ KIT_TEST(migrate__one_version_at_a_time)
     assert_int_equal(result.from, 1);
     assert_int_equal(result.to, 4);
     assert_int_equal(result.sessions, 1);
-    assert_int_equal(kit_last_sequence(bench.store), last + 3);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last + 3);
     assert_int_equal(kit_info(bench.session).schema_version, 4);
     kit_append(bench.session, "b", NULL);
     assert_ok(wal_session_migrate(bench.session, 4, run_script, &script,

@@ -209,21 +209,13 @@ static struct wal_store *open_store(uint32_t idle_mark_ms)
     return store;
 }
 
-static struct wal_store_info info_of(struct wal_store *store)
-{
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-
-    assert_ok(wal_store_get_info(store, &info, NULL));
-    return info;
-}
-
 /* Waits until the log grows; returns after how many milliseconds. */
 static int64_t await_mark(struct wal_store *store)
 {
-    uint64_t size = info_of(store).log_bytes;
+    uint64_t size = kit_store_info(store).log_bytes;
     int64_t begin = now_ms();
 
-    while (info_of(store).log_bytes == size) {
+    while (kit_store_info(store).log_bytes == size) {
         assert_in_range(now_ms() - begin, 0, LATE_MS);
         kit_pause_ms(5);
     }
@@ -233,7 +225,7 @@ static int64_t await_mark(struct wal_store *store)
 /* The newest record becomes durable before a durable end would be marked. */
 static void expect_durable_soon(struct wal_store *store)
 {
-    uint64_t sequence = info_of(store).last_sequence - 1;
+    uint64_t sequence = kit_store_info(store).last_sequence - 1;
 
     assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, SOON_MS, NULL));
 }
@@ -249,9 +241,9 @@ KIT_TEST(idle__durable_appends_need_no_mark_between_them)
 
     for (int i = 0; i < 3; i++) {
         kit_append_as(session, WAL_DURABLE);
-        before = info_of(store);
+        before = kit_store_info(store);
         kit_pause_ms(700);
-        after = info_of(store);
+        after = kit_store_info(store);
         assert_int_equal(after.log_bytes, before.log_bytes);
         assert_int_equal(after.syncs, before.syncs);
     }
@@ -267,9 +259,9 @@ KIT_TEST(idle__durable_end_is_marked_later)
 
     kit_append_as(session, WAL_DURABLE);
     assert_in_range(await_mark(store), MARK_MS / 2, LATE_MS);
-    size = info_of(store).log_bytes;
+    size = kit_store_info(store).log_bytes;
     kit_pause_ms(300);
-    assert_int_equal(info_of(store).log_bytes, size);
+    assert_int_equal(kit_store_info(store).log_bytes, size);
     wal_session_close(session);
     kit_close(store);
 }

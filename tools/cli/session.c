@@ -371,10 +371,8 @@ static void add_source(struct candidates *list,
         return;
     }
     if (is_path_suffix(source.path, file)) {
-        list->items = cli_reserve(list->items, list->count, &list->capacity,
-                                  sizeof(list->items[0]));
-        list->items[list->count].id = cli_copy_slice(info->id);
-        list->items[list->count++].length = strlen(source.path);
+        *CLI_ADD(list) = (struct candidate){.id = cli_copy_slice(info->id),
+                                            .length = strlen(source.path)};
     }
 }
 

@@ -403,14 +403,6 @@ struct reading {
     size_t capacity;
 };
 
-/* The sum of the answers of a model. */
-struct sum {
-    struct usage_tokens tokens;
-    double cost;
-    uint64_t requests;
-    uint64_t costed;
-};
-
 /* Where the answers of a line go, and the entry whose line it is. */
 struct answering {
     struct reading *reading;
@@ -500,7 +492,7 @@ static void put_turns(struct shown *shown, const struct reading *reading)
                              cli_slice(reading->entry_ids[i]));
         shown_time(shown, "time", answer->time_ms);
         shown_member(shown, "model",
-                     cli_slice(answers->models.items[answer->model]));
+                     cli_slice(answers->models.texts.items[answer->model]));
         put_tokens(shown, &answer->tokens);
         put_cost(shown, answer->has_cost, answer->cost);
         wal__json_out_close(shown->json, '}');
@@ -508,32 +500,18 @@ static void put_turns(struct shown *shown, const struct reading *reading)
     wal__json_out_close(shown->json, ']');
 }
 
-static void add(struct sum *sum, const struct usage_answer *answer)
-{
-    sum->tokens.input += answer->tokens.input;
-    sum->tokens.output += answer->tokens.output;
-    sum->tokens.cache_read += answer->tokens.cache_read;
-    sum->tokens.cache_write += answer->tokens.cache_write;
-    sum->tokens.reasoning += answer->tokens.reasoning;
-    sum->tokens.total += answer->tokens.total;
-    sum->requests += answer->is_request ? 1 : 0;
-    if (answer->has_cost) {
-        sum->costed++;
-        sum->cost += answer->cost;
-    }
-}
-
 static void put_models(struct shown *shown, const struct usage_answers *answers)
 {
-    struct sum *sums = cli_alloc((answers->models.count + 1) * sizeof(*sums));
+    struct usage_group *sums =
+        cli_alloc((answers->models.texts.count + 1) * sizeof(*sums));
 
     for (size_t i = 0; i < answers->count; i++) {
-        add(&sums[answers->items[i].model], &answers->items[i]);
+        usage_group_add(&sums[answers->items[i].model], &answers->items[i]);
     }
     wal__json_out_member_open(shown->json, "models", '[');
-    for (size_t i = 0; i < answers->models.count; i++) {
+    for (size_t i = 0; i < answers->models.texts.count; i++) {
         wal__json_out_open(shown->json, '{');
-        shown_member(shown, "model", cli_slice(answers->models.items[i]));
+        shown_member(shown, "model", cli_slice(answers->models.texts.items[i]));
         wal__json_out_member_count(shown->json, "requests", sums[i].requests);
         put_tokens(shown, &sums[i].tokens);
         put_cost(shown, sums[i].costed > 0, sums[i].cost);

@@ -25,20 +25,16 @@ static uint32_t usage_names_number(struct usage_names *names, const char *text)
     uint32_t *number = cli_ids_get_or_add(&names->numbers, cli_slice(text));
 
     if (*number == 0) {
-        *CLI_ADD(names) = cli_copy_slice(cli_slice(text));
-        *number = (uint32_t)names->count;
+        cli_texts_add(&names->texts, cli_slice(text));
+        *number = (uint32_t)names->texts.count;
     }
     return *number - 1;
 }
 
 static void usage_names_deinit(struct usage_names *names)
 {
-    for (size_t i = 0; i < names->count; i++) {
-        free(names->items[i]);
-    }
-    free(names->items);
+    cli_texts_deinit(&names->texts);
     cli_ids_deinit(&names->numbers);
-    *names = (struct usage_names){.items = NULL};
 }
 
 /* --- the answers of all sessions ------------------------------------------ */
@@ -203,7 +199,7 @@ static const char *name_of(enum usage_by by, const struct usage *usage,
         day_of(answer->time_ms, day);
         return day;
     case USAGE_BY_MODEL:
-        return usage->answers.models.items[answer->model];
+        return usage->answers.models.texts.items[answer->model];
     case USAGE_BY_PROJECT:
         return session->project[0] != '\0' ? session->project : session->cwd;
     case USAGE_BY_CLIENT:
@@ -219,8 +215,8 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-static void add_answer(struct usage_group *group, const struct usage *usage,
-                       const struct usage_answer *answer)
+void usage_group_add(struct usage_group *group,
+                     const struct usage_answer *answer)
 {
     struct usage_tokens *sum = &group->tokens;
 
@@ -233,6 +229,12 @@ static void add_answer(struct usage_group *group, const struct usage *usage,
     group->requests += answer->is_request ? 1 : 0;
     group->costed += answer->has_cost ? 1 : 0;
     group->cost += answer->cost;
+}
+
+static void add_answer(struct usage_group *group, const struct usage *usage,
+                       const struct usage_answer *answer)
+{
+    usage_group_add(group, answer);
     if (group->session == NULL || answer->time_ms > group->time_ms) {
         group->session = &usage->sessions[answer->session];
         group->time_ms = answer->time_ms;
@@ -269,7 +271,7 @@ static struct usage_group *find_group(struct usage_groups *groups,
 
     if (number == groups->count) {
         *CLI_ADD(groups) =
-            (struct usage_group){.name = groups->names.items[number]};
+            (struct usage_group){.name = groups->names.texts.items[number]};
     }
     return &groups->items[number];
 }
@@ -441,11 +443,11 @@ static enum wal_status read_all_documents(struct usage *usage,
 {
     enum wal_status status = WAL_OK;
 
-    for (size_t i = 0; i < ids->count && status == WAL_OK; i++) {
+    for (size_t i = 0; i < ids->texts.count && status == WAL_OK; i++) {
         struct wal_session *session = NULL;
 
-        status =
-            wal_session_open(store, cli_slice(ids->items[i]), &session, error);
+        status = wal_session_open(store, cli_slice(ids->texts.items[i]),
+                                  &session, error);
         if (status == WAL_OK) {
             status = read_documents(usage, store, session, error);
         }
@@ -519,7 +521,7 @@ static enum wal_status read_segments(struct usage *usage,
 static enum wal_status read_once(struct usage *usage, struct wal_store *store,
                                  struct wal_error *error)
 {
-    struct usage_names with_documents = {.items = NULL};
+    struct usage_names with_documents = {.texts = {NULL}};
     enum wal_status status =
         list_sessions(usage, store, &with_documents, error);
 

@@ -75,9 +75,7 @@ void usage_read_document(struct wal__json_span document, int64_t time_ms,
 /* Texts with numbers: models, days, projects. Equal texts have the same number.
  * Zeroed it is empty. */
 struct usage_names {
-    char **items;
-    size_t count;
-    size_t capacity;
+    struct cli_texts texts;
     struct cli_ids numbers; /* number + 1 */
 };
 
@@ -173,6 +171,10 @@ struct usage_groups {
     struct usage_group total;
     struct usage_names names;
 };
+
+/* Adds the counts and the cost of an answer. */
+void usage_group_add(struct usage_group *group,
+                     const struct usage_answer *answer);
 
 /* Adds up the answers from since_ms on and before until_ms; 0: no limit. Orders
  * days by date, and others by their tokens, the most first. */

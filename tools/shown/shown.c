@@ -399,8 +399,7 @@ struct reading {
     struct wal_store *store;
     struct usage_codex codex;
     struct usage_answers answers;
-    char **entry_ids; /* of each answer: the first entry that has it */
-    size_t capacity;
+    struct cli_texts entry_ids; /* of each answer: the first that has it */
 };
 
 /* Where the answers of a line go, and the entry whose line it is. */
@@ -418,10 +417,7 @@ static void add_answer(void *ctx, const struct usage_sample *sample)
 
     usage_answers_add(&reading->answers, 0, sample);
     if (reading->answers.count > before) {
-        reading->entry_ids =
-            cli_reserve(reading->entry_ids, before, &reading->capacity,
-                        sizeof(reading->entry_ids[0]));
-        reading->entry_ids[before] = cli_copy_slice(id);
+        cli_texts_add(&reading->entry_ids, id);
     }
 }
 
@@ -453,32 +449,6 @@ static enum wal_status read_entry(void *ctx, const struct wal_entry *entry,
     return status == WAL_ENOMEM ? status : WAL_OK;
 }
 
-static void put_tokens(struct shown *shown, const struct usage_tokens *tokens)
-{
-    wal__json_out_member_count(shown->json, "inputTokens", tokens->input);
-    wal__json_out_member_count(shown->json, "outputTokens", tokens->output);
-    wal__json_out_member_count(shown->json, "cacheReadTokens",
-                               tokens->cache_read);
-    wal__json_out_member_count(shown->json, "cacheWriteTokens",
-                               tokens->cache_write);
-    wal__json_out_member_count(shown->json, "reasoningTokens",
-                               tokens->reasoning);
-    wal__json_out_member_count(shown->json, "totalTokens", tokens->total);
-}
-
-static void put_cost(struct shown *shown, bool has_cost, double cost)
-{
-    char text[64];
-
-    if (!has_cost) {
-        shown_null(shown, "cost");
-        return;
-    }
-    snprintf(text, sizeof(text), "%.9g", cost);
-    wal__json_out_key(shown->json, "cost");
-    cli_json_raw(shown->json, cli_slice(text));
-}
-
 static void put_turns(struct shown *shown, const struct reading *reading)
 {
     const struct usage_answers *answers = &reading->answers;
@@ -489,12 +459,12 @@ static void put_turns(struct shown *shown, const struct reading *reading)
 
         wal__json_out_open(shown->json, '{');
         cli_json_member_text(shown->json, "entryId",
-                             cli_slice(reading->entry_ids[i]));
+                             cli_slice(reading->entry_ids.items[i]));
         shown_time(shown, "time", answer->time_ms);
         shown_member(shown, "model",
                      cli_slice(answers->models.texts.items[answer->model]));
-        put_tokens(shown, &answer->tokens);
-        put_cost(shown, answer->has_cost, answer->cost);
+        usage_tokens_write(shown->json, &answer->tokens);
+        usage_cost_write(shown->json, answer->has_cost, answer->cost);
         wal__json_out_close(shown->json, '}');
     }
     wal__json_out_close(shown->json, ']');
@@ -513,8 +483,8 @@ static void put_models(struct shown *shown, const struct usage_answers *answers)
         wal__json_out_open(shown->json, '{');
         shown_member(shown, "model", cli_slice(answers->models.texts.items[i]));
         wal__json_out_member_count(shown->json, "requests", sums[i].requests);
-        put_tokens(shown, &sums[i].tokens);
-        put_cost(shown, sums[i].costed > 0, sums[i].cost);
+        usage_tokens_write(shown->json, &sums[i].tokens);
+        usage_cost_write(shown->json, sums[i].costed > 0, sums[i].cost);
         wal__json_out_member_count(shown->json, "costed", sums[i].costed);
         wal__json_out_close(shown->json, '}');
     }
@@ -535,10 +505,7 @@ enum wal_status shown_usage(struct shown *shown, struct wal_store *store,
         put_turns(shown, &reading);
         put_models(shown, &reading.answers);
     }
-    for (size_t i = 0; i < reading.answers.count; i++) {
-        free(reading.entry_ids[i]);
-    }
-    free(reading.entry_ids);
+    cli_texts_deinit(&reading.entry_ids);
     usage_answers_deinit(&reading.answers);
     return status;
 }

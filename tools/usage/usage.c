@@ -521,7 +521,7 @@ static enum wal_status read_segments(struct usage *usage,
 static enum wal_status read_once(struct usage *usage, struct wal_store *store,
                                  struct wal_error *error)
 {
-    struct usage_names with_documents = {.texts = {NULL}};
+    struct usage_names with_documents = {.texts = {.items = NULL}};
     enum wal_status status =
         list_sessions(usage, store, &with_documents, error);
 
@@ -579,18 +579,30 @@ enum {
 
 /* --- JSON --------------------------------------------------------------- */
 
-static void write_cost(struct wal__json_out *json,
-                       const struct usage_group *group)
+void usage_cost_write(struct wal__json_out *json, bool has_cost, double cost)
 {
-    char text[COST_SIZE];
+    char text[COST_SIZE] = "null";
 
-    wal__json_out_key(json, "cost");
-    if (group->costed == 0) {
-        cli_json_raw(json, cli_slice("null"));
-        return;
+    if (has_cost) {
+        snprintf(text, sizeof(text), "%.9g", cost);
     }
-    snprintf(text, sizeof(text), "%.9g", group->cost);
+    wal__json_out_key(json, "cost");
     cli_json_raw(json, cli_slice(text));
+}
+
+void usage_tokens_write(struct wal__json_out *json,
+                        const struct usage_tokens *tokens)
+{
+    const struct cli_count counts[] = {
+        {"inputTokens", tokens->input},
+        {"outputTokens", tokens->output},
+        {"cacheReadTokens", tokens->cache_read},
+        {"cacheWriteTokens", tokens->cache_write},
+        {"reasoningTokens", tokens->reasoning},
+        {"totalTokens", tokens->total},
+    };
+
+    cli_json_counts(json, counts, sizeof(counts) / sizeof(counts[0]));
 }
 
 /* Writes what identifies a group. */
@@ -630,16 +642,8 @@ void usage_group_write(struct wal__json_out *json, enum usage_by by,
     wal__json_out_open(json, '{');
     write_name(json, by, group);
     wal__json_out_member_count(json, "requests", group->requests);
-    wal__json_out_member_count(json, "inputTokens", group->tokens.input);
-    wal__json_out_member_count(json, "outputTokens", group->tokens.output);
-    wal__json_out_member_count(json, "cacheReadTokens",
-                               group->tokens.cache_read);
-    wal__json_out_member_count(json, "cacheWriteTokens",
-                               group->tokens.cache_write);
-    wal__json_out_member_count(json, "reasoningTokens",
-                               group->tokens.reasoning);
-    wal__json_out_member_count(json, "totalTokens", group->tokens.total);
-    write_cost(json, group);
+    usage_tokens_write(json, &group->tokens);
+    usage_cost_write(json, group->costed > 0, group->cost);
     wal__json_out_member_count(json, "costed", group->costed);
     wal__json_out_close(json, '}');
 }

@@ -181,6 +181,11 @@ void usage_group_add(struct usage_group *group,
 void usage_groups_fill(struct usage_groups *groups, const struct usage *usage,
                        int64_t since_ms, int64_t until_ms);
 void usage_groups_deinit(struct usage_groups *groups);
+/* Write the members of tokens, and the member "cost", null without one. */
+void usage_tokens_write(struct wal__json_out *json,
+                        const struct usage_tokens *tokens);
+void usage_cost_write(struct wal__json_out *json, bool has_cost, double cost);
+
 /* Writes a group as a value. */
 void usage_group_write(struct wal__json_out *json, enum usage_by by,
                        const struct usage_group *group);

@@ -489,5 +489,5 @@ TEST(loop_replica__of_a_store)
     scene.takes_store = true;
     copied_add(scene.disk, &scene.entries, 6);
     read_parts(&scene, 1000);
-    loop(&scene, workload_sample(3));
+    loop(&scene, workload_is_long() ? 1 : 2);
 }

@@ -9,6 +9,7 @@
  */
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "agentwal/admin.h"
 #include "format/bytes/assert.h"
@@ -17,6 +18,9 @@
 enum {
     SESSIONS = 4,
     LOOKS = 300,
+    LOOKS_MIN = 20,
+    SECONDS_MAX = 20, /* of the looks after those: on a machine that has much to
+                       * do the writers get further than the reader can read */
     LOOKS_OF_HANDLE = 20,
     LIFE_MAX_US = 60000, /* of a process before it is killed */
     PAUSE_MAX_US = 4000  /* between two looks */
@@ -208,6 +212,7 @@ static void read_shown(uint32_t flags)
     struct shown shown[SESSIONS] = {{.exists = false}};
     struct wal_session *sessions[SESSIONS] = {NULL};
     struct wal_store *store = NULL;
+    const time_t end = time(NULL) + SECONDS_MAX;
     pid_t killer;
 
     kit_close(kit_store());
@@ -215,7 +220,9 @@ static void read_shown(uint32_t flags)
     if (killer == 0) {
         run_killer(random);
     }
-    for (int i = 0; i < looks; i++) {
+    for (int i = 0;
+         i < looks && (steps != NULL || i < LOOKS_MIN || time(NULL) < end);
+         i++) {
         if (store == NULL) {
             store = kit_open("store", WAL_OPEN_READ_ONLY | flags);
         }

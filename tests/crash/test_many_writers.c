@@ -228,14 +228,6 @@ static void check_all(const struct counts *counts, uint32_t lives,
     free(seen);
 }
 
-static void nap(long milliseconds)
-{
-    const struct timespec time = {milliseconds / 1000,
-                                  milliseconds % 1000 * 1000000};
-
-    (void)nanosleep(&time, NULL);
-}
-
 /* Kills and restarts one process, `kills` times, `apart_ms` apart. */
 static void run(struct counts *counts, uint32_t processes, uint32_t kills,
                 long apart_ms)
@@ -252,14 +244,14 @@ static void run(struct counts *counts, uint32_t processes, uint32_t kills,
     for (uint32_t i = 0; i < kills; i++) {
         pid_t *child = &children[i % processes];
 
-        nap(apart_ms);
+        kit_pause_ms(apart_ms);
         assert_int_equal(kill(*child, SIGKILL), 0);
         assert_int_equal(waitpid(*child, &ended, 0), *child);
         assert_true(WIFSIGNALED(ended));
         *child = start(counts, lives);
         lives++;
     }
-    nap(apart_ms);
+    kit_pause_ms(apart_ms);
     atomic_store(&counts->stop, 1);
     for (uint32_t i = 0; i < processes; i++) {
         assert_int_equal(waitpid(children[i], &ended, 0), children[i]);

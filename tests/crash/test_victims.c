@@ -62,14 +62,6 @@ static uint64_t draw(uint64_t sides)
     return random_state % sides;
 }
 
-static void nap(long milliseconds)
-{
-    const struct timespec time = {milliseconds / 1000,
-                                  milliseconds % 1000 * 1000000};
-
-    (void)nanosleep(&time, NULL);
-}
-
 static double now(void)
 {
     struct timespec time;
@@ -171,7 +163,7 @@ static uint32_t strike_until(struct counts *counts, const struct plan *plan,
     while (now() < until) {
         uint32_t victim = (uint32_t)draw(VICTIMS);
 
-        nap(plan->apart_min_ms +
+        kit_pause_ms(plan->apart_min_ms +
             (long)draw((uint64_t)(plan->apart_max_ms - plan->apart_min_ms)));
         if (plan->signal == SIGKILL) {
             end(children[victim], SIGKILL);
@@ -179,7 +171,7 @@ static uint32_t strike_until(struct counts *counts, const struct plan *plan,
             lives++;
         } else {
             assert_int_equal(kill(children[victim], SIGSTOP), 0);
-            nap(20 + (long)draw((uint64_t)plan->stopped_max_ms));
+            kit_pause_ms(20 + (long)draw((uint64_t)plan->stopped_max_ms));
             assert_int_equal(kill(children[victim], SIGCONT), 0);
         }
         (*blows)++;
@@ -406,7 +398,7 @@ static void append_and_die(uint32_t number)
         WAL__ASSERT(wal_session_open(store, kit_text("s"), &session, NULL) ==
                     WAL_OK);
         WAL__ASSERT(wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_OK);
-        nap(1000);
+        kit_pause_ms(1000);
         _exit(0);
     }
     (void)usleep((useconds_t)draw(6000));

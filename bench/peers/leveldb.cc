@@ -1,7 +1,6 @@
 /*
- * leveldb.cc - LevelDB: its log synced with each write, by a group commit of
- * its own. Sizes as RocksDB has them; no compression, since reading is
- * measured.
+ * leveldb.cc - LevelDB: its log synced with each write, by its group commit.
+ * Sizes as RocksDB has them; no compression, since reading is measured.
  */
 #include "bench/peers/lsm.h"
 

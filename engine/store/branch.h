@@ -9,8 +9,8 @@
  * order. Entries of other sessions (those before a fork point) are named by
  * sequence only. The caller's lock: one writer, or any readers.
  *
- * The provisional entries of a stream (SPEC.md 5.1, deltas) are a stream of
- * their own, WAL__DELTAS_OF(stream), in which each is a run: so they deepen no
+ * The provisional entries of a stream (SPEC.md 5.1, deltas) are a separate
+ * stream, WAL__DELTAS_OF(stream), in which each is a run: so they deepen no
  * path, and compaction leaves the ordinals of all other entries as they are.
  */
 #ifndef AGENTWAL_ENGINE_STORE_BRANCH_H

@@ -1,7 +1,7 @@
 /*
  * handles.c - the handles of a store: how many live, what each call checks of
- * its own, which of them claim a session (core.h; SPEC.md 4.1, 4.5). Any
- * thread.
+ * the one it is given, which of them claim a session (core.h; SPEC.md 4.1,
+ * 4.5). Any thread.
  *
  * Invariants: references is the number of live handles, plus 1 until wal_close;
  * the thread that takes it to 0 destroys the core. A claim is in the list while

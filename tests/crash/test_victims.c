@@ -3,8 +3,8 @@
  * at random moments: no append of another process fails for it, nothing that
  * was acknowledged is lost, nothing is there twice (SPEC.md 4.2).
  *
- * Each life of a writer appends entries with rising numbers to a session of its
- * own, and never sends one again. Results are counted in memory that all
+ * Each life of a writer appends entries with rising numbers to a session that
+ * is its alone, and never sends one again. Results are counted in memory that all
  * processes share.
  */
 #include "tests/lib/kit/store_kit.h"

@@ -162,8 +162,8 @@ static void expect_segments(const struct scene *scene)
 
 /* --- the loop ----------------------------------------------------------- */
 
-/* The entries that the first parts have, by applying them on a disk of their
- * own. */
+/* The entries that the first parts have, by applying them on a separate
+ * disk. */
 static int entries_of(const struct scene *scene, int parts)
 {
     static int known[PARTS_MAX + 1];

@@ -41,12 +41,6 @@ compact_some(struct wal_store *store, uint32_t flags, uint32_t dead_percent)
     return result;
 }
 
-static struct wal_store_compact_result compact(struct wal_store *store,
-                                               uint32_t flags)
-{
-    return compact_some(store, flags, 0);
-}
-
 /* Bytes of the files in store/pack. */
 static uint64_t pack_size(void)
 {
@@ -105,12 +99,23 @@ KIT_TEST(pack__content_that_nothing_names_goes)
     struct wal_store_compact_result result;
 
     assert_true(has(store, digest.bytes));
-    result = compact(store, 0);
+    result = kit_compact(store, 0);
     assert_false(has(store, digest.bytes));
     assert_int_equal(result.dropped_contents, 1);
     kit_close(store);
     store = kit_store();
     assert_false(has(store, digest.bytes));
+    kit_content_free(&content);
+}
+
+/* The handle that compacts was opened before the store had content. */
+KIT_TEST(pack__first_content_of_another_handle_goes)
+{
+    struct wal_store *store = kit_store();
+    struct kit_content content = kit_content(1, BIG, false);
+
+    (void)put_of_records(kit_store(), &content, NULL);
+    assert_int_equal(kit_compact(store, 0).dropped_contents, 1);
     kit_content_free(&content);
 }
 
@@ -124,12 +129,12 @@ KIT_TEST(pack__content_of_a_caller_stays)
 
     kit_put_blob(store, &small, first);
     kit_put_blob(store, &large, second);
-    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     kit_check_blob(store, first, &small);
     kit_check_blob(store, second, &large);
     kit_close(store);
     store = kit_store();
-    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     kit_check_blob(store, first, &small);
     kit_check_blob(store, second, &large);
     kit_content_free(&small);
@@ -149,7 +154,7 @@ KIT_TEST(pack__content_of_records_that_a_caller_puts_stays)
     (void)put_of_records(store, &large, NULL);
     kit_put_blob(store, &small, first);
     kit_put_blob(store, &large, second);
-    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     kit_check_blob(store, first, &small);
     kit_check_blob(store, second, &large);
     kit_content_free(&small);
@@ -169,14 +174,14 @@ KIT_TEST(pack__payloads_stay_as_long_as_their_entries)
     large_append(session, "kept", kept, 0);
     large_append(session, "redacted", redacted, 0);
     large_append(other, "deleted", deleted, 0);
-    assert_int_equal(compact(store, 0).dropped_contents, 0);
+    assert_int_equal(kit_compact(store, 0).dropped_contents, 0);
     large_check(session, "kept", kept, 0);
     large_check(session, "redacted", redacted, 0);
     assert_ok(wal_session_redact(session, kit_text("redacted"), kit_text("why"),
                                  NULL, NULL));
     assert_ok(wal_session_delete(other, NULL));
     wal_session_close(other);
-    result = compact(store, WAL_STORE_COMPACT_ERASE);
+    result = kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_int_equal(result.dropped_contents, 2);
     large_check(session, "kept", kept, 0);
     wal_session_close(session);
@@ -202,7 +207,7 @@ KIT_TEST(pack__files_of_checkpoints_stay)
     (void)snprintf(before, sizeof(before), "%s",
                    kit_files(&work, work.session, "c1"));
     assert_int_equal(
-        compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 0);
+        kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 0);
     assert_string_equal(kit_files(&work, work.session, "c1"), before);
     assert_string_equal(kit_files(&work, work.session, "c2"), "a=three b=two");
     kit_work_reopen(&work, 0);
@@ -210,7 +215,7 @@ KIT_TEST(pack__files_of_checkpoints_stay)
     assert_ok(wal_session_delete(work.session, NULL));
     /* Two lists of files, and three contents. */
     assert_int_equal(
-        compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 5);
+        kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 5);
 }
 
 static void delete_checkpoint(struct wal_session *session, const char *id)
@@ -231,15 +236,15 @@ KIT_TEST(pack__files_of_deleted_checkpoints_go)
         (void)kit_checkpoint(&work, "c1", "b");
         kit_write(&work, "b", "three");
         (void)kit_checkpoint(&work, "c2", "b");
-        assert_int_equal(compact(work.store, flags).dropped_contents, 0);
+        assert_int_equal(kit_compact(work.store, flags).dropped_contents, 0);
         delete_checkpoint(work.session, "c1");
         /* Its two lists of files, and two contents. */
-        assert_int_equal(compact(work.store, flags).dropped_contents, 4);
+        assert_int_equal(kit_compact(work.store, flags).dropped_contents, 4);
         assert_string_equal(kit_checkpoints(work.session), "c2");
         assert_string_equal(kit_files(&work, work.session, "c2"), "b=three");
         (void)kit_checkpoint(&work, "c1", "a");
         delete_checkpoint(work.session, "c2");
-        assert_int_equal(compact(work.store, flags).dropped_contents, 2);
+        assert_int_equal(kit_compact(work.store, flags).dropped_contents, 2);
         kit_work_reopen(&work, 0);
         assert_string_equal(kit_checkpoints(work.session), "c1");
         assert_string_equal(kit_files(&work, work.session, "c1"), "a=one");
@@ -270,7 +275,7 @@ KIT_TEST(pack__files_of_deleted_checkpoints_that_forks_see)
     delete_checkpoint(fork, "c2");
     /* The list and the file of c3. */
     assert_int_equal(
-        compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
+        kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
     assert_string_equal(kit_checkpoints(fork), "c1");
     assert_string_equal(kit_files(&work, fork, "c1"), "a=one");
     assert_string_equal(kit_files(&work, work.session, "c2"), "a=one");
@@ -278,7 +283,7 @@ KIT_TEST(pack__files_of_deleted_checkpoints_that_forks_see)
     assert_ok(wal_session_delete(work.session, NULL));
     /* No session sees c2 either: its list, which is that of c1, and a file. */
     assert_int_equal(
-        compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
+        kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
     assert_string_equal(kit_checkpoints(fork), "");
     wal_session_close(fork);
 }
@@ -323,7 +328,7 @@ KIT_TEST(pack__a_delta_whose_base_goes_is_encoded_anew)
         store, (struct wal__span){version.data, (size_t)version.size}, &based,
         WAL__BLOB_OF_CALLER, &digest, &cost, NULL));
     assert_int_equal(depth_of(store, &digest), 1);
-    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_false(has(store, based.bytes));
     assert_int_equal(depth_of(store, &digest), 0);
     kit_check_blob(store, digest.bytes, &version);
@@ -343,13 +348,13 @@ KIT_TEST(pack__a_base_of_a_delta_that_stays_is_kept)
     struct wal__digest digest;
 
     kit_put_blob(store, &base, based);
-    (void)compact(store, 0);
+    (void)kit_compact(store, 0);
     assert_ok(put_unsynced(
         store, (struct wal__span){version.data, (size_t)version.size},
         (const struct wal__digest *)based, WAL__BLOB_OF_CALLER, &digest, &cost,
         NULL));
     assert_int_equal(depth_of(store, &digest), 1);
-    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_int_equal(depth_of(store, &digest), 1);
     kit_check_blob(store, digest.bytes, &version);
     kit_check_blob(store, based, &base);
@@ -379,7 +384,7 @@ KIT_TEST(pack__a_guard_makes_the_compaction_wait)
     assert_int_equal(error.holder, (int32_t)getpid());
     assert_ok(wal_blob_finish(writer, digest, NULL, NULL));
     wal_blob_discard(writer);
-    (void)compact(store, 0);
+    (void)kit_compact(store, 0);
     kit_check_blob(store, digest, &content);
     kit_content_free(&content);
 }
@@ -414,13 +419,13 @@ KIT_TEST(pack__content_that_is_to_be_named)
                 wal_checkpoint_import(session, &file, 1, &options, NULL, NULL));
         }
         wal_blob_discard(writer);
-        (void)compact(store, 0);
+        (void)kit_compact(store, 0);
         assert_int_equal(has(store, file.digest), named != 0);
     }
     kit_check_blob(store, file.digest, &content);
     assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
-    (void)compact(store, WAL_STORE_COMPACT_ERASE);
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_false(has(store, file.digest));
     kit_content_free(&content);
 }
@@ -502,7 +507,7 @@ static void check_append(struct wal_store *store, const char *payload)
     session = kit_session(store, "s");
     large_check(session, "e", payload, 0);
     wal_session_close(session);
-    (void)compact(store, 0);
+    (void)kit_compact(store, 0);
     kit_close(store);
     kit_check_sound("store");
 }
@@ -556,7 +561,7 @@ KIT_TEST(pack__a_delta_stays_and_its_base_goes)
 
 static void *run_compact(void *ctx)
 {
-    (void)compact(ctx, 0);
+    (void)kit_compact(ctx, 0);
     return NULL;
 }
 
@@ -658,7 +663,7 @@ KIT_TEST(pack__space_comes_back)
             (void)put_of_records(store, &content, NULL);
             kit_content_free(&content);
         }
-        (void)compact(store, 0);
+        (void)kit_compact(store, 0);
         most = pack_size() > most ? pack_size() : most;
     }
     assert_true(most <= 2 * KIT_MIB);
@@ -671,9 +676,10 @@ KIT_TEST(pack__again_changes_nothing)
     uint8_t digest[WAL_DIGEST_SIZE];
 
     kit_put_blob(store, &content, digest);
-    (void)compact(store, 0);
-    assert_int_equal(compact(store, 0).rewritten, 0);
-    assert_int_equal(compact(store, WAL_STORE_COMPACT_DRY_RUN).rewritten, 0);
+    (void)kit_compact(store, 0);
+    assert_int_equal(kit_compact(store, 0).rewritten, 0);
+    assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_DRY_RUN).rewritten,
+                     0);
     kit_check_blob(store, digest, &content);
     kit_content_free(&content);
 }

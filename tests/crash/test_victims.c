@@ -4,8 +4,8 @@
  * was acknowledged is lost, nothing is there twice (SPEC.md 4.2).
  *
  * Each life of a writer appends entries with rising numbers to a session that
- * is its alone, and never sends one again. Results are counted in memory that all
- * processes share.
+ * is its alone, and never sends one again. Results are counted in memory that
+ * all processes share.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -163,7 +163,8 @@ static uint32_t strike_until(struct counts *counts, const struct plan *plan,
     while (now() < until) {
         uint32_t victim = (uint32_t)draw(VICTIMS);
 
-        kit_pause_ms(plan->apart_min_ms +
+        kit_pause_ms(
+            plan->apart_min_ms +
             (long)draw((uint64_t)(plan->apart_max_ms - plan->apart_min_ms)));
         if (plan->signal == SIGKILL) {
             end(children[victim], SIGKILL);

@@ -351,7 +351,7 @@ def check_turns():
                                  env=server.environment, stdout=subprocess.PIPE)
         time.sleep(1)
         if os.path.exists(path):
-            first.kill()  # ctest waits for whoever has its output
+            first.kill()  # ctest waits for all that have its output
             fail("a server did not wait for its turn")
         fcntl.flock(lock, fcntl.LOCK_UN)
         os.close(lock)
